@@ -1,1 +1,1 @@
-"""The agent: one role on one model. It renders a request, calls its backend and reads the reply."""
+"""Agents: one role on one model each. An agent renders a request, calls its backend and parses the reply."""

@@ -1,6 +1,6 @@
-"""An agent or judge: renders an ask, calls its model, reads the reply, and writes down what it paid for.
+"""Agent or judge: renders an ask, calls its model, parses the reply, and records what it paid for.
 
-A plain class; `remote/run_actor.py` makes it a Ray actor, the inline and packed runtimes hold it in the same process.
+A plain class; `remote/run_actor.py` makes it a Ray actor, the inline and packed runtimes have it in the same process.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LONGEST_ERROR = 500
 
 
 class Sink(Protocol):
-    """Where an agent puts the rows of the replies that it paid for, and notes which asks it gave up."""
+    """Sink for the rows of the replies that an agent paid for, and for events of the asks that it gave up."""
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
         """Take one row of the journal's stream `replies`; never waits."""
@@ -61,7 +61,7 @@ class Sink(Protocol):
 
 
 class Agent:
-    """Serves the asks of one role family on one model; any number at once.
+    """Agent: answers the asks of one role on one model, any number at once.
 
     Args:
         model: the backend.
@@ -71,10 +71,10 @@ class Agent:
         save_tokens: how much of the token log-probabilities is recorded.
         save_reasoning: whether hidden reasoning is recorded.
         retry: the retry policy.
-        limiter_client: gives leave to every attempt; None for a model that needs none.
+        limiter_client: admits every attempt; None for a model without limits.
         endpoint: the model's name at the limiter.
         price: the model's price; None when it is not known.
-        telemetry: what the process is watched by.
+        telemetry: metrics and traces of the process.
     """
 
     def __init__(
@@ -106,8 +106,8 @@ class Agent:
     async def answer(self, ask: Ask) -> AskResult:
         """The reply to an ask, or its terminal failure as a value; the row is in the sink before this returns.
 
-        An ask that is already under way (a message delivered twice, a moderator that was restarted) is joined, not
-        paid for again. Cancelling really ends the model's call; who has joined it then asks on its own account.
+        An ask that is already in flight (a message delivered twice, a moderator that was restarted) is joined, not paid
+        for again. Cancelling cancels the model's call; a caller that had joined it then makes a call of its own.
         """
         while (joined := self._under_way.get(ask.key)) is not None:
             answered = await asyncio.shield(joined)
@@ -149,7 +149,7 @@ class Agent:
             self._abandon(attempt, "cancelled")
             raise
         except Exception as bug:
-            # Without a row and a reply the asker would wait for its deadline: a bug ends the ask, visibly.
+            # Without a row and a reply the caller would wait for its deadline: a bug fails the ask, visibly.
             _log.exception("an ask raised", case=ask.case_id, path=ask.path)
             return self._failed(attempt, "bug", f"{type(bug).__name__}: {bug}"[:_LONGEST_ERROR])
 
@@ -193,7 +193,7 @@ class Agent:
         return self._done(attempt, parsed, "reasked")
 
     async def _sampled(self, attempt: Attempt, suffix: str, cuts: int) -> ModelReply:
-        """The reply to the attempt's messages; those that are stopped early before it are written down, too.
+        """The reply to the attempt's messages; those that are stopped early before it are recorded, too.
 
         Args:
             attempt: the ask.
@@ -239,7 +239,7 @@ class Agent:
         async def wait(seconds: float) -> None:
             self._admitted.calls.retried(kind)
             refused = kind == "rate_limited"
-            with deadline.paused() if refused else nullcontext():  # as waiting for leave does not count
+            with deadline.paused() if refused else nullcontext():  # as waiting for the limiter does not count
                 await asyncio.sleep(seconds)
 
         return await call_with_retries(self._retry, once, sleep=wait, clock=deadline.clock)
@@ -270,7 +270,7 @@ class Agent:
         return answered
 
     def _abandon(self, attempt: Attempt, why: str) -> None:
-        """Note that an ask ends without a reply, so that it is made again when the run goes on, and what it may have
+        """Record that an ask ends without a reply, so that it is made again when the run resumes, and what it may have
         cost so far."""
         unconfirmed, attempt.unconfirmed = attempt.unconfirmed, UnconfirmedUsage()
         told = {

@@ -1,4 +1,4 @@
-"""What an agent knows of one ask while it answers it."""
+"""Attempt: an agent's state of one ask while it answers it, and the row of its reply."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from moot.protocols.reply_ids import load_reply
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """What is known of one ask while it is answered.
+    """State of one ask while it is answered.
 
     Args:
         ask: the ask.
@@ -66,7 +66,7 @@ class Attempt:
 def reply_row(
     attempt: Attempt, suffix: str, save_tokens: SaveTokens, *, save_reasoning: bool = False
 ) -> dict[str, Any]:
-    """The columns that say what was asked, what came back, and what it used.
+    """Columns of a reply's row: what was asked, what was returned, and what it used.
 
     Args:
         attempt: the ask; its reply may be None.
@@ -129,13 +129,13 @@ _HOLDS_NONE = "the trial calls found no schema that it is held to: another model
 
 
 def unparsable_failure(reply: ModelReply, attempt: Attempt, error: str, *, can_be_held: bool) -> str:
-    """What ends an ask whose last reply could not be read.
+    """Failure message of an ask whose last reply could not be parsed.
 
     Args:
         reply: as the model gave it.
         attempt: the ask.
         error: what was wrong with the text.
-        can_be_held: whether the reply was left free by a backend that may hold it to a schema.
+        can_be_held: whether the reply was unconstrained although the backend may constrain it to a schema.
     """
     if reply.replayed is not None and reply.replayed.error:
         return reply.replayed.error
@@ -165,6 +165,6 @@ def _is_all_hidden(reply: ModelReply) -> bool:
 
 
 def _was_tried_in_vain(attempt: Attempt) -> bool:
-    """Whether the trial calls found that the model holds no replies."""
+    """Whether the probe calls found that the model constrains no replies."""
     structured, profile = attempt.binding.structured, attempt.binding.profile
     return structured is None and profile is not None and profile.mode_of(attempt.ask.reply)[0] == "free"

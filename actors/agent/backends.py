@@ -1,4 +1,4 @@
-"""From a model binding to a backend that can be called."""
+"""Factory of model backends from bindings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _anthropic_base_url(url: str) -> str:
 
 
 def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None, load: bool = False) -> Model:
-    """The backend that `binding` names, ready to be called; no connection is opened.
+    """Builds the backend that `binding` names; no connection is opened.
 
     Args:
         binding: the role's model and where its key is.

@@ -1,4 +1,4 @@
-"""What the token probabilities of a reply say of its answer, for the asker and for the record."""
+"""Intrinsic confidence: the probability of a reply's answer by the model's own token probabilities."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
 
 
 def stage_of(declared: LogprobStage, profile: ModelProfile | None, *, held: bool) -> LogprobStage:
-    """Where the log-probabilities of a reply are taken.
+    """Stage at which the log-probabilities of a reply are taken.
 
     Args:
-        declared: what the backend says of itself; a backend that knows is believed.
-        profile: what the trial calls found; None for a model that was not tried.
-        held: whether the reply is held to a schema: no mask changes those of a free one.
+        declared: by the backend; a backend that knows is believed.
+        profile: what the probe calls found; None for a model that was not probed.
+        held: whether the reply is constrained to a schema: no mask changes those of an unconstrained one.
 
     >>> stage_of("unknown", ModelProfile(schemas="vllm", held_logprobs="masked"), held=True)
     'masked'
@@ -38,20 +38,20 @@ def stage_of(declared: LogprobStage, profile: ModelProfile | None, *, held: bool
 
 
 def logprob_stage(reply: ModelReply, stage: LogprobStage) -> LogprobStage:
-    """Where log-probabilities were taken: `stage`, the model's own, unless a replayed reply brings another."""
+    """Stage at which log-probabilities were taken: `stage`, the model's own, unless a replayed reply has another."""
     return reply.replayed.logprob_stage if reply.replayed else stage
 
 
 def was_constrained(reply: ModelReply, held: bool) -> bool:
-    """Whether a reply was held to a schema: `held`, as this ask's, unless a replayed reply brings another."""
+    """Whether a reply was constrained to a schema: `held`, as this ask's, unless a replayed reply says otherwise."""
     return reply.replayed.held if reply.replayed else held
 
 
 def mean_surprisal(tokens: TokenLogprobs, stage: LogprobStage, *, held: bool) -> float | None:
-    """Mean of -logprob over a reply's tokens, in nats; None when no token has one, or a schema's mask may have changed
-    them.
+    """Mean surprisal: mean of -logprob over a reply's tokens, in nats; None when no token has one, or a schema's mask
+    may have changed them.
 
-    The figures of one model's replies stand in one histogram, whatever they are held to.
+    One histogram has the values of all replies of a model, constrained or not.
     """
     if may_be_masked(stage, held):
         return None
@@ -68,8 +68,8 @@ def intrinsic_of(
         reply: as the model gave it.
         answer: the label that was read from it.
         ask: what was asked.
-        stage: where the model takes its probabilities; a replayed reply brings its own.
-        held: whether the reply was held to a schema; a replayed reply brings its own.
+        stage: where the model takes its probabilities; a replayed reply has its own.
+        held: whether the reply was constrained to a schema; a replayed reply has its own.
 
     Returns:
         None when there are no log-probabilities or no closed set of labels.
@@ -110,7 +110,7 @@ def intrinsic_of(
 
 
 def intrinsic_columns(intrinsic: Intrinsic | None) -> dict[str, Any]:
-    """The same as columns of the reply's row."""
+    """Columns of the reply's row for its intrinsic confidence."""
     if intrinsic is None:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""What is really sent for an ask by its role's binding: decoding, schema, and the fingerprint of all of it."""
+"""Request of an ask as it is sent (messages, decoding, schema), and its fingerprint."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from moot.protocols.templates import Templates
 
 
 def first_messages(ask: Ask, templates: Templates, binding: RoleBinding) -> tuple[Message, ...]:
-    """What is sent first: the rendered template, with the ask's images on its last message.
+    """First messages of an ask: the rendered template, with the ask's images on its last message.
 
     A model that takes no system message gets its text before the user's.
 
@@ -44,14 +44,14 @@ async def render_messages(ask: Ask, templates: Templates, binding: RoleBinding) 
 
 
 def reask_messages(first: tuple[Message, ...], text: str, error: str, templates: Templates) -> tuple[Message, ...]:
-    """What is sent after an unreadable reply `text`: the conversation so far and what was wrong with it."""
+    """Messages after an unparsable reply `text`: the conversation so far and what was wrong with it."""
     return (*first, Message("assistant", text), *templates.render("reask", {"error": error}))
 
 
 def sent_decoding(binding: RoleBinding, given: Decoding | None = None) -> Decoding:
-    """How an ask is sampled: as it says itself or else as its role does.
+    """Decoding of an ask: its own, or else its role's.
 
-    What the model does not take is left out. One that thinks first gets the tokens for that on top.
+    What the model does not take is left out. A reasoning model gets the tokens for that on top.
     """
     decoding = binding.decoding() if given is None else msgspec.structs.replace(given, **binding.beside_sampling())
     if binding.profile is None:
@@ -83,19 +83,19 @@ def constrained_schema(
     max_tokens: int,
     slots: Mapping[str, object],
 ) -> ReplySchema | None:
-    """What the backend is asked to hold a reply to; None for one that is left free.
+    """Schema to which the backend constrains a reply; None for an unconstrained one.
 
     Args:
         binding: of the role. Without a profile its model gets the bare schema that was sent before there were any.
         offered: what the backend says of schemas; one that says `no` is never asked.
-        reply_model: what the reply must fit in any case. `FreeText` is always left free. So is one that no schema can
-            hold, unless the role insists.
+        reply_model: what the reply must fit in any case. `FreeText` is always unconstrained. So is one that no schema
+            can describe, unless the role insists.
         labels: the case's closed set of labels; None for an open one.
         max_tokens: the bound of the reply's length.
         slots: the ask's, which say how many of a thing it wants, and in what script the reply will be.
 
     Raises:
-        ConfigError: the role says `structured: true` and no schema can hold the reply.
+        ConfigError: the role says `structured: true` and no schema can describe the reply.
     """
     if offered == "no" or binding.structured is False or reply_model is FreeText:
         return None
@@ -124,9 +124,9 @@ def constrained_schema(
 def legacy_constrained_schema(
     binding: RoleBinding, offered: Offered, reply_model: type[BaseModel]
 ) -> ReplySchema | None:
-    """What a reply was held to before dialects were known: nothing at a URL, unless its role said `structured: true`.
+    """Schema of a reply before dialects were known: none at a URL, unless its role said `structured: true`.
 
-    Nothing either of a backend that held no replies then.
+    None either for a backend that constrained no replies then.
 
     Raises:
         ConfigError: as `constrained_schema`.
@@ -144,7 +144,7 @@ def legacy_constrained_schema(
 
 
 def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
-    """32 hex digits over everything that the reply depends on, except the ask's place in the debate.
+    """Fingerprint of a request: 32 hex digits over everything that the reply depends on, except the ask's path.
 
     Equal requests have equal ones, whatever their roles say of `structured`: that of a role that says nothing.
     """
@@ -152,7 +152,8 @@ def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
 
 
 def earlier_fingerprints(ask: Ask, binding: RoleBinding, template_hash: str) -> tuple[str, ...]:
-    """Those that records may have for the same request in which a role's `structured` counted by itself."""
+    """Fingerprints that earlier records may have for the same request, in which a role's `structured` counted by
+    itself."""
     return tuple(_fingerprint(ask, binding, template_hash, said) for said in (False, True))
 
 

@@ -109,7 +109,7 @@ def _as_texts(value: Any) -> Any:
 
 
 class RoleBinding(BaseModel):
-    """Configuration of a role: model, decoding, persona.
+    """Role binding: the model, decoding and persona of a role.
 
     Attributes:
         model: one of the forms that `moot models` lists.

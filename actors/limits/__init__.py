@@ -1,1 +1,1 @@
-"""One budget per run for the whole cluster: rates, concurrency and money, leased in bulk by one limiter."""
+"""Limits of a run over the whole cluster: rates, concurrency and budgets, leased in bulk by one limiter."""

@@ -1,4 +1,4 @@
-"""How many debates may be open at once so that what is left of a run's budgets finishes them."""
+"""Budget forecast: how many debates may be open at once so that what is left of a run's budgets finishes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNBOUNDED = 2**31
 
 @dataclass(frozen=True, slots=True)
 class DebateCostBound:
-    """What a debate may use of one budget, known before anything is asked.
+    """Upper bound of a debate's use of one budget, known before anything is asked.
 
     Attributes:
         debate: most that a whole debate uses, by its protocol's plan of calls.
@@ -28,13 +28,13 @@ class DebateCostBound:
 
 
 class BudgetForecast:
-    """Counts what ended debates have used, and says how many may be open.
+    """Forecasts by what ended debates have used how many may be open.
 
-    A debate that is open is taken to use as much as those that have ended did in the mean, with its bound as one
-    more of them: the first to end are the short ones, and a mean of few says little. Without a bound the largest use
-    so far stands in for it, and until one has ended a single debate is open. Room for one call's reservation stays
-    free, for a call starts only when its upper bound fits. One debate may always be open: whether its next call fits
-    is the limiter's to say, which ends the run.
+    An open debate is expected to use the mean of those that have ended, with its bound as one more of them: the first
+    to end are the short ones, and a mean of few says little. Without a bound the largest use so far is taken instead,
+    and until one has ended a single debate is open. One call's reservation stays free, for a call starts only when its
+    upper bound fits. One debate may always be open: whether its next call fits is decided by the limiter, which stops
+    the run.
 
     Args:
         left: by budget, `usd` or `tokens`, what earlier sessions have left.
@@ -54,7 +54,7 @@ class BudgetForecast:
         return max(1, min((account.covers for account in self._accounts.values()), default=UNBOUNDED))
 
     def settle(self, paid: Mapping[str, ModelUsage], *, whole: bool) -> None:
-        """A debate has ended, or was put aside.
+        """Settle a debate that has ended, or was cancelled.
 
         Args:
             paid: what its calls have used, by model; one without any says nothing of what others use.
@@ -86,7 +86,7 @@ class _Account:
 
     @property
     def _expected(self) -> float:
-        """What a debate is taken to use; infinite while nothing is known."""
+        """Expected use of a debate; infinite while nothing is known."""
         if self._bound is None and not self._ended:
             return math.inf
         first = self._largest if self._bound is None else self._bound.debate
@@ -94,7 +94,7 @@ class _Account:
 
     @property
     def covers(self) -> int:
-        """How many whole debates what is left is enough for."""
+        """How many whole debates the rest of the budget covers."""
         expected, call = self._expected, 0.0 if self._bound is None else self._bound.call
         if not expected:
             return UNBOUNDED

@@ -1,4 +1,4 @@
-"""Calls of one process to one endpoint: those that wait, those under way, and the permits at hand."""
+"""Call queue of one process to one endpoint: waiting calls, calls in flight, and permits."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from moot.actors.limits.envelopes import EndpointGrant, EndpointReport
 from moot.actors.limits.settings import PERMIT_TTL_S, EndpointLimits
 
 _AHEAD_S = 0.25
-"""Permits are asked for ahead as many as calls have started within this time."""
+"""Seconds of prefetch: as many permits are requested ahead as calls have started within this time."""
 
 _REPORT_S = 0.5
 
 How = Literal["answered", "limited", "broken", "refused", "cancelled", "unused"]
-"""How a call ended: with a reply; 429; the endpoint's own failure; any other that the server told; not waited for; it
-never started."""
+"""How a call ended: with a reply; 429; a failure of the endpoint; any other error of the server; cancelled; never
+started."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallDemand:
-    """What a call may use.
+    """Upper bounds of a call's use.
 
     Attributes:
         tokens: estimate of its prompt and completion tokens, for the rate.
         budgets: upper bounds by budget, `usd` or `tokens`; empty without budgets.
-        debate: names the debate that it is of; empty for a call of none.
+        debate: id of its debate; empty for a call of none.
     """
 
     tokens: int = 0
@@ -38,7 +38,7 @@ class CallDemand:
 
 
 class Admission:
-    """Leave for one call to be under way."""
+    """Admission of one call, until it has ended."""
 
     __slots__ = ("_lease", "_need", "_queue", "_started_at")
 
@@ -55,7 +55,7 @@ class Admission:
         error: str = "",
         retry_after_s: float | None = None,
     ) -> None:
-        """The call has ended.
+        """End the call.
 
         Args:
             how: see `How`.
@@ -84,7 +84,7 @@ class _Lease:
 
 
 class WaitingCall(NamedTuple):
-    """A call that waits for leave."""
+    """A call that waits for admission."""
 
     age: int
     need: CallDemand
@@ -96,9 +96,9 @@ def _age(waiting: WaitingCall) -> int:
 
 
 class CallQueue:
-    """Calls to one endpoint: those of the oldest debate first, and of one debate as they came.
+    """Priority queue of calls to one endpoint: those of the oldest debate first, and of one debate in order.
 
-    What is stopped early, by its user or by a budget, has whole debates then, and not a part of each.
+    So a run that is stopped early, by its user or by a budget, has whole debates, and not a part of each.
 
     Args:
         endpoint: its name.
@@ -137,7 +137,7 @@ class CallQueue:
         self._news = False
 
     def try_start(self, need: CallDemand) -> Admission | None:
-        """Start a call from what is at hand; None when that is not enough, or the server has said to wait."""
+        """Start a call with a permit that is here; None when there is none, or the server has said to wait."""
         now = self._clock()
         if self._in_use >= self._slots or now < self._backpressure.until:
             return None
@@ -178,15 +178,15 @@ class CallQueue:
 
     @property
     def has_room(self) -> bool:
-        """Whether another call could be under way."""
+        """Whether another call could be in flight."""
         return self._in_use < self._slots
 
     def ask_again_at(self, at: float) -> None:
-        """Leave the limiter alone until then."""
+        """Do not ask the limiter before then."""
         self._asked_again_at = max(self._asked_again_at, at)
 
     def first(self) -> CallDemand | None:
-        """What the first call that waits needs; None when none does."""
+        """Demand of the first waiting call; None when none waits."""
         while self.waiting and self.waiting[0].waiter.done():
             del self.waiting[0]
         return self.waiting[0].need if self.waiting else None
@@ -206,7 +206,7 @@ class CallQueue:
         self.refuse("", 0.0, error)
 
     def ended(self, how: How, started_at: float, drained: bool, error: str) -> None:
-        """A call is no longer under way."""
+        """Note that a call has ended."""
         self._in_use -= 1
         self._news = True
         if how in ("answered", "refused"):
@@ -219,25 +219,25 @@ class CallQueue:
             self._error = error
 
     def follow(self, how: How, retry_after_s: float | None) -> None:
-        """Learn from a call's end whether the server is full."""
+        """Update backpressure by how a call ended."""
         if how == "limited":
             self._backpressure.refused(self._clock(), retry_after_s)
         elif how == "answered":
             self._backpressure.answered()
 
     def give_back(self, lease: int, need: CallDemand) -> None:
-        """A permit that was taken and not used."""
+        """Return a permit that was not used."""
         if lease:
             self._unused.append((lease, 1, self._foreseen(need)))
 
     def correct(self, lease: int, need: CallDemand, tokens: int) -> None:
-        """A call used other than the foreseen number of tokens."""
+        """Correct the number of tokens that a call was expected to use."""
         more = tokens - self._foreseen(need)
         if lease and more and self._most_tokens is not None:
             self._corrections[lease] = self._corrections.get(lease, 0) + more
 
     def wanted_budgets(self) -> dict[str, float]:
-        """What the calls that wait may use."""
+        """Upper bounds of what the waiting calls use, by budget."""
         wanted: dict[str, float] = {}
         for _, need, waiter in self.waiting:
             if not waiter.done():
@@ -246,7 +246,7 @@ class CallQueue:
         return wanted
 
     def due_at(self, heard_at: float) -> float:
-        """When the limiter is to be asked or told again; infinity when there is no need."""
+        """When the next report to the limiter is due; infinity when there is no need."""
         if self._lowered:
             return heard_at
         if self.first() is not None:
@@ -256,7 +256,7 @@ class CallQueue:
         return float("inf")
 
     def report(self, now: float) -> EndpointReport | None:
-        """What there is to say; None when there is nothing."""
+        """The next report; None when there is nothing to report."""
         first = self.first()
         if first is None and not (self._in_use or self._slots or self._news or self._lowered):
             return None
@@ -286,8 +286,8 @@ class CallQueue:
         return report
 
     def take(self, grant: EndpointGrant, *, asked_at: float, now: float) -> None:
-        """What the limiter grants. A permit's time counts from before it was asked for."""
-        self._lowered = grant.slots < self._slots  # to be confirmed: only then may others have them
+        """Take a grant of the limiter. A permit's time counts from before it was requested."""
+        self._lowered = grant.slots < self._slots  # to be acknowledged: only then may others have them
         self._slots, self._trial = grant.slots, grant.trial
         self._asked_again_at = now + grant.again_in_s
         if grant.lease:
@@ -295,13 +295,13 @@ class CallQueue:
 
 
 BEGINS, ENDS = 5, 5
-"""Refusals in a row that say that a server is full, and replies in a row that say that it no longer is."""
+"""Refusals in a row after which a server counts as full, and replies in a row after which it no longer does."""
 
 _LONGEST_S, _UNTOLD_S = 60.0, 0.5
 
 
 class Backpressure:
-    """Follows the calls of one process to one endpoint. A refusal now and then holds nobody back but its own call."""
+    """Backpressure of one endpoint on one process's calls. A refusal now and then delays only its own call."""
 
     def __init__(self) -> None:
         self._refused = self._answered = 0
@@ -309,14 +309,14 @@ class Backpressure:
         self.until = 0.0
 
     def answered(self) -> None:
-        """A call was answered."""
+        """Note a call that was answered."""
         self._refused = 0
         self._answered += 1
         if self._answered >= ENDS:
             self._full = False
 
     def refused(self, now: float, wait_s: float | None) -> None:
-        """A call was refused (429); `wait_s` is what the server said to wait, None or 0 when it said nothing of use."""
+        """Note a call that was refused (429); `wait_s` is what the server said to wait, None or 0 when it did not."""
         self._answered = 0
         self._refused += 1
         self._full = self._full or self._refused >= BEGINS

@@ -1,5 +1,4 @@
-"""How many requests may be under way at an endpoint: fixed by the user, or adapted to what the server takes; few while
-it fails for everyone."""
+"""Concurrency limit of an endpoint, fixed by the user or adapted to the server, and its circuit breaker."""
 
 from __future__ import annotations
 
@@ -13,8 +12,8 @@ START = 32
 MOST = 10_000
 CUT = 0.85
 LIMITED_SHARE = 0.2
-"""Share of a round trip's replies that must be "too many requests" before the concurrency is cut: a lower one says that
-the server is nearly full, which is where it should be."""
+"""Share of a round trip's replies that must be "too many requests" before the concurrency is cut: at a lower one the
+server is nearly full, which is where it should be."""
 
 _SURE = 2.0
 """Standard deviations by which the refusals must exceed that share: few replies hold many refusals by chance."""
@@ -34,7 +33,7 @@ def _most_by_chance(heard: int) -> float:
 
 
 class ConcurrencyLimit:
-    """A bound that doubles with each round trip, grows slowly at first after a cut, and is cut at most once in two.
+    """Adaptive concurrency limit: doubles with each round trip, grows slowly after a cut, is cut at most once in two.
 
     Two, because a refusal comes at once and a reply after a round trip: over a single one the share of the refusals
     would look greater than it is.
@@ -55,20 +54,20 @@ class ConcurrencyLimit:
 
     @property
     def bound(self) -> int:
-        """Requests that may be under way."""
+        """Requests that may be in flight."""
         return max(1, int(self._bound))
 
     def report(
         self, now: float, *, fine: int, limited: int, round_trip_s: float | None, demand: int, drained: bool
     ) -> None:
-        """Learn what came back.
+        """Adapt to the replies since the last report.
 
         Args:
             now: any clock, in seconds.
             fine: replies that were not "too many requests".
             limited: replies that were (429).
             round_trip_s: mean time of the replies; None when there were none.
-            demand: requests under way, and calls that wait to be.
+            demand: requests in flight, and calls that wait.
             drained: whether a reply's headers say that nothing is left of the server's own limits.
         """
         self._fine += fine
@@ -102,7 +101,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 30.0
 
 
 class CircuitBreaker:
-    """Watches one endpoint, and says once when it is given up and once when it is back.
+    """Circuit breaker of one endpoint; logs once when it opens and once when it closes.
 
     Args:
         endpoint: its name, for the log.
@@ -116,8 +115,8 @@ class CircuitBreaker:
         self._down_since = self._failed_at = 0.0
 
     def report(self, now: float, *, replies: int, broken: int, error: str = "") -> None:
-        """Learn what came back: replies of whatever kind from a server that works, and failures that are the endpoint's
-        own (no connection, no reply in time, 5xx)."""
+        """Note replies of any kind from a server that works, and failures of the endpoint (no connection, no reply in
+        time, 5xx)."""
         if replies:
             if self._next_try is not None:
                 down_s = round(now - self._down_since)
@@ -148,12 +147,12 @@ class CircuitBreaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether the endpoint has been given up."""
+        """Whether the breaker is open: calls wait while single ones try the endpoint."""
         return self._next_try is not None
 
     @property
     def down_s(self) -> float:
-        """Seconds from giving the endpoint up to the last call that failed there; 0 while it works."""
+        """Seconds from opening to the last call that failed there; 0 while the endpoint works."""
         return 0.0 if self._next_try is None else self._failed_at - self._down_since
 
     def next_try_in(self, now: float) -> float:

@@ -1,4 +1,4 @@
-"""The time that an ask has: it runs while work is done for it, and stands still while it waits for leave to start."""
+"""Deadline of an ask: it runs while the ask is worked on, and is paused while it waits for the limiter."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from types import TracebackType
 
 
 class Deadline:
-    """`asyncio.timeout` that can stand still.
+    """`asyncio.timeout` that can be paused.
 
-    Waiting for a rate limit, for a budget or for a server that everybody waits for is nobody's slowness: with a limit
-    of 60 requests per minute the two-hundredth ask would else be dead before it began.
+    Waiting for a rate limit, for a budget or for a server that is full is not the ask's slowness: with a limit of 60
+    requests per minute the two-hundredth ask would otherwise time out before it started.
 
     Args:
         seconds: how long the work may take.
@@ -35,7 +35,7 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether the time is up."""
+        """Whether it has timed out."""
         return self._timeout.expired()
 
     @property

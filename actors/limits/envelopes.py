@@ -1,4 +1,4 @@
-"""What a holder of permits and the limiter tell each other: one exchange serves hundreds of calls."""
+"""Message types between the limiter and its clients (holders of permits): one exchange serves hundreds of calls."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import msgspec
 
 
 class BudgetTotals(msgspec.Struct, frozen=True):
-    """A holder's part of one budget.
+    """A holder's totals of one budget.
 
     Attributes:
-        reserved: what its calls under way may still use. Whatever else was set aside for it is given back with each
+        reserved: what its calls in flight may still use. Whatever else was reserved for it is released with each
             report: two holders that each keep too little for a call would wait for each other.
-        spent: what its calls have used since it began.
+        spent: what its calls have used since it started.
         wanted: what the calls that wait need.
         least: what the first of them needs.
     """
@@ -23,11 +23,11 @@ class BudgetTotals(msgspec.Struct, frozen=True):
 
 
 class EndpointReport(msgspec.Struct, frozen=True):
-    """What a holder has to say of one endpoint.
+    """Report of a holder on one endpoint.
 
     Attributes:
         endpoint: its name.
-        in_use: requests under way.
+        in_use: requests in flight.
         waiting: calls that wait to start.
         wanted: rate permits to grant, calls that are about to come included.
         first_tokens, wanted_tokens: tokens that the first call that waits, and all wanted ones, may use.
@@ -56,13 +56,13 @@ class EndpointReport(msgspec.Struct, frozen=True):
 
 
 class UsageReport(msgspec.Struct, frozen=True):
-    """What a holder says and asks for.
+    """Report of a holder, and its demand.
 
     Attributes:
-        holder: names one life of one process.
-        endpoints: those of which there is something to say.
+        holder: id of one incarnation of one process.
+        endpoints: those with something to report.
         budgets: by budget, `usd` or `tokens`; only those with a cap.
-        number: of the holder's report, rising, so that one which comes twice is taken once.
+        number: of the holder's report, rising, so that a duplicate is recognised.
     """
 
     holder: str
@@ -72,12 +72,12 @@ class UsageReport(msgspec.Struct, frozen=True):
 
 
 class EndpointGrant(msgspec.Struct, frozen=True):
-    """What a holder may do at one endpoint until the next exchange.
+    """Grant to a holder at one endpoint, until the next exchange.
 
     Attributes:
         endpoint: its name.
-        slots: requests that it may have under way.
-        trial: whether the endpoint has been given up: a slot serves one call, not one after the other.
+        slots: requests that it may have in flight.
+        trial: whether the circuit breaker is open: a slot serves one call, not one after the other.
         lease: number of the rate permits; 0 when there are none.
         requests, tokens: the rate permits.
         again_in_s: when to ask for more; 0 for at once.
@@ -95,11 +95,11 @@ class EndpointGrant(msgspec.Struct, frozen=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """The limiter's answer.
+    """Grant: the limiter's answer to a report.
 
     Attributes:
         endpoints: one for each endpoint of the report.
-        reserved: by budget, what is now set aside on top of what was reported.
+        reserved: by budget, what is now reserved on top of what was reported.
         exhausted: the budget in which not even the first waiting call will ever fit; empty otherwise.
         left: what is left of that budget.
     """

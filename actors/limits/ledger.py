@@ -1,4 +1,4 @@
-"""What the limiter writes down before it grants anything, so that one that is started again forgets no money."""
+"""Ledger of the limiter: written before anything is granted, so that a restarted limiter forgets no spending."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _FALLEN_S = 1.0
 
 
 class DurableLimiter:
-    """A limiter that writes its purses down before a reservation leaves, and now and then when calls have cost less.
+    """Limiter that writes its accounts to the ledger before it grants a reservation, and when costs were lower.
 
     Args:
         limits: see `Limiter`.
-        purses: see `Limiter`.
-        ledger: where to.
+        accounts: see `Limiter`.
+        ledger: takes the accounts.
         resumed: see `Limiter`.
     """
 
@@ -53,7 +53,7 @@ class DurableLimiter:
         last_word = bool(report.budgets) and not report.endpoints
         if grant.reserved or last_word or self._has_fallen():
             async with self._writing:
-                if self._written_exchange < mine:  # else somebody who waited, too, has written this grant down
+                if self._written_exchange < mine:  # else a concurrent exchange has written this grant down
                     await self._write()
         return grant
 
@@ -65,7 +65,7 @@ class DurableLimiter:
         self._written_exchange = now
 
     def used_ratios(self) -> dict[str, float]:
-        """By budget, the share that is spent or set aside; without what has no cap."""
+        """By budget, the share that is spent or reserved; without budgets that have no cap."""
         found = {name: account.used_ratio for name, account in self._limiter.accounts.items()}
         return {name: ratio for name, ratio in found.items() if ratio is not None}
 
@@ -76,7 +76,7 @@ class DurableLimiter:
 
 
 class LedgerEntry(msgspec.Struct):
-    """What one owner's purses hold.
+    """Ledger entry: the accounts of one owner.
 
     Attributes:
         budgets: (reserved, spent) by budget and holder.
@@ -89,7 +89,7 @@ class LedgerEntry(msgspec.Struct):
 
 
 class FileStore(Protocol):
-    """What keeps files by name: a run's folder, or a store."""
+    """Store of files by name: a run's folder, or an object store."""
 
     def put(self, name: str, data: bytes) -> None:
         """Write a file whole."""
@@ -101,7 +101,7 @@ class FileStore(Protocol):
 
 
 class Ledger:
-    """A small file of the record.
+    """Ledger file of a record.
 
     Args:
         files: of the record.
@@ -112,7 +112,7 @@ class Ledger:
         self._files, self._epoch = files, epoch
 
     def open(self, accounts: Mapping[str, BudgetAccount]) -> bool:
-        """Fill the purses with what a limiter of the same owner wrote; False when there was none before.
+        """Load the accounts that a limiter of the same owner wrote; False when there was none before.
 
         Raises:
             RecordError: what it wrote cannot be read, or nothing can be written.
@@ -128,15 +128,15 @@ class Ledger:
         return True
 
     def entry(self, accounts: Mapping[str, BudgetAccount]) -> LedgerEntry:
-        """What the purses hold now."""
+        """The entry of the accounts as they are now."""
         totals = {name: account.totals() for name, account in accounts.items()}
         return LedgerEntry(self._epoch, totals, {name: _bound(account) for name, account in accounts.items()})
 
     def write(self, page: LedgerEntry) -> None:
-        """Write a page down, in place of the one before.
+        """Write an entry, in place of the one before.
 
         Raises:
-            RecordError: when it cannot be written, or a later owner has written one: its money is not this one's.
+            RecordError: when it cannot be written, or a later owner has written one.
         """
         before = self.read()
         if before is not None and before.epoch > self._epoch:
@@ -167,10 +167,10 @@ class Ledger:
         return page if page is not None and page.epoch == self._epoch else None
 
     def read(self) -> LedgerEntry | None:
-        """What lies in the file; None when there is none.
+        """Read the file; None when there is none.
 
         Raises:
-            RecordError: it cannot be read or is illegible, so that nobody knows what has been spent.
+            RecordError: it cannot be read or is illegible, so that it is unknown what has been spent.
         """
         try:
             raw = self._files.get(_FILE)
@@ -184,9 +184,9 @@ def _bound(account: BudgetAccount) -> float:
 
 
 class ReportDeduplicator:
-    """Takes each report of a holder once, for it tells of changes, and what it is granted counts as used.
+    """Deduplicates reports by their number: a report has changes, and what it is granted counts as used.
 
-    One that comes again gets the same grant; one that was overtaken gets none, for nobody waits for it.
+    A duplicate gets the same grant; one that was overtaken gets none, for nobody waits for it.
 
     Args:
         exchange: the limiter's.

@@ -1,4 +1,4 @@
-"""The limiter: the one place of a run that grants rates, concurrency and money, to all its processes in fair shares."""
+"""Limiter: the one place of a run that grants rates, concurrency and budgets, in fair shares to all its processes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from moot.actors.limits.rates import RateLimit
 from moot.actors.limits.settings import EndpointLimits
 
 DEAD_AFTER_S = 15.0
-"""Seconds of silence after which a holder's concurrency is given to others. Living holders report twice a second."""
+"""Seconds without a report after which a holder's slots are granted to others. Live holders report twice a second."""
 
 _MEMORY_S = 1.5
-"""Seconds within which every living holder has reported to a limiter that was started again."""
+"""Seconds within which every live holder has reported to a restarted limiter."""
 
 _SOON_S = 0.1
-"""When to ask again for what others hold: they give it back with their next report."""
+"""Seconds after which to ask again for what others have: they release it with their next report."""
 
 
 class _Holder:
-    """What one holder has at one endpoint."""
+    """State of one holder at one endpoint."""
 
     __slots__ = ("demand", "heard_at", "leased", "slots", "waiting")
 
@@ -31,7 +31,7 @@ class _Holder:
 
 
 class _Endpoint:
-    """One model of one server."""
+    """State of one endpoint: a model of a server."""
 
     def __init__(self, name: str, limits: EndpointLimits, now: float, *, resumed: bool) -> None:
         self.concurrency = ConcurrencyLimit(limits.concurrency)
@@ -43,7 +43,7 @@ class _Endpoint:
         self.holders: dict[str, _Holder] = {}
 
     def give_back(self, lease: int, requests: int, tokens: int) -> None:
-        """Take back what was granted and not used; below 0 for what was used beyond."""
+        """Return permits that were granted and not used; below 0 for what was used beyond."""
         for rate, amount in ((self.requests, requests), (self.tokens, tokens)):
             if rate is not None:
                 rate.correct(lease, -amount)
@@ -54,12 +54,12 @@ class Limiter:
 
     Args:
         limits: by endpoint; an endpoint that is not named has no bounds but the adapted concurrency.
-        purses: by budget.
+        accounts: by budget.
         clock: monotonic seconds.
         restarted: whether another limiter of the same session may have granted just before: the first window counts as
             used up then.
-        resumed: whether the run has had another session. It was held to the same pace, so that going on at it keeps to
-            the limit over both.
+        resumed: whether the run has had another session. That one kept to the same rate, so that continuing at it keeps
+            to the limit over both.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Limiter:
         self._resumed = resumed
         self._endpoints: dict[str, _Endpoint] = {}
         self._leases = 0
-        # Who holds money by the ledger and never reports again died with or before the limiter that wrote it.
+        # A holder with money in the ledger that never reports again died with or before the limiter that wrote it.
         self._heard = {holder: self._began for account in accounts.values() for holder in account.totals()}
 
     def exchange(self, report: UsageReport) -> Grant:
@@ -161,9 +161,9 @@ class Limiter:
             del endpoint.holders[name]
 
     def _slots(self, endpoint: _Endpoint, holder: str, report: EndpointReport, now: float) -> int:
-        """Requests that a holder may have under way: its share, as far as the others have given back theirs."""
+        """Requests that a holder may have in flight: its share, as far as the others have released theirs."""
         if self._restarted and now < self._began + _MEMORY_S:
-            return report.in_use  # until the others have said what they have under way
+            return report.in_use  # until the others have reported what they have in flight
         if endpoint.breaker.is_open and not _rates_allow(endpoint, report, now):
             return report.in_use  # the single try would be given away and could not be made
         admitted = endpoint.breaker.admits(now, report.waiting)
@@ -208,7 +208,7 @@ class Limiter:
 
 
 def _reserved(account: BudgetAccount, holder: str, totals: BudgetTotals) -> float:
-    """What could be set aside: for all calls that wait, or as much as there is, if that is enough for the first."""
+    """Amount that could be reserved: for all waiting calls, or as much as there is, if that is enough for the first."""
     amount = min(totals.wanted, account.free)
     if not totals.least or amount < totals.least or not account.reserve(holder, amount):
         return 0.0
@@ -224,7 +224,7 @@ def _rates_allow(endpoint: _Endpoint, report: EndpointReport, now: float) -> boo
 
 
 def _fair_part(left: int, endpoint: _Endpoint) -> int:
-    """What one holder may take of what is left, so that something is left for the others who wait."""
+    """Part of what is left that one holder may take, so that something is left for the others who wait."""
     waiting = sum(each.waiting for each in endpoint.holders.values())
     if waiting <= left:
         return max(0, left)
@@ -241,10 +241,10 @@ def _tokens(left: int, first: int, report: EndpointReport, requests: int) -> tup
 
 
 class BudgetAccount:
-    """Keeps `spent + reserved <= cap` at all times.
+    """Budget account: keeps `spent + reserved <= cap` at all times.
 
-    Holders report totals, not changes: a report that comes twice, or to a limiter that has lost its memory, does no
-    harm. What a holder has reserved when it dies counts as spent, for its calls may have been billed.
+    Holders report totals, not changes: a duplicate report, or one to a restarted limiter, does no harm. What a holder
+    has reserved when it dies counts as spent, for its calls may have been billed.
 
     Args:
         cap: most that may be used; None for no bound.
@@ -264,7 +264,7 @@ class BudgetAccount:
 
     @property
     def reserved(self) -> float:
-        """What is set aside for calls whose cost is not known yet, dead holders' included."""
+        """What is reserved for calls whose cost is not known yet, dead holders' included."""
         return math.fsum(self._reserved.values())
 
     @property
@@ -274,7 +274,7 @@ class BudgetAccount:
 
     @property
     def used_ratio(self) -> float | None:
-        """Share of the cap that is spent or set aside; None without a cap."""
+        """Share of the cap that is spent or reserved; None without a cap."""
         return None if not self.cap else min(1.0, (self.spent + self.reserved) / self.cap)
 
     def settle(self, holder: str, *, reserved: float, spent: float) -> None:
@@ -283,31 +283,31 @@ class BudgetAccount:
         self._spent[holder] = spent
 
     def reserve(self, holder: str, amount: float) -> bool:
-        """Set `amount` more aside for a holder; False, and nothing done, when it does not fit."""
+        """Reserve `amount` more for a holder; False, and nothing done, when it does not fit."""
         if amount > self.free:
             return False
         self._reserved[holder] = self._reserved.get(holder, 0.0) + amount
         return True
 
     def left(self, dead: Collection[str]) -> float:
-        """What would be free if all that the living have reserved were given back; infinite without a cap."""
+        """What would be free if all that live holders have reserved were released; infinite without a cap."""
         if self.cap is None:
             return math.inf
         lost = math.fsum(self._reserved.get(holder, 0.0) for holder in dead)
         return max(0.0, self.cap - self.spent - lost)
 
     def totals(self) -> dict[str, tuple[float, float]]:
-        """(reserved, spent) by holder, to be written down before a grant leaves."""
+        """(reserved, spent) by holder, to be written down before a grant is sent."""
         holders = self._reserved.keys() | self._spent.keys()
         return {each: (self._reserved.get(each, 0.0), self._spent.get(each, 0.0)) for each in holders}
 
 
 def fair_share(bound: int, demands: Mapping[str, int], had: Mapping[str, int]) -> dict[str, int]:
-    """Whole shares that add up to at most `bound`.
+    """Max-min fair shares: whole numbers that add up to at most `bound`.
 
-    Nobody gets less than an equal part while another gets more, except that nobody gets more than it asks for; what is
-    over then is divided among those who ask for anything at all, so that they can grow without asking again. A
-    remainder goes first to those who had least, so that with a bound below their number all have their turn.
+    No holder gets less than an equal part while another gets more, except that none gets more than it asks for; what is
+    over then is divided among those that ask for anything at all, so that they can grow without asking again. A
+    remainder goes first to those that had least, so that with a bound below their number all get their turn.
 
     >>> fair_share(10, {"a": 2, "b": 20, "c": 20}, {})
     {'a': 2, 'b': 4, 'c': 4}

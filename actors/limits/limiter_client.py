@@ -1,4 +1,4 @@
-"""The gate: where the calls of one process wait until they may start. Most start at once, from permits at hand."""
+"""Limiter client: admits the calls of one process. Most start at once, with permits that are already leased."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from moot.actors.limits.envelopes import BudgetTotals, EndpointReport, Grant, Us
 from moot.actors.limits.settings import EndpointLimits
 
 HEARTBEAT_S = 0.5
-"""Seconds between two reports of a process that has calls under way."""
+"""Seconds between two reports of a process that has calls in flight."""
 
 SPACING_S = 0.01
 """Least seconds between two exchanges: calls that come together share one."""
 
 _LAST_WORD_S = 2.0
 _SHORT_OF_S = 0.1
-"""Seconds until money that others have set aside is asked for again."""
+"""Seconds until budget that others have reserved is requested again."""
 
 GIVE_UP_S = 300.0
-"""Seconds without any reply of an endpoint after which a run is put aside: who repairs the server goes on with it."""
+"""Seconds without any reply of an endpoint after which a run is stopped: it can be resumed when the server is back."""
 
 Exchange = Callable[[UsageReport], Awaitable[Grant]]
 
 
 class BudgetSpent(Exception):
-    """A call that may never start, because the run's budget is used up; `str()` is the arguments with blanks between.
+    """A call may never start, because the run's budget is used up; `str()` is the arguments with blanks between.
 
     Args:
         budget: `usd` or `tokens`.
@@ -50,25 +50,25 @@ class BudgetSpent(Exception):
 
 
 class EndpointDown(Exception):
-    """A call to an endpoint that has given no reply for `GIVE_UP_S`; `str()` is the endpoint."""
+    """A call failed because its endpoint has given no reply for `GIVE_UP_S`; `str()` is the endpoint."""
 
     kind = "endpoint_down"
 
 
 class LimiterGone(Exception):
-    """A call that cannot be admitted because the limiter cannot be asked any more; `str()` says why."""
+    """A call cannot be admitted because the limiter cannot be reached any more; `str()` says why."""
 
     kind = "limiter_gone"
 
 
 class Draining(Exception):
-    """A call that may not start because the run is being stopped."""
+    """A call may not start because the run is being stopped."""
 
     kind = "drain"
 
 
 class LimiterClient:
-    """Admits the calls of one process. Lives in one event loop.
+    """Client of the limiter: admits the calls of one process. Runs in one event loop.
 
     Args:
         limits: by endpoint, as the limiter has them.
@@ -78,7 +78,7 @@ class LimiterClient:
 
     Attributes:
         budgets: as above.
-        holder: this gate's name at the limiter.
+        holder: this client's name at the limiter.
     """
 
     def __init__(
@@ -105,12 +105,12 @@ class LimiterClient:
         self._least: dict[str, float] = {}
 
     async def admit(self, endpoint: str, need: CallDemand) -> Admission:
-        """Wait until a call may start; end what this gives when the call has ended.
+        """Wait until a call may start; `end` the returned admission when the call has ended.
 
         Raises:
             BudgetSpent: it may never start.
             EndpointDown: the endpoint has been failing for long.
-            LimiterGone: nobody can give leave any more.
+            LimiterGone: the limiter cannot be reached any more.
             Draining: the run is being stopped.
         """
         if self._refusal is not None:
@@ -134,7 +134,7 @@ class LimiterClient:
         self._refuse_all(Draining())
 
     async def close(self) -> None:
-        """Stop asking the limiter; with budgets it is told once more what was used."""
+        """Stop exchanging with the limiter; with budgets after a last report of what was used."""
         if self._exchanging is None:
             return
         self._exchanging.cancel()
@@ -161,7 +161,7 @@ class LimiterClient:
             self._in_flight[name] += amount
 
     def _end(self, need: CallDemand, spent: Mapping[str, float]) -> None:
-        """A call has ended: what it reserved is free for the next one, as far as it was not spent."""
+        """End a call: what it reserved and did not spend is free for the next one."""
         for name in self._idle:
             amount = need.budgets.get(name, 0.0)
             used = spent.get(name, 0.0)
@@ -198,7 +198,7 @@ class LimiterClient:
             queue.fail_all(why)
 
     async def _until_due(self) -> None:
-        """Wait until there is something to ask for, or to tell."""
+        """Wait until there is something to request or to report."""
         while True:
             self._wake.clear()
             now = self._clock()
@@ -239,7 +239,7 @@ class LimiterClient:
         return UsageReport(self.holder, endpoints, self._totals(), self._reports)
 
     def _totals(self) -> dict[str, BudgetTotals]:
-        """This process's part of every budget; what no call under way needs is given back."""
+        """This process's totals of every budget; what no call in flight needs is released."""
         wanted: defaultdict[str, float] = defaultdict(float)
         least: dict[str, float] = {}
         self._least = least
@@ -263,20 +263,20 @@ class LimiterClient:
         return totals
 
     def _refuse(self, budget: str, left: float) -> None:
-        """No call that waits and needs as much as the one that the limiter was asked about can ever start."""
+        """Refuse every waiting call that needs as much as the one for which the limiter has no budget left."""
         least = self._least[budget]
         for queue in self._queues.values():
             queue.refuse(budget, least, BudgetSpent(budget, least, left))
 
 
 _KEPT = 100_000
-"""Debates whose age is kept; one that has been quiet for longer than so many others counts as new."""
+"""Debates whose number is kept, least recently used first to go; one without a number counts as new."""
 
 _ATTEMPT = re.compile(r"/\d+/")
 
 
 class ArrivalOrder:
-    """Numbers debates as they come."""
+    """Numbers debates in order of arrival."""
 
     def __init__(self, kept: int = _KEPT) -> None:
         self._kept = kept

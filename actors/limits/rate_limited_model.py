@@ -32,7 +32,7 @@ from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
 
 
 class UnconfirmedUsage:
-    """Attempts of one ask that a server may have billed without saying what they used.
+    """Unconfirmed usage: attempts of one ask that a server may have billed without reporting what they used.
 
     Attributes:
         attempts: how many.
@@ -58,10 +58,10 @@ class RateLimitedModel:
         limiter_client: the process's; None admits everything, for a model that runs in this process.
         endpoint: the model's name at the limiter.
         price: the model's price; None when it is not known.
-        meter: is told of every attempt.
+        meter: counts every attempt.
 
     Attributes:
-        calls: follows the attempts.
+        calls: telemetry of the attempts.
     """
 
     def __init__(
@@ -90,12 +90,12 @@ class RateLimitedModel:
         stage: LogprobStage = "unknown",
         span: Span = NO_SPAN,
     ) -> ModelReply:
-        """One attempt. Waiting for leave does not count against the deadline.
+        """Make one attempt. Waiting for the limiter does not count against the deadline.
 
         Args:
             messages, decoding, step_key, schema: see `Model.complete`.
             deadline: of the ask.
-            unconfirmed: counts the attempt if it may be billed and nobody says what it used.
+            unconfirmed: counts the attempt if it may be billed and its usage is not reported.
             stop: stops the reply early; its model streams.
             stage: where the reply's log-probabilities are taken, which `stop` looks at.
             span: of the ask.
@@ -140,7 +140,7 @@ class RateLimitedModel:
             return reply
 
     async def _admitted(self, need: CallDemand, deadline: Deadline, call: CallAttempt) -> Admission | None:
-        """Leave for one attempt; None where none is needed."""
+        """Admission of one attempt; None where none is needed."""
         if self._limiter_client is None:
             return None
         with deadline.paused():
@@ -208,13 +208,13 @@ _NO_PRICE, _NO_USAGE = "price", "usage"
 
 
 class CallTelemetry:
-    """Follows the attempts to call one model.
+    """Telemetry of the calls to one model.
 
     Args:
         meter: takes the numbers.
         model: its name as configured.
         price: None when it is not known.
-        bills: whether somebody bills its calls.
+        bills: whether its calls are billed.
     """
 
     def __init__(self, meter: Meter, model: str, price: Price | None, *, bills: bool) -> None:
@@ -232,12 +232,12 @@ class CallTelemetry:
             meter.add(COST, 0.0, model)
 
     def retried(self, kind: str) -> None:
-        """Another attempt follows one that failed in that way."""
+        """Count a retry of an attempt that failed in that way."""
         self.meter.add(RETRIES, 1.0, self.model, kind)
 
     @contextmanager
     def attempt(self, parent: Span) -> Iterator[CallAttempt]:
-        """One attempt, from before it waits for leave; what it is told inside is what counts."""
+        """Follow one attempt, from before it waits for the limiter; the block reports its outcome."""
         call = CallAttempt(self, parent.child("call"))
         try:
             yield call
@@ -246,7 +246,7 @@ class CallTelemetry:
 
 
 class CallAttempt:
-    """One attempt.
+    """Telemetry of one attempt.
 
     Args:
         telemetry: of its model.
@@ -269,7 +269,7 @@ class CallAttempt:
         self._telemetry.meter.observe(LIMITER_WAIT, self._wait_s, self._telemetry.model)
 
     def answered(self, reply: ModelReply) -> None:
-        """There is a reply; one that was taken from a record is no call."""
+        """Note a reply; one that was taken from a record is no call."""
         if reply.replayed:
             return
         telemetry, usage = self._telemetry, reply.usage
@@ -289,12 +289,12 @@ class CallAttempt:
             telemetry.meter.add(UNKNOWN_COST, 1.0, telemetry.model, _NO_PRICE if telemetry.price is None else _NO_USAGE)
 
     def failed(self, how: How, kind: str, *, billed: bool) -> None:
-        """It gave no reply.
+        """Note an attempt without a reply.
 
         Args:
             how: see `How`.
-            kind: of the failure; empty when nobody waited for the reply.
-            billed: whether it may cost something all the same.
+            kind: of the failure; empty when the attempt was cancelled.
+            billed: whether it may be billed nevertheless.
         """
         self._failed = kind
         self._charge(None, billed=billed)

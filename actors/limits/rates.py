@@ -1,4 +1,4 @@
-"""A rate counted over a sliding window, for permits that are used some time after their grant; and spread evenly."""
+"""Rate limits: a sliding window, for permits that are used some time after their grant, and a token bucket."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class _Entry:
 
 
 class SlidingWindow:
-    """Grants at most `limit` in any window of `span_s` seconds of use.
+    """Sliding-window rate limit: grants at most `limit` in any window of `span_s` seconds of use.
 
     A permit may be used until `ttl_s` after its grant. So a grant counts for `span_s + ttl_s`: whatever is used within
-    some `span_s` was granted within that time. What a dead holder was granted may have been used and is not taken back.
+    some `span_s` was granted within that time. What a dead holder was granted may have been used and is not returned.
 
     Args:
         limit: most that may be used in a window.
@@ -72,9 +72,9 @@ class SlidingWindow:
 
 
 class TokenBucket:
-    """A bucket that holds one second's worth of a rate, at least 1, and is refilled all the time.
+    """Token bucket with a capacity of one second's worth of a rate, at least 1.
 
-    A single need above what it holds passes when the bucket is full, and is paid off afterwards.
+    A single need above the capacity passes when the bucket is full, and leaves a debt.
 
     Args:
         limit: of a window.
@@ -89,7 +89,7 @@ class TokenBucket:
         self._level, self._at = 0.0 if empty else self._size, now
 
     def left(self, now: float, least: int) -> int:
-        """What may be granted now to who needs `least` at least; `least` itself when the bucket is full."""
+        """What may be granted now to a caller that needs at least `least`; `least` itself when the bucket is full."""
         self._level = min(self._size, self._level + max(0.0, now - self._at) * self._per_s)
         self._at = max(self._at, now)
         left = int(self._level + 1e-9)
@@ -105,7 +105,7 @@ class TokenBucket:
 
 
 class RateLimit:
-    """One of an endpoint's rates: bound in any window, and spread over it.
+    """Rate limit of an endpoint: bounded in any window, and spread evenly over it.
 
     Args:
         limit: of a window.
@@ -119,7 +119,7 @@ class RateLimit:
         self._pace = TokenBucket(limit, WINDOW_S + PERMIT_TTL_S, now, empty=resumed)
 
     def left(self, now: float, least: int) -> int:
-        """What may be granted now to who needs `least` at least."""
+        """What may be granted now to a caller that needs at least `least`."""
         return min(self._window.left(now), self._pace.left(now, least))
 
     def grant(self, now: float, lease: int, amount: int) -> None:

@@ -21,7 +21,7 @@ class EndpointLimits(BaseModel):
     Attributes:
         requests_per_min: requests in any 60 s; None for no bound.
         tokens_per_min: prompt and completion tokens in any 60 s; None for no bound.
-        concurrency: requests under way at once; None adapts it to what the server takes.
+        concurrency: requests in flight at once; None adapts it to what the server takes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""structlog for a terminal and, as JSON lines, for actors; nothing that looks like a key leaves either."""
+"""Logging by structlog: for a terminal and, as JSON lines, for actors; what looks like a key is redacted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HIDDEN = "[secret]"
 
 
 def configure_terminal(level: str = "warning") -> None:
-    """Log lines that a person reads, on stderr.
+    """Configures readable log lines on stderr.
 
     Raises:
         ConfigError: there is no such level.
@@ -32,13 +32,14 @@ def configure_terminal(level: str = "warning") -> None:
 
 
 def configure_unless_done() -> None:
-    """The terminal's logging, unless the program has configured structlog: its own default shows local variables."""
+    """Configures the terminal's logging, unless the program has configured structlog, whose default shows local
+    variables."""
     if not structlog.is_configured():
         configure_terminal()
 
 
 def configure_json(level: str = "info") -> None:
-    """One JSON object per line on stderr, with the debate's id where one is bound.
+    """Configures one JSON object per line on stderr, with the debate's id where one is bound.
 
     Raises:
         ConfigError: there is no such level.
@@ -47,8 +48,8 @@ def configure_json(level: str = "info") -> None:
 
 
 def safe_to_show(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor that hides keys, by the name that holds them and by how they look; control characters from
-    replies and exceptions are shown, not sent to the terminal.
+    """structlog processor that redacts keys, by their names and by how they look; control characters from replies and
+    exceptions are escaped.
 
     >>> safe_to_show(None, "info", {"event": "sent", "headers": {"Authorization": "Bearer abc", "n": 1}})
     {'event': 'sent', 'headers': {'Authorization': '[secret]', 'n': 1}}

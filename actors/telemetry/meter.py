@@ -1,4 +1,4 @@
-"""What of a run is counted and measured while it goes on: one table of metrics, and the port that takes the numbers.
+"""Metrics of a run: one table of them, and the meter interface that takes the numbers.
 
 Nothing here knows Ray. A process that has no meter of its own measures nothing. No label ever names a debate or a case:
 protocols, roles and models are what a run is configured with, everything else is one of a closed set.
@@ -17,7 +17,7 @@ _SHARES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 
 
 class Metric(NamedTuple):
-    """Something that is counted or measured.
+    """Metric: its name, kind, labels and description.
 
     Attributes:
         name: as Prometheus wants it, unit included; Ray puts `ray_` before it.
@@ -178,10 +178,11 @@ METRICS = (
 
 
 class Meter(Protocol):
-    """Takes numbers; never waits. Labels are given in the metric's order."""
+    """Meter: takes numbers, never waits. Labels are given in the metric's order."""
 
     def add(self, metric: Metric, amount: float, *labels: str) -> None:
-        """Let a counter rise by `amount`, 0 and up; by 0 it is there from the start, for who looks for its rise."""
+        """Increment a counter by `amount`, 0 and up; by 0 its series exists from the start, so that rates see its
+        rise."""
         ...
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:
@@ -194,7 +195,7 @@ class Meter(Protocol):
 
 
 class NoOpMeter:
-    """Measures nothing."""
+    """No-op meter."""
 
     def add(self, metric: Metric, amount: float, *labels: str) -> None:
         """See `Meter.add`."""

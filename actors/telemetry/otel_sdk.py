@@ -1,4 +1,4 @@
-"""OpenTelemetry's SDK with a provider of our own: the one of whoever embeds us is left alone."""
+"""OpenTelemetry's SDK with a provider of our own: the embedding program's provider is left alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.sampling import Decision
 
 
 class _Ids(RandomIdGenerator):
-    """Random ids, but for a root span the ones that were chosen for it. Of one event loop: nothing comes in between."""
+    """Id generator: random ids, but for a root span the chosen ones. For one event loop: nothing runs in between."""
 
     root: trace.SpanContext | None = None
 
@@ -45,7 +45,7 @@ class SdkProvider:
         return decision is Decision.RECORD_AND_SAMPLE
 
     def root(self, context: trace.SpanContext) -> trace.Span:
-        """The root span of a debate, in its place."""
+        """Start the root span of a debate with its ids."""
         self._ids.root = context
         try:
             return self.tracer.start_span("debate", Context())
@@ -53,7 +53,7 @@ class SdkProvider:
             self._ids.root = None
 
     async def close(self, within_s: float) -> None:
-        """Export what there is, for so many seconds at most, and end."""
+        """Export what there is, within so many seconds, and shut down."""
         flushing = asyncio.create_task(asyncio.to_thread(self._provider.force_flush))
         done, _ = await asyncio.wait([flushing], timeout=within_s)
         if not done:

@@ -1,7 +1,8 @@
-"""One trace per debate, through OpenTelemetry: its API is always there, its SDK only where the environment asks for it.
+"""Telemetry of a process: its meter and its tracer, with one OpenTelemetry trace per debate.
 
-A trace's id hangs on the run's place, the case and its attempt, so that a debate that is replayed after a crash, or
-resumed on another day, stays one trace. Exporter, batches, sampler and resource are set by OpenTelemetry's variables.
+OpenTelemetry's API is always there, its SDK only where the environment asks for it. A trace's id is derived from the
+run's place, the case and its attempt, so that a debate that is replayed after a crash, or resumed on another day, stays
+one trace. Exporter, batches, sampler and resource are set by OpenTelemetry's variables.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def untraceable(environ: Mapping[str, str] = os.environ) -> str:
 
 
 class Span:
-    """Work with a beginning and an end; without its end it is never exported."""
+    """Span of some work; without its end it is never exported."""
 
     __slots__ = ("_span", "_tracer")
 
@@ -62,13 +63,13 @@ class Span:
         self._tracer, self._span = tracer, span
 
     def child(self, name: str) -> Span:
-        """A part of it that begins now."""
+        """Start a child span."""
         if not self._span.get_span_context().is_valid:
             return self
         return Span(self._tracer, self._tracer.start_span(name, trace.set_span_in_context(self._span, Context())))
 
     def end(self, failed: str = "", **attributes: str | int | float | bool | None) -> None:
-        """It ends now.
+        """End the span.
 
         Args:
             failed: kind of failure; empty for none.
@@ -86,10 +87,10 @@ NO_SPAN = Span(trace.NoOpTracer(), trace.INVALID_SPAN)
 
 
 class Tracing:
-    """Begins the spans of a process's debates; never waits.
+    """Tracer of a process's debates; never waits.
 
     Args:
-        run: what tells the run from others: its place.
+        run: id of the run: its place.
         environ: what may ask for traces to be exported.
     """
 
@@ -105,7 +106,7 @@ class Tracing:
             self._tracer = self._sdk.tracer
 
     def context(self, case_id: str, attempt: int) -> SpanContext:
-        """The place of a debate's root span: the same for every life of it; sampled as a root of that trace is."""
+        """Context of a debate's root span: the same whenever it resumes; sampled as a root of that trace is."""
         digest = blake2b("\0".join((self._run, case_id, str(attempt))).encode("utf-8", "surrogatepass"), digest_size=24)
         trace_id, span_id = (int.from_bytes(part, "big") or 1 for part in (digest.digest()[:16], digest.digest()[16:]))
         sampled = self._sdk is not None and self._sdk.samples(trace_id)
@@ -132,7 +133,7 @@ class Tracing:
         return Span(self._tracer, above).child("ask")
 
     async def close(self) -> None:
-        """Export what there is, for a few seconds at most; none begins afterwards."""
+        """Export what there is, within a few seconds; no span starts afterwards."""
         if self._sdk is None:
             return
         if self._closing is None:
@@ -145,7 +146,7 @@ UNTRACED = Tracing()
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """A meter and a tracer; by default neither does anything."""
+    """Meter and tracer; by default neither does anything."""
 
     meter: Meter = SILENT
     tracer: Tracing = UNTRACED
