@@ -109,7 +109,8 @@ def bca_interval(
     """The bias-corrected and accelerated interval of a statistic of independent cases.
 
     Resampling the cases says how far the statistic of OTHER such cases might be; a test between two systems is made on
-    the paired cases themselves (`paired_tests`), never on the resamples, which are not independent of each other.
+    the paired cases themselves (see `moot.metrics.significance`), never on the resamples, which are not independent of
+    each other.
 
     Args:
         values: `(n,)`, one per case; NaN (or None) is left out.

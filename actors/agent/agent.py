@@ -273,13 +273,13 @@ class Agent:
         """Record that an ask ends without a reply, so that it is made again when the run resumes, and what it may have
         cost so far."""
         unconfirmed, attempt.unconfirmed = attempt.unconfirmed, UnconfirmedUsage()
-        told = {
+        cost = {
             "why": why,
             "model": self._model.name,
             "attempts": unconfirmed.attempts,
             "tokens_at_most": unconfirmed.tokens_at_most,
         }
-        self._sink.put_event(attempt.ask.case_id, attempt.ask.attempt, Event(ABANDONED, attempt.ask.path, told))
+        self._sink.put_event(attempt.ask.case_id, attempt.ask.attempt, Event(ABANDONED, attempt.ask.path, cost))
 
     def _answered(self, attempt: Attempt, outcome: Any, **fields: Any) -> AskResult:
         reply = attempt.reply

@@ -1,1 +1,1 @@
-"""Classifiers of judges' summaries: their folders, opened for a run."""
+"""Classifiers of judges' summaries: their folders, loaded for a run."""

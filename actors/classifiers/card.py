@@ -1,4 +1,4 @@
-"""What a classifier's folder says of it: `classifier.json`, which holds the head's weights, too.
+"""Classifier card: `classifier.json` in a classifier's folder, with the head's weights.
 
 Plain JSON, of bounded size, checked field by field when it is read; nothing in it is ever evaluated.
 """

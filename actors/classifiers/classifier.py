@@ -1,4 +1,4 @@
-"""A classifier opened for a run: a logistic head over vectors of the run's encoder, or of a body of its own."""
+"""Loaded classifier: a logistic head over vectors of the run's encoder, or of a body of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of texts across debates: what waits together is encoded together, each text once."""
+"""Batching of texts across debates: texts that wait together are encoded together, each once."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class ThreadedBackend:
 
 
 class _PendingText:
-    """A text that somebody waits for.
+    """A text that a caller waits for.
 
     Attributes:
         row: its vector, or why there is none; an error is a value here, so that nobody has to fetch it.

@@ -1,4 +1,4 @@
-"""The forward pass of a small BERT in NumPy: one text in, its mean token vector out; no torch."""
+"""BERT forward pass in NumPy: one text in, its mean token vector out; no torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embeddings from any server that speaks the OpenAI wire, OpenAI's own included."""
+"""Embeddings client for any server that speaks the OpenAI API, OpenAI's own included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The default encoder: hashed counts of words and word pieces."""
+"""Hashed n-gram encoder, the default: hashed counts of words and word pieces."""
 
 from __future__ import annotations
 

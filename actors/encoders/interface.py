@@ -1,4 +1,4 @@
-"""What every encoder offers, and the one place where vectors become unit vectors."""
+"""Encoder interface, and the one place where vectors become unit vectors."""
 
 from __future__ import annotations
 

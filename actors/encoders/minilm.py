@@ -1,4 +1,4 @@
-"""The small sentence encoder: all-MiniLM-L6-v2 from an installed package, on this machine's processor."""
+"""MiniLM sentence encoder: all-MiniLM-L6-v2 from an installed package, on this machine's processor."""
 
 from __future__ import annotations
 

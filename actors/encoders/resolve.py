@@ -1,4 +1,4 @@
-"""From an encoder's name, as users write it, to an encoder."""
+"""Resolves an encoder's name, as users write it, to an encoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embeddings from a sentence-transformers model in this process."""
+"""Sentence-transformers encoder in this process."""
 
 from __future__ import annotations
 

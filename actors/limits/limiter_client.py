@@ -216,9 +216,9 @@ class LimiterClient:
 
     async def _exchange_once(self) -> None:
         now = self._clock()
-        reports = [report for queue in self._queues.values() if (report := queue.report(now)) is not None]
-        told = self._report(reports)
-        grant = await self._exchange(told)
+        endpoints = [each for queue in self._queues.values() if (each := queue.report(now)) is not None]
+        report = self._report(endpoints)
+        grant = await self._exchange(report)
         self._heard_at = self._clock()
         for name, amount in grant.reserved.items():
             self._idle[name] += amount
@@ -230,7 +230,7 @@ class LimiterClient:
         self._admit_waiting()
         if grant.exhausted:
             self._refuse(grant.exhausted, grant.left)
-        elif any(each.wanted for each in told.budgets.values()) and not grant.reserved:
+        elif any(each.wanted for each in report.budgets.values()) and not grant.reserved:
             for queue in self._queues.values():
                 queue.ask_again_at(self._heard_at + _SHORT_OF_S)
 

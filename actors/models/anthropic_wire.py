@@ -1,4 +1,4 @@
-"""The Anthropic messages wire as data: a request's bytes, a response's bytes as a `ModelReply`, and its failures."""
+"""Codec of the Anthropic messages API: request bytes, response bytes as a `ModelReply`, and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any server that speaks the OpenAI chat-completions wire, through a lean HTTP client."""
+"""Backend for any server that speaks the OpenAI chat-completions API, through a lean HTTP client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopping a streamed reply early: when its first tokens are not of the confidence that was asked for, or it loops.
+"""Early stopping of a streamed reply: when its first tokens are not of the confidence that was asked for, or it loops.
 
 The first is ours, not a paper's: the source's own tables show early confidence going with more critical failures in
 some settings and fewer in others. So window, statistic, direction and bound are learned from labelled data, and it is
@@ -111,7 +111,7 @@ class _PartialReply:
         self._stop, self._masked = stop, masked
         self._logprobs: list[float] = []
         self._decided = False
-        self._begun, self._held = "", list[StreamPiece]()
+        self._start, self._buffered = "", list[StreamPiece]()
         self._may_think = True
         self._tail, self._unseen = "", 0
 
@@ -121,14 +121,14 @@ class _PartialReply:
             return ""
         if not self._may_think:
             return self._seen(piece)
-        self._begun += piece.text
-        self._held.append(piece)
-        if is_thinking(self._begun):
+        self._start += piece.text
+        self._buffered.append(piece)
+        if is_thinking(self._start):
             return ""
         self._may_think = False
-        if self._begun.lstrip().startswith(OPENED):
+        if self._start.lstrip().startswith(OPENED):
             return ""
-        return next(filter(None, map(self._seen, self._held)), "")
+        return next(filter(None, map(self._seen, self._buffered)), "")
 
     def _seen(self, piece: StreamPiece) -> str:
         if self._too_unsure(piece):

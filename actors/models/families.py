@@ -1,4 +1,4 @@
-"""Families of models whose abilities are known from their vendors' documentation, read from `families.yaml`."""
+"""Model families: capabilities known from their vendors' documentation, read from `families.yaml`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hidden reasoning told apart from the reply: fields of its own, and `<think>` blocks inside the text."""
+"""Splits hidden reasoning from a reply: fields of its own, and `<think>` blocks inside the text."""
 
 from __future__ import annotations
 

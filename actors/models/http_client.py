@@ -1,5 +1,5 @@
-"""One HTTP request to an OpenAI-style endpoint, on the lean path that chat completions and embeddings share; the most
-bytes that are read of a response; and what an HTTP client raises when there is no whole one."""
+"""HTTP client for OpenAI-style endpoints, shared by chat completions and embeddings: one request, at most so many bytes
+of a response, and the errors for an incomplete one."""
 
 from __future__ import annotations
 

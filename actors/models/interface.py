@@ -1,4 +1,4 @@
-"""What every model backend offers, and what it declares about itself."""
+"""Model interface: what every model backend offers, and the capabilities that it declares."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class TokenLogprobs:
     """Log-probabilities of one reply of T tokens with K alternatives each.
 
     Attributes:
-        tokens: the T tokens. Joined they hold the reply's text; `token_alignment.text_start` says where.
+        tokens: the T tokens. Joined they hold the reply's text; `token_logprobs.text_start` says where.
         logprob: shape (T,), natural log, float32; NaN where the server gave no finite number.
         alt_tokens: T * K alternatives, row by row; padded with "".
         alt_logprob: shape (T, K), float32; padded with NaN.

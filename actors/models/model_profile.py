@@ -1,4 +1,4 @@
-"""What was found of a model before a run: how its replies are held, and which settings it does not take."""
+"""Model profile: how a model constrains replies, and which settings it does not take; found by probe calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work beside the event loop: long texts in a thread, and one resource per loop."""
+"""Work off the event loop: long texts in a thread, and one resource per loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an OpenAI-style failure to a `ModelError`, the one table of kinds, waits and messages; and JSON as it comes."""
+"""Errors of OpenAI-style services as `ModelError`: the one table of kinds, waits and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A streamed reply of the OpenAI wire, from the bytes of its events to the pieces of a reply."""
+"""Stream decoder of the OpenAI API: from the bytes of its events to the pieces of a reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAI chat-completions wire as data: a request's bytes, and a response's bytes as a `ModelReply`."""
+"""Codec of the OpenAI chat-completions API: request bytes, and response bytes as a `ModelReply`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tokens cost: a small dated table, which users can override. A price that is not known stays unknown."""
+"""Token prices: a small dated table, which users can override. A price that is not known stays unknown."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Trial calls before a run: what no list of models tells, a reply does. How replies can be held to schemas is found for
-each kind for itself, the strictest way first."""
+"""Probes a model before a run: what no list of models tells, a reply does. How replies can be constrained to schemas is
+found for each kind of reply, the strictest way first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trial before a run is to find out, and its calls: each made as the run will make it."""
+"""Probe calls: what a probe before a run is to find out, and its calls, each made as the run will make it."""
 
 from __future__ import annotations
 

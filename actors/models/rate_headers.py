@@ -1,4 +1,4 @@
-"""What a vendor's response headers say of the limits that its endpoint holds us to."""
+"""Rate-limit headers of a vendor's responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server's error says of the request: which setting it does not take, and what it would take instead."""
+"""Refused settings: which setting a server's error says that it does not take, and what it would take instead."""
 
 from __future__ import annotations
 

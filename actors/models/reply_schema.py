@@ -1,4 +1,4 @@
-"""The schema of one ask: a reply type with the case's labels, made to fit the reply's tokens, in a server's dialect."""
+"""Reply schema of one ask: a reply type with the case's labels, fitted to the reply's tokens, in a server's dialect."""
 
 from __future__ import annotations
 

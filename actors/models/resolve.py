@@ -1,4 +1,4 @@
-"""From a model's name, as users write it, to a backend."""
+"""Resolves a model's name, as users write it, to a backend."""
 
 from __future__ import annotations
 

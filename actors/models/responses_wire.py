@@ -1,4 +1,4 @@
-"""OpenAI's Responses API as data: a request's bytes, and a response's bytes as a `ModelReply`."""
+"""Codec of OpenAI's Responses API: request bytes, and response bytes as a `ModelReply`."""
 
 from __future__ import annotations
 

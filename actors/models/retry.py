@@ -1,4 +1,4 @@
-"""The one retry policy: which failures of a model call are worth another attempt, and after which wait."""
+"""Retry policy: which failures of a model call are retried, and after which wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a recorded reply was sampled: what tells log-probabilities of one kind from those of another."""
+"""Sampling of a recorded reply: the settings without which log-probabilities of two kinds would be mixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several servers behind one model's name: calls go to the least busy one, and a dead one is left out for a while."""
+"""Server pool: several servers behind one model's name; calls go to the least busy one, a dead one is skipped."""
 
 from __future__ import annotations
 

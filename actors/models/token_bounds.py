@@ -1,4 +1,4 @@
-"""How many tokens a text or a call may be: an estimate for rates, an upper bound for money, a lower one for belief."""
+"""Bounds on the tokens of a text or call: an estimate for rates, an upper bound for budgets, a lower one as a check."""
 
 from __future__ import annotations
 

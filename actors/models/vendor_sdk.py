@@ -1,4 +1,4 @@
-"""What the services of OpenAI and Anthropic share, asked through their official SDKs."""
+"""Base of the clients of OpenAI and Anthropic, through their official SDKs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A run's documents as a library: built once, opened by every process, searched exactly."""
+"""Retrieval: a run's documents as a library, built once, opened by every process, searched exactly."""

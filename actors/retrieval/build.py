@@ -1,4 +1,4 @@
-"""Building a library: chunks are embedded batch by batch, each appended to the disk, so that a killed build goes on."""
+"""Library build: chunks are embedded batch by batch, each appended to the disk, so that a killed build resumes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def build_library(
     folder: str | Path,
     chunks: Sequence[LibraryChunk],
     encoder: Encoder,
-    told: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Build a library, or go on with one that was begun: what is on disk is not embedded again, nor is a text that
     stands in several chunks. May be cancelled at any await.
@@ -37,7 +37,7 @@ async def build_library(
         folder: is made; empty, or with a library of the same chunks and encoder.
         chunks: at least one.
         encoder: of the run.
-        told: is told how many chunks of how many are embedded, after each batch.
+        on_progress: is called with how many chunks of how many are embedded, after each batch.
 
     Raises:
         ConfigError: the folder holds something else, or a library of other documents or of another encoder.
@@ -49,11 +49,11 @@ async def build_library(
     digest = await asyncio.to_thread(digest_of, chunks)
     wanted = LibraryManifest(encoder=encoder.name, digest=digest, chunks=len(chunks))
     with _locked(files) as vectors:
-        note = await asyncio.to_thread(_begun, files, chunks, wanted)
-        await _Build(files, note, vectors, chunks, encoder).run(told)
+        note = await asyncio.to_thread(_start_build, files, chunks, wanted)
+        await _Build(files, note, vectors, chunks, encoder).run(on_progress)
 
 
-def _begun(files: LibraryFolder, chunks: Sequence[LibraryChunk], wanted: LibraryManifest) -> LibraryManifest:
+def _start_build(files: LibraryFolder, chunks: Sequence[LibraryChunk], wanted: LibraryManifest) -> LibraryManifest:
     """The note of a library that has been begun, now or before."""
     if not files.exists():
         write_chunks(files.chunks_file, chunks)
@@ -103,7 +103,7 @@ class _Build:
         for place, text in enumerate(self._texts):
             self._first.setdefault(text, place)
 
-    async def run(self, told: Callable[[int, int], None]) -> None:
+    async def run(self, on_progress: Callable[[int, int], None]) -> None:
         total = len(self._texts)
         done = min(self._files.embedded(self._note), total)
         for start in range(done, total, _BATCH):
@@ -120,7 +120,7 @@ class _Build:
                 await _finished(self._append, places, {} if new is None else dict(zip(fresh, new, strict=True)))
             except OSError as error:
                 raise RecordError(f"cannot write {self._files.vectors_file}: {error.strerror}") from error
-            told(places[-1] + 1, total)
+            on_progress(places[-1] + 1, total)
 
     def _append(self, places: Sequence[int], new: Mapping[int, Rows]) -> None:
         """Write the vectors of consecutive chunks, the new ones and those of texts that came before."""

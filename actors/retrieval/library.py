@@ -1,4 +1,4 @@
-"""A library on disk: documents in chunks, embedded, opened by every process that searches it.
+"""Library on disk: documents in chunks, embedded, opened by every process that searches it.
 
 FOLDER/
     library.json    encoder, dimension, number of chunks and their digest

@@ -1,5 +1,5 @@
-"""The vectors nearest to a query, exactly: blocks of products in single precision find all that can be among them, and
-double precision decides."""
+"""Exact nearest-neighbour search: blocks of products in single precision find all candidates, and double precision
+decides."""
 
 from __future__ import annotations
 

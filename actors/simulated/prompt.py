@@ -1,4 +1,4 @@
-"""How the simulated model reads a prompt: as a model would, from the rendered text alone."""
+"""Prompt parser of the simulated model: reads the rendered text alone, as a model would."""
 
 from __future__ import annotations
 

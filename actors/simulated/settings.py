@@ -1,4 +1,4 @@
-"""What can be set on the simulated model, and how a model spec such as `simulated?competence=0.9` sets it."""
+"""Settings of the simulated model, and how a spec such as `simulated?competence=0.9` sets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one simulated reply is made from: the prompt as read, the draws, the settings, and the answer key."""
+"""Simulated turn: the parsed prompt, the random draws, the settings and the answer key of one reply."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class FakeModeratorHandle:
         self.waits.append(wait)
         if len(self.waits) - 1 == self._lost_at:
             self.open.clear()
-            raise ModeratorLost("seat")
+            raise ModeratorLost("moderator")
         self.open += assignments
         self.most_open = max(self.most_open, len(self.open))
         if not wait:

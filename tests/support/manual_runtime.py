@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fake_runtime import FakeRecordClient
-from fake_runtime import FakeRuntime as SeatsAlone
+from fake_runtime import FakeRuntime as HandlesOnly
 
 from moot.actors.debate.engine import ModeratorLost
 from moot.actors.debate.moderator import Assignment, AssignmentOutcome, ModeratorReport
@@ -67,7 +67,7 @@ class ManualModeratorHandle:
         """Raises `ModeratorLost` when the moderator has died since."""
         if incarnation != self._incarnation or (self._fails_next and not wait):
             self._fails_next = self._fails_next and wait
-            raise ModeratorLost("seat")
+            raise ModeratorLost("moderator")
 
     async def cancel(self, keys: Sequence[tuple[str, int]]) -> None:
         for case_id, _ in keys:
@@ -78,7 +78,7 @@ class ManualModeratorHandle:
         self.open.clear()
 
 
-class ManualRuntime(SeatsAlone):
+class ManualRuntime(HandlesOnly):
     """So many seats of a kind."""
 
     def __init__(self, moderators: int, kind: type[ManualModeratorHandle] = ManualModeratorHandle) -> None:

@@ -148,11 +148,11 @@ async def run_debates(
     person: Person | None = None,
     **changes: Any,
 ) -> FinishedRun:
-    """Hold or go on with a run in `folder` as the arena's driver would.
+    """Run debates in `folder`, or resume them, as a run's driver would.
 
     Args:
-        meanwhile: a coroutine function that is given the arena and runs beside it.
-        person: answers forms while the run lives.
+        meanwhile: a coroutine function that is given the dispatcher and runs beside it.
+        person: answers forms during the run.
         changes: fields of `RunSpec`.
     """
     configure_unless_done()

@@ -1,1 +1,1 @@
-"""Weights on disk, run by transformers inside the actor."""
+"""Local models: weights on disk, run by transformers inside the actor."""

@@ -1,4 +1,4 @@
-"""A batch of rows that are generated together: rows join between two steps and leave when they end."""
+"""Generation batch: rows join between two steps and leave when they end (continuous batching)."""
 
 from __future__ import annotations
 

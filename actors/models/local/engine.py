@@ -1,4 +1,4 @@
-"""One copy of a model's weights in this process, and the thread that generates replies with it."""
+"""Generation engine: one copy of a model's weights in this process, and the thread that generates with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model's folder must hold, found out without loading anything."""
+"""Checks of a model's folder, without loading anything."""
 
 from __future__ import annotations
 

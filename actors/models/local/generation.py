@@ -1,4 +1,4 @@
-"""Which calls are generated together, and one step of generating them."""
+"""Generation scheduler: which calls are generated together, and one step of generating them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`local/PATH`: weights on disk, run inside this process."""
+"""Local model (`local/PATH`): weights on disk, run inside this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From messages to the token ids that a model continues."""
+"""Prompt encoder: from messages to the token ids that a model continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawing the next tokens of a batch from its logits, and their log-probabilities."""
+"""Sampler: draws the next tokens of a batch from its logits, and gives their log-probabilities."""
 
 from __future__ import annotations
 

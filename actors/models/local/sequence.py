@@ -1,4 +1,4 @@
-"""One call while its reply is generated."""
+"""State of one call while its reply is generated."""
 
 from __future__ import annotations
 

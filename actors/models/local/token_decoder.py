@@ -1,4 +1,4 @@
-"""From token ids to text: a piece for each token, and the text of a token that was not chosen."""
+"""Token decoder: from token ids to text, a piece for each token, and the text of a token that was not chosen."""
 
 from __future__ import annotations
 

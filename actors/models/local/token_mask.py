@@ -1,4 +1,4 @@
-"""Which tokens may come next in a reply that is held to a JSON schema; llguidance works it out."""
+"""Token masks for constrained decoding: the tokens that a JSON schema permits next, computed by llguidance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a causal language model from its folder: nothing is downloaded, and no code of the folder is run."""
+"""Loader of a causal language model from its folder: nothing is downloaded, and no code of the folder is run."""
 
 from __future__ import annotations
 

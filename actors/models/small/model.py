@@ -1,4 +1,4 @@
-"""`small`: a real language model of 135 million parameters, on this machine's processor."""
+"""Small model (`small`): a real language model of 135 million parameters, on this machine's processor."""
 
 from __future__ import annotations
 

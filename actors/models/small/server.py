@@ -1,6 +1,6 @@
 """The process that serves the small model: `python server.py FOLDER WEIGHTS SLOTS`. Imports nothing of ours.
 
-It ends when nobody holds `users` locked any more. `sharing.py` starts it, and says what the files are for.
+It ends when nobody holds `users` locked any more. `shared_server.py` starts it, and says what the files are for.
 """
 
 from __future__ import annotations

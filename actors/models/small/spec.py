@@ -1,4 +1,4 @@
-"""The name of the small model: which weights, and how many replies its server writes at once."""
+"""Name of the small model: which weights, and how many replies its server writes at once."""
 
 from __future__ import annotations
 

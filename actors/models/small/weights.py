@@ -1,4 +1,4 @@
-"""Where the engine and the weights of the small model are, found without importing either."""
+"""Locates the engine and the weights of the small model, without importing either."""
 
 from __future__ import annotations
 

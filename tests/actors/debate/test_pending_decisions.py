@@ -1,4 +1,4 @@
-"""A person who is there while a run lives: debates wait for them, go on from the journal, and hold up nobody else."""
+"""Pending decisions of a person during a run: debates wait for them, resume from the journal, and delay no others."""
 
 from __future__ import annotations
 

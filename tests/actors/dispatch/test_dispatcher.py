@@ -1,4 +1,4 @@
-"""The arena's feeding of a moderator, with a seat that only keeps count."""
+"""How the dispatcher assigns cases, with a moderator handle that only counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def _run(moderator: FakeModeratorHandle, cases: int, max_open: int) -> Non
     assert runtime.kept.registered == set()
 
 
-async def test_every_place_is_filled_before_the_arena_waits() -> None:
+async def test_every_place_is_filled_before_the_dispatcher_waits() -> None:
     """Else a thousand places would fill as slowly as debates end."""
     moderator = FakeModeratorHandle()
     await _run(moderator, cases=5000, max_open=1000)
@@ -32,14 +32,14 @@ async def test_every_place_is_filled_before_the_arena_waits() -> None:
     assert first_wait <= 3000 // 128 + 1
 
 
-async def test_no_seat_has_more_than_its_places_while_another_has_one_free() -> None:
+async def test_no_moderator_has_more_than_its_places_while_another_has_one_free() -> None:
     """Else a run of hardly more debates than places leaves some of them waiting beside an idle moderator."""
     moderators = [FakeModeratorHandle(), FakeModeratorHandle()]
     await Dispatcher(FakeRuntime(moderators, max_open=1000), iter(_cases(1000)), CompletedCases({}, {})).run()
     assert [moderator.most_open for moderator in moderators] == [500, 500]
 
 
-async def test_what_a_lost_seat_held_is_handed_over_again() -> None:
+async def test_what_a_lost_moderator_had_is_assigned_again() -> None:
     moderator = FakeModeratorHandle(lost_at=3)
     await _run(moderator, cases=600, max_open=300)
     assert len(moderator.waits) > 3, "it went on after the loss"
@@ -58,7 +58,7 @@ class DrainingHandle(FakeModeratorHandle):
         if wait:
             self.handed_over.set()
             await self.lost.wait()
-            raise ModeratorLost("seat")
+            raise ModeratorLost("moderator")
         return ModeratorReport()
 
     async def drain(self, seconds: float) -> None:

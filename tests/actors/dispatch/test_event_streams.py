@@ -31,7 +31,7 @@ def test_a_writer_keeps_no_more_than_so_many_characters_of_replies(monkeypatch: 
     assert len(progress.events_since(cursor)[1]) == 2
 
 
-def test_trails_of_ended_debates_are_kept_by_length_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_of_ended_debates_are_kept_by_length_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.actors.dispatch.event_streams.KEPT_CHARACTERS", 250)
     event_streams = EventStreams()
     for case_id in ("q0", "q1", "q2"):
@@ -48,7 +48,7 @@ def test_trails_of_ended_debates_are_kept_by_length_too(monkeypatch: pytest.Monk
     assert [event_streams.of(case_id) for case_id in ("q1", "q2", "long")] == [None, None, None]
 
 
-def test_what_comes_together_is_told_in_the_order_of_time() -> None:
+def test_what_comes_together_is_streamed_in_the_order_of_time() -> None:
     event_streams = EventStreams()
     event_streams.open("q0")
     event_streams.add([note("q0", 1.0), note("q0", 3.0), reply("q0", "it is", 2.0), note("nobody", 0.0)])
@@ -78,7 +78,7 @@ def test_a_debate_that_is_taken_up_again_begins_with_what_is_kept_of_it() -> Non
     assert (again.earlier_than, [event.at for event in again.events]) == (7.0, [8.0, 9.0, 11.0])
 
 
-def test_what_a_writer_is_given_once_more_is_told_once() -> None:
+def test_what_a_writer_is_given_once_more_is_streamed_once() -> None:
     event_streams = EventStreams()
     event_streams.open("q0")
     told = [note("q0", 1.0), reply("q0", "it is", 2.0)]

@@ -1,5 +1,4 @@
-"""The reception, with seats that only keep count: what is told to whom, what a lost moderator or engine does, and what
-a record that cannot be read, is slow, or is closed."""
+"""Queue dispatcher, with moderator handles that only count: who gets which result, and what losses and errors do."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ class MortalHandle(ManualModeratorHandle):
         if incarnation != self._incarnation:
             if wait:
                 await self.listener_is_back.wait()
-            raise ModeratorLost("seat")
+            raise ModeratorLost("moderator")
 
 
 Holding = list[asyncio.Task[DebateResult]]
@@ -55,7 +54,7 @@ async def debating(
         yield found, runtime, holding
 
 
-async def test_cases_are_spread_over_the_seats_and_each_end_is_told_to_its_bringer() -> None:
+async def test_cases_are_spread_over_the_moderators_and_each_submitter_gets_its_result() -> None:
     async with debating(9, moderators=3) as (found, runtime, holding):
         assert [len(moderator.open) for moderator in runtime.places] == [3, 3, 3]
         assert runtime.kept.registered == {f"q{i}" for i in range(9)}
@@ -67,7 +66,7 @@ async def test_cases_are_spread_over_the_seats_and_each_end_is_told_to_its_bring
         assert not runtime.kept.registered
 
 
-async def test_a_lost_moderator_is_told_again_of_what_it_had_and_of_nothing_else() -> None:
+async def test_a_lost_moderator_is_assigned_what_it_had_again_and_nothing_else() -> None:
     async with debating(4, moderators=2) as (found, runtime, holding):
         lost, other = runtime.places
         had = set(lost.open)
@@ -124,7 +123,7 @@ async def test_a_run_that_stops_tells_those_that_ended_before() -> None:
         assert found.stopped_by == "budget: usd"
 
 
-async def test_a_withdrawn_case_is_put_aside_and_goes_on_from_the_record_later() -> None:
+async def test_a_cancelled_case_is_resumed_from_the_record_later() -> None:
     """Whoever follows it is let go when its case comes again."""
     async with debating(1) as (found, runtime, (holding,)):
         (moderator,) = runtime.places
@@ -142,7 +141,7 @@ async def test_a_withdrawn_case_is_put_aside_and_goes_on_from_the_record_later()
         assert not (await again).reused
 
 
-async def test_what_is_withdrawn_on_its_way_to_a_seat_is_put_aside_there() -> None:
+async def test_what_is_cancelled_on_its_way_to_a_moderator_is_cancelled_there() -> None:
     async with debating(1) as (found, runtime, (holding,)):
         (moderator,) = runtime.places
         moderator.slow = asyncio.Event()

@@ -98,7 +98,7 @@ class CostlyHandle(FakeModeratorHandle):
 
 
 @pytest.mark.parametrize("moderators", [1, 3])
-async def test_the_arena_opens_what_the_budget_covers_and_goes_on_as_debates_end(moderators: int) -> None:
+async def test_the_dispatcher_opens_what_the_budget_covers_and_continues_as_debates_end(moderators: int) -> None:
     made = [CostlyHandle() for _ in range(moderators)]
     covered = of_tokens(1000, DebateCostBound(300, 100))
     most = [0]

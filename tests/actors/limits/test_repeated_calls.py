@@ -57,7 +57,7 @@ async def test_a_caller_that_goes_away_takes_the_grant_of_nobody_else() -> None:
     assert await again == Grant([], {"usd": 1.0})
 
 
-async def test_a_claim_is_held_by_one_and_passed_on_also_when_its_answer_was_lost() -> None:
+async def test_a_lease_has_one_lessee_and_is_passed_on_also_when_its_answer_was_lost() -> None:
     known = set[str]()
     claims = ReplyLeases(known.__contains__)
     assert await claims.acquire("shared-1", 60.0, "mine")
@@ -184,7 +184,7 @@ async def test_rows_that_come_twice_are_noted_once(tmp_path: Path, ended: bool) 
     assert sum(batch["kind"].to_pylist().count(ABANDONED) for batch in written) == 3
 
 
-async def test_a_debate_whose_notes_went_with_the_writers_life_is_replayed(tmp_path: Path) -> None:
+async def test_a_debate_whose_notes_went_with_the_writers_incarnation_is_replayed(tmp_path: Path) -> None:
     """Its replies are all there: they were written before, and its last note only was not."""
     rows = debate_rows("c001", "e1")
     replies = {row["path"]: row["reply_id"] for row in rows}

@@ -23,7 +23,7 @@ CASES = 60
 
 
 async def run_signals(kind: str, folder: Path, count: int, **changes: Any) -> Signals:
-    """Hold so many debates, of which five fail; gives what the archive gave as signals when all was done."""
+    """Run so many debates, of which five fail; returns the signals of the writers when all was done."""
     given = [Signals()]
     cases = made_cases(count - 5, "assessed") + made_cases(5, "refuses", start=count)
 

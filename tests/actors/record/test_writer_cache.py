@@ -1,4 +1,4 @@
-"""What a writer remembers: debates that were put aside go on where they were, and of old cases their rows are read."""
+"""Writer cache: evicted debates resume where they were, and the rows of old cases are read from the record."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def assessment() -> Event:
     return Event("assessment", "assessment/a", told | {"quality": 7.0})
 
 
-# --- debates that were put aside ---
+# --- evicted debates ---
 
 
 async def test_what_is_kept_in_mind_of_withdrawn_debates_is_bounded(folder: RunFolder) -> None:
@@ -83,7 +83,7 @@ async def test_what_is_kept_in_mind_of_withdrawn_debates_is_bounded(folder: RunF
 
 
 @pytest.mark.parametrize("incarnations", [1, 2])
-async def test_a_forgotten_debate_goes_on_where_it_was(folder: RunFolder, incarnations: int) -> None:
+async def test_an_evicted_debate_resumes_where_it_was(folder: RunFolder, incarnations: int) -> None:
     """Whether this life of the writer has put it aside, or an earlier one has recorded it."""
     if incarnations == 2:
         async with open_writer(folder) as made:
@@ -207,7 +207,7 @@ def test_what_is_known_is_what_is_recorded(
         asyncio.run(told(Path(place)))
 
 
-async def test_the_last_cases_are_told_without_a_reading(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_last_results_are_cached(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(place: RunFolder, case_ids: list[str], memory: WriterCache) -> dict[str, DebateResult]:
         raise AssertionError(f"the record is read for {case_ids}")
 

@@ -1,5 +1,5 @@
-"""A moderator's line and an agent's station, joined without Ray: every ask is answered once, in few calls, also when
-calls are lost on their way there or back."""
+"""A moderator's connection and an agent's server, joined without Ray: every ask is answered once, in few calls, also
+when calls are lost on their way there or back."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SlowAgent:
 
 
 class LossyConnection:
-    """A line to a station; calls whose numbers are in `lost_there` or `lost_back` are lost."""
+    """A connection to a server; calls whose numbers are in `lost_there` or `lost_back` are lost."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class LossyConnection:
         if number in self._lost_there:
             self._ask_again()
             return None
-        if number in self._lost_back:  # the station keeps a call that nobody waits for
+        if number in self._lost_back:  # the server keeps a call that nobody waits for
             self._ghosts.add(asyncio.create_task(self.server.exchange(batch)))
             await asyncio.sleep(0.005)
             self._ask_again()

@@ -69,7 +69,7 @@ class FakeProgressRecord:
         return self._step[0] * self._asked, self._step[1] * self._asked
 
 
-async def test_a_call_that_kills_each_life_is_not_made_for_ever() -> None:
+async def test_a_call_that_kills_each_incarnation_is_not_made_for_ever() -> None:
     with pytest.raises(ActorGone, match=r"5 times .*out of memory"):
         await CrashingPeer(MAX_DEATHS).call_until_done("commit")
     assert await CrashingPeer(MAX_DEATHS - 1).call_until_done("commit") == b""
@@ -77,7 +77,7 @@ async def test_a_call_that_kills_each_life_is_not_made_for_ever() -> None:
 
 
 async def _losses(moderator: RayModeratorHandle) -> int:
-    """How often a seat is lost before it says what has ended."""
+    """How often a moderator is lost before it reports outcomes."""
     losses = 0
     while True:
         try:
@@ -93,7 +93,7 @@ def _ended(*_: Any) -> bytes:
 
 
 @virtual_time
-async def test_debates_that_kill_each_life_of_their_moderator_end_the_run() -> None:
+async def test_debates_that_kill_each_incarnation_of_their_moderator_end_the_run() -> None:
     moderator = RayModeratorHandle(
         CrashingPeer(MAX_DEATHS, result=_ended), cast(RayWriterPool, FakeProgressRecord((0, 0)))
     )
@@ -158,7 +158,7 @@ def _answers(blob: bytes) -> bytes:
 
 @pytest.mark.parametrize("deadly", [MAX_DEATHS - 1, MAX_DEATHS])
 @virtual_time
-async def test_an_ask_that_kills_each_life_of_its_agent_is_not_asked_for_ever(deadly: int, tmp_path: Path) -> None:
+async def test_an_ask_that_kills_each_incarnation_of_its_agent_is_given_up(deadly: int, tmp_path: Path) -> None:
     agent_pool = _agent_pool(CrashingPeer(deadly, result=_answers), tmp_path)
     async with asyncio.timeout(10):
         if deadly < MAX_DEATHS:

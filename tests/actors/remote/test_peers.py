@@ -160,7 +160,7 @@ async def test_no_events_are_told_only_when_every_writer_has_none() -> None:
 
 
 @virtual_time
-async def test_a_writers_next_life_is_told_from_its_first_event_on() -> None:
+async def test_a_writers_next_incarnation_is_streamed_from_its_first_event_on() -> None:
     """It was lost while it was asked."""
     writer = RestartedWriterPeer()
     writers = RayWriterPool([writer])

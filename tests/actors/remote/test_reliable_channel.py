@@ -1,4 +1,4 @@
-"""What an arena and a moderator tell each other: each outcome arrives once, whatever becomes of single calls."""
+"""Reliable channel between dispatcher and moderator: each outcome arrives once, whatever becomes of single calls."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_a_call_that_nobody_waits_for_takes_no_news_away() -> None:
     assert _ids(counter.accept(await waiting)) == ["a"]
 
 
-async def test_what_has_ended_is_not_held_again_because_its_report_was_lost() -> None:
+async def test_what_has_ended_does_not_run_again_because_its_report_was_lost() -> None:
     debates, channel, counter = _made()
     await channel.exchange(counter.next_batch(_assignments("a", "b")), wait=False)
     debates.end("a")
@@ -76,12 +76,12 @@ async def test_what_has_ended_is_not_held_again_because_its_report_was_lost() ->
     assert _ids(counter.accept(again)) == ["a"]
 
 
-async def test_a_late_handover_is_passed_over_and_one_beside_a_listener_is_not() -> None:
+async def test_a_late_batch_is_ignored_and_one_beside_a_listener_is_not() -> None:
     debates, channel, counter = _made()
     late, again = counter.next_batch(_assignments("a")), counter.next_batch(_assignments("a", "b"))
     beside, listening = counter.next_batch(_assignments("c")), counter.next_batch([])
-    for handover in (again, late, listening, beside):
-        await channel.exchange(handover, wait=False)
+    for batch in (again, late, listening, beside):
+        await channel.exchange(batch, wait=False)
     assert debates.taken == ["a", "b", "c"]
 
 
@@ -90,11 +90,11 @@ async def test_an_outcome_that_comes_with_two_calls_at_once_counts_once() -> Non
     await channel.exchange(counter.next_batch(_assignments("a")), wait=False)
     first, second = counter.next_batch([]), counter.next_batch([])
     debates.end("a")
-    returned = [await channel.exchange(handover, wait=False) for handover in (first, second)]
+    returned = [await channel.exchange(batch, wait=False) for batch in (first, second)]
     assert [_ids(counter.accept(each)) for each in returned] == [["a"], []]
 
 
-async def test_a_new_life_counts_anew() -> None:
+async def test_a_new_incarnation_counts_anew() -> None:
     debates, channel, counter = _made()
     await channel.exchange(counter.next_batch(_assignments("a", "b")), wait=False)
     debates.end("a")

@@ -1,4 +1,4 @@
-"""A process that neither dies nor answers is ended, and the run goes on as after a death."""
+"""Watchdog: a process that neither dies nor answers is killed, and the run continues as after a death."""
 
 from __future__ import annotations
 

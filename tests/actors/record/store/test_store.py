@@ -272,7 +272,7 @@ async def test_a_writer_that_was_replaced_adds_nothing(tmp_path: Path) -> None:
     assert sorted(mine) == ["second-c001-a", "second-c001-j"]
 
 
-async def test_a_new_life_of_a_writer_knows_what_counts_of_the_old_one(tmp_path: Path) -> None:
+async def test_a_new_incarnation_of_a_writer_knows_what_counts_of_the_old_one(tmp_path: Path) -> None:
     """It has looked before the old one, which is out of reach and not dead, puts something more."""
     store = store_in(tmp_path / "store")
     await write(store, 1, ends=False)

@@ -1,4 +1,4 @@
-"""Who owns a record in a store: one at a time, whoever lives; a process that stands still loses it and is told so."""
+"""Lease of a record in a store: one owner at a time; a process that is suspended loses it and gets an error."""
 
 from __future__ import annotations
 
