@@ -128,9 +128,9 @@ class RoleBinding(BaseModel):
         api_key_env: name of the environment variable that holds the key.
         base_url: another server for the vendor's client.
         timeout_s: deadline of one ask, re-ask and retries included.
-        structured: whether the backend holds replies to a JSON schema; None leaves it to the backend.
+        structured: whether the backend constrains replies to a JSON schema; None leaves it to the backend.
         early_stop: when to stop a streamed reply and ask for another; None: never.
-        profile: what the trial calls found of the model; filled in before a run starts and read back when it is
+        profile: what the probe calls found of the model; filled in before a run starts and read back when it is
             resumed. None for a model that is not tried, and in a record that is older.
     """
 

@@ -92,7 +92,7 @@ class ThreadedBackend:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._encoded, list(texts))
 
     async def close(self) -> None:
-        """Let the model go, once the batch under way is done."""
+        """Release the model, once the batch in flight is done."""
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._forward = None
 
@@ -194,7 +194,7 @@ class BatchedEncoder:
             raise ModelUnavailable(f"encoder {self.name}: {error.message}") from None
 
     async def close(self) -> None:
-        """End what is under way or queued with a failure, and release the backend."""
+        """Cancel what is in flight or queued with a failure, and release the backend."""
         self._end(list(self._queued.values()))
         under_way = list(self._under_way)
         for batch in under_way:

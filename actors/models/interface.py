@@ -26,9 +26,9 @@ class Capabilities:
     Attributes:
         max_alternatives: largest `top_logprobs` it takes; 0 when it gives no log-probabilities.
         logprob_stage: whether probabilities are before or after temperature, and before a schema's mask in both cases;
-            `unknown` for a server, which the trial calls ask.
+            `unknown` for a server, which the probe calls ask.
         images: whether messages may carry pictures.
-        structured_output: whether it can hold a reply to a JSON schema: `yes` does so, `on request` stands for a server
+        structured_output: whether it can constrain replies to a schema: `yes` does so, `on request` stands for a server
             that the trial call must try first.
         dialect: of the schemas that it takes; `portable` until it is known better.
         streaming: whether it also offers `stream`.
@@ -103,7 +103,7 @@ class ReplaySource:
         source: names the recorded reply: `RUN:CASE/ATTEMPT/PATH`.
         logprob_stage: of the model that gave it.
         error: why the recorded ask failed, when this reply was its last and could not be read; else empty.
-        held: whether it was held to a schema, or may have been, where its record does not say.
+        held: whether it was constrained to a schema, or may have been, where its record does not say.
     """
 
     source: str

@@ -13,7 +13,7 @@ from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.messages import Decoding
 
 HeldAs = DialectName | Literal["free"]
-"""The dialect in which a reply's schema is sent; `free` for a reply that is held to none."""
+"""The dialect in which a reply's schema is sent; `free` for a reply that is constrained to none."""
 
 Omitted = Literal[
     "temperature", "top_p", "seed", "stop", "repetition_penalty", "reasoning_effort", "stream_options", "store"
@@ -44,7 +44,7 @@ class ReplyOverride(BaseModel):
 
 
 class ModelProfile(BaseModel):
-    """What the trial calls of a run found of one model; kept in run.yaml and used again when the run is resumed.
+    """What the probe calls of a run found of one model; kept in run.yaml and used again when the run is resumed.
 
     Attributes:
         schemas: the dialect in which its replies' schemas are sent; `free` where it holds none.
@@ -109,5 +109,5 @@ class ModelProfile(BaseModel):
         return msgspec.structs.replace(decoding, **changes) if changes else decoding
 
     def beside_schema(self, decoding: Decoding) -> Decoding:
-        """The decoding of a reply that is held to a schema."""
+        """The decoding of a reply that is constrained to a schema."""
         return decoding if self.logprobs_when_held else msgspec.structs.replace(decoding, top_logprobs=None)

@@ -37,7 +37,7 @@ STEP_KEY = "moot/probe"
 
 @dataclass(frozen=True, slots=True)
 class ExpectedReply:
-    """A reply that a run will ask for, held to its schema.
+    """A reply that a run will ask for, constrained to its schema.
 
     Attributes:
         model: its type.
@@ -59,7 +59,7 @@ class ProbeRequest:
     Attributes:
         decoding: of the role that asks for most, so that a setting which the server does not take is found.
         timeout_s: the deadline of an ask of the run.
-        replies: what is to be held to a schema; empty when nothing is.
+        replies: what is to be constrained to a schema; empty when nothing is.
         insists: whether a role says `structured: true`, so that a model that holds no replies is refused.
         needs_logprobs: whether the run cannot do without log-probabilities.
         free_logprobs: whether those of a reply are asked for that is left free.

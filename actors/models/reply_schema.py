@@ -37,7 +37,7 @@ _NUMBER, _BOOLEAN, _AROUND = 6, 5, 6
 
 @dataclass(frozen=True, slots=True)
 class ReplySchema:
-    """A JSON schema that a server is asked to hold a reply to.
+    """A JSON schema that a server is asked to constrain a reply to.
 
     Attributes:
         name: of the reply type, as the OpenAI wire takes it.

@@ -35,7 +35,7 @@ def may_be_masked(stage: str, held: bool) -> bool:
 
     Args:
         stage: where they are taken, see `Sampling`.
-        held: whether the reply was held to a schema: no mask changes those of a free one.
+        held: whether the reply was constrained to a schema: no mask changes those of a free one.
 
     >>> may_be_masked("masked", True), may_be_masked("unknown", True), may_be_masked("unknown", False)
     (True, True, False)
@@ -50,7 +50,7 @@ class Sampling(NamedTuple):
         temperature, top_p: None when unknown or the server's default.
         stage: `before` or `after` temperature and top-p, `raw` (one of these, and before a schema's mask), `masked`
             (after that), or `unknown`.
-        held: whether the reply was held to a schema; told of an unknown stage only, the others say what a mask did.
+        held: whether the reply was constrained to a schema; only with an unknown stage, the others say what a mask did.
     """
 
     temperature: float | None

@@ -41,7 +41,7 @@ class _Member:
 
     Attributes:
         model: its client.
-        in_flight: calls under way.
+        in_flight: calls in flight.
         out_until: time until which it is left out, by the pool's clock; 0 since its last call went well.
         turn: number of its latest call among all of the pool.
         heard_at: when something last came from it, by the pool's clock.

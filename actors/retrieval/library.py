@@ -281,7 +281,7 @@ class SearchBatcher:
         return await query.found
 
     async def close(self) -> None:
-        """Let waiting queries go and the vectors, once the search under way is done."""
+        """Release waiting queries and the vectors, once the search in flight is done."""
         self._vectors = None
         while self._waiting:
             self._waiting.popleft().found.cancel()

@@ -25,7 +25,7 @@ class GenerationEngine:
 
     Attributes:
         folder: the model's.
-        loaded: once the weights are in memory, what makes the masks of replies that are held to schemas.
+        loaded: once the weights are in memory, what makes the masks of replies that are constrained to schemas.
 
     Args:
         folder: the model's.
@@ -55,7 +55,7 @@ class GenerationEngine:
         call.fail(ModelError("request", self._stopped))
 
     def stop(self) -> None:
-        """Give up what is under way and free the weights; returns when that is done."""
+        """Cancel what is in flight and free the weights; returns when that is done."""
         with self._changed:
             self._stopped = self._stopped or f"the model of {self.folder} was closed"
             self._changed.notify()

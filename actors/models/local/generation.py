@@ -40,7 +40,7 @@ class Generation:
 
     @property
     def busy(self) -> bool:
-        """Whether a call is under way."""
+        """Whether a call is in flight."""
         return bool(self._batch.rows) or self._head is not None
 
     def admit(self, next_call: Callable[[], GenerationRequest | None]) -> None:
@@ -76,7 +76,7 @@ class Generation:
             self._batch.clear()
 
     def close(self, why: str) -> None:
-        """Fail whatever is under way."""
+        """Fail what is in flight."""
         rows = [*self._batch.rows, *([self._head] if self._head is not None else [])]
         for row in rows:
             row.call.fail(ModelError("request", why))

@@ -89,7 +89,7 @@ class LocalModel:
 
         Raises:
             ModelError: `request`, when the messages cannot be written as a prompt, more alternatives are asked for
-                than there are, the reply cannot be held to its schema, or the weights cannot be loaded;
+                than there are, the reply cannot be constrained to its schema, or the weights cannot be loaded;
                 `context_length`; `server`, when computing failed.
         """
         asked = decoding.top_logprobs

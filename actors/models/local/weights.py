@@ -50,7 +50,7 @@ def check_folder(folder: Path) -> str:
     """Read all of the folder but the weights themselves, of which only the files' headers are looked at.
 
     Returns:
-        Why its replies cannot be held to schemas; empty when they can.
+        Why its replies cannot be constrained to schemas; empty when they can.
 
     Raises:
         ConfigError: one line for the first thing that is wrong.

@@ -51,7 +51,7 @@ class RecordingMeter:
         self.totals[metric.name, *labels] += amount
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:
-        """See `Meter.put`."""
+        """See `Meter.set`."""
         assert metric.kind == "gauge"
         self.values[metric.name, *labels] = [value]
 
