@@ -79,7 +79,7 @@ class ManualModeratorHandle:
 
 
 class ManualRuntime(HandlesOnly):
-    """So many seats of a kind."""
+    """So many moderators of a kind."""
 
     def __init__(self, moderators: int, kind: type[ManualModeratorHandle] = ManualModeratorHandle) -> None:
         self.places = [kind() for _ in range(moderators)]
@@ -137,7 +137,7 @@ class FinishedRecordClient(FakeRecordClient):
 
 @asynccontextmanager
 async def finished() -> AsyncIterator[tuple[QueueDispatcher, FinishedRecordClient]]:
-    """A reception of an engine whose record has ended with every case."""
+    """A queue dispatcher of an engine whose record has ended with every case."""
     runtime, record = ManualRuntime(1), FinishedRecordClient()
     runtime.writers = record
     async with open_dispatcher(runtime, {(f"q{number}", 0): False for number in range(9)}) as found:

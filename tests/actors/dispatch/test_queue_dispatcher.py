@@ -26,7 +26,7 @@ from moot.protocols.errors import ActorGone, RecordError
 
 
 class MortalHandle(ManualModeratorHandle):
-    """A seat whose moderator dies, as a seat on Ray tells it: each lost call waits by itself until a life answers."""
+    """Handle of a moderator that dies, as on Ray: each lost call waits by itself until an incarnation answers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ Holding = list[asyncio.Task[DebateResult]]
 async def debating(
     count: int, moderators: int = 1, kind: type[ManualModeratorHandle] = ManualModeratorHandle
 ) -> AsyncIterator[tuple[QueueDispatcher, ManualRuntime, Holding]]:
-    """A reception with so many debates open, the engine, and who waits for each."""
+    """A queue dispatcher with so many debates open, the engine, and who waits for each."""
     runtime = ManualRuntime(moderators, kind)
     async with open_dispatcher(runtime) as found:
         holding = [asyncio.create_task(found.run_case(case(i))) for i in range(count)]
