@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from moot.deploy.results.base_models import parse_event
 from moot.deploy.results.document.views import ArgumentView, DebateDocument, FailureView, Letter
 from moot.deploy.results.document.words import SIDE
 from moot.deploy.results.text import natural_sort_key
@@ -178,8 +177,11 @@ def final_topics(
 
 def _fixed(moderator: TurnView | None, wanted: int) -> list[Topic]:
     """The moderator's list before a person saw it; empty where its reply cannot be read."""
-    reply = parse_event(Agenda, moderator.data if moderator is not None else None)
-    return [] if reply is None else list(without_repeats(reply.topics, wanted)[0])
+    try:
+        reply = Agenda.model_validate(moderator.data if moderator is not None else None)
+    except ValidationError:
+        return []
+    return list(without_repeats(reply.topics, wanted)[0])
 
 
 def _edited(text: str, before: list[Topic]) -> list[Topic]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.results.base_models import FrozenModel, parse_event
+from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record import EventRow, VerdictRow, decode_json, read_as
 from moot.deploy.results.text import counts_in_words, mean_of, number, percent, signed
 from moot.protocols.rubrics.events import ReplyAssessed
@@ -45,9 +45,7 @@ def count_panel_verdicts(folder: str | Path, finished: Sequence[VerdictRow]) -> 
     keys = {verdict.key for verdict in finished}
     rows = read_table(folder, "verdicts", ["payload"]).to_pylist()
     found = [
-        parse_event(SocraSynthPayload, decode_json(row["payload"]))
-        for row in rows
-        if (row["case_id"], row["attempt"]) in keys
+        SocraSynthPayload.read(decode_json(row["payload"])) for row in rows if (row["case_id"], row["attempt"]) in keys
     ]
     known = [payload for payload in found if payload is not None]
     if not known:

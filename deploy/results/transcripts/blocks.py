@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark, step_of
-from moot.deploy.results.base_models import parse_event
 from moot.deploy.results.distributions import distribution_line
 from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs, Quote
 from moot.deploy.results.rounds.round_trace import trace_blocks
@@ -38,8 +37,8 @@ def event_blocks(event: EventView) -> list[Block]:
 
 def known_event(event: EventView) -> list[Block] | None:
     """An event in words of its own; None for one of another kind or shape than is known here."""
-    shape, show = _KINDS.get(event.kind, (None, None))
-    data = None if shape is None else parse_event(shape, event.data)
+    event_type, show = _KINDS.get(event.kind, (None, None))
+    data = None if event_type is None else event_type.read(event.data, event.path)
     return None if show is None or data is None else show(event, data)
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel
-
 from moot.deploy.results.report.blocks import Block, Items, Note, Table
 from moot.deploy.results.text import number
 from moot.deploy.results.transcripts.views import EventView
+from moot.protocols.events import DebateEvent
 
 _LIKELIHOOD = {"label", "probability"}
 _LONG = 40
 """Characters from which the texts of a list have lines of their own."""
 
 
-Kinds = Mapping[str, tuple[type[BaseModel], Callable[[EventView, Any], list[Block] | None]]]
-"""By kind of event, the shape that it must have to be shown as one, and how it then is."""
+Kinds = Mapping[str, tuple[type[DebateEvent], Callable[[EventView, Any], list[Block] | None]]]
+"""By kind of event, the type that it must have to be shown as one, and how it then is."""
 
 
 def titled_blocks(
