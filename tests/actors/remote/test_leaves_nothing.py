@@ -106,7 +106,7 @@ def test_a_local_ray_of_ours_is_gone_after_a_run_and_after_a_failed_start(tmp_pa
     assert last <= first + 2, "more stays open than each `ray.init` and `ray.shutdown` of Ray 2.60 leaves by itself"
 
 
-_RUNS = re.compile(r"ray::.*(Agent|Moderator|Writer|Limiter)Actor")
+_RUNS = re.compile(r"ray::.*(Agent|Moderator|Metrics|Limiter)Actor")
 
 
 def _ours() -> dict[str, Any]:

@@ -17,13 +17,13 @@ LISTENS = """
 import json, os, psutil
 from moot.actors.remote.ray_session import RaySession
 joined = RaySession(None)
-joined.join()
+joined.connect()
 try:
     ours = [psutil.Process(), *psutil.Process().children(recursive=True)]
     found = [each.laddr.ip for one in ours for each in one.net_connections("inet") if each.status == "LISTEN"]
     print(json.dumps([found, os.environ.get("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")]))
 finally:
-    joined.leave()
+    joined.disconnect()
 print(json.dumps(os.environ.get("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")))
 """
 

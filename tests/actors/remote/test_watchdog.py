@@ -16,7 +16,7 @@ from moot.deploy.runs.run import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray]
 AT_WORK_S = 2.0
-HANG = ("ray::ModeratorActor", "ray::WriterActor", "ray::AgentActor")
+HANG = ("ray::ModeratorActor", "ray::MetricsActor", "ray::AgentActor")
 
 
 def _stop_one_of_each(run_ended: threading.Event) -> None:

@@ -48,7 +48,7 @@ def _quiet(local_ray: None) -> Iterator[None]:
 
 def actors() -> set[int]:
     """Our actor processes under this one, the idle ones of other kinds aside."""
-    return {process.pid for process in processes_titled("ray::StageActor", "ray::ModeratorActor", "ray::WriterActor")}
+    return {process.pid for process in processes_titled("ray::StageActor", "ray::ModeratorActor", "ray::MetricsActor")}
 
 
 def gone_within(seconds: float, before: Collection[int]) -> bool:

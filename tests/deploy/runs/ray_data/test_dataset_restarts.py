@@ -107,7 +107,7 @@ def test_a_driver_that_was_killed_pays_nothing_twice(server: int, tmp_path: Path
     assert sorted(row[:2] for row in again) == sorted(row[:2] for row in rows)
     assert {row[2] for row in again} == {True}
     assert "status: finished" in (tmp_path / "run" / "run.yaml").read_text()
-    wait_until(lambda: not processes_titled("ray::StageActor", "ray::ModeratorActor", "ray::WriterActor"))
+    wait_until(lambda: not processes_titled("ray::StageActor", "ray::ModeratorActor", "ray::MetricsActor"))
 
 
 @pytest.mark.parametrize("victim", ["MapBatches", "StageActor"])
@@ -147,4 +147,4 @@ def test_a_batch_whose_worker_was_killed_is_called_again_under_the_same_ids(
     }
     assert all(answers[row[0]] == row[1] for row in rows)
     assert paid(server) <= len(ROWS) + LOST + 2 * PROBES
-    wait_until(lambda: not processes_titled("ray::StageActor", "ray::ModeratorActor", "ray::WriterActor"))
+    wait_until(lambda: not processes_titled("ray::StageActor", "ray::ModeratorActor", "ray::MetricsActor"))
