@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from moot.deploy.runs.single_debate import Debated, debate
     from moot.deploy.studies.planning.plan import RunPlan, plan
     from moot.deploy.studies.training.train import train_classifier
+    from moot.protocols.base import DebateProtocol
     from moot.protocols.case import Case, Image, LabelledCase
     from moot.protocols.errors import ConfigError, MootError, UserError
-    from moot.protocols.floor import Brief, DebateProtocol, Floor, Request
+    from moot.protocols.floor import Brief, Floor, Request
     from moot.protocols.lookups import Passage
     from moot.protocols.messages import Event, Failure, Form, Turn, Verdict
     from moot.protocols.registry import PROTOCOLS
@@ -67,7 +68,8 @@ _HOME = {
     "moot.deploy.studies.training.train": ("train_classifier",),
     "moot.protocols.case": ("Case", "Image", "LabelledCase"),
     "moot.protocols.errors": ("ConfigError", "MootError", "UserError"),
-    "moot.protocols.floor": ("Brief", "DebateProtocol", "Floor", "Request"),
+    "moot.protocols.base": ("DebateProtocol",),
+    "moot.protocols.floor": ("Brief", "Floor", "Request"),
     "moot.protocols.lookups": ("Passage",),
     "moot.protocols.messages": ("Event", "Failure", "Form", "Turn", "Verdict"),
     "moot.protocols.registry": ("PROTOCOLS",),

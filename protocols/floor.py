@@ -24,7 +24,6 @@ from moot.protocols.messages import (
     Missing,
     Slots,
     Turn,
-    Verdict,
 )
 
 R = TypeVar("R", bound=BaseModel)
@@ -139,27 +138,4 @@ class Floor(Protocol):
 
     def note(self, event: Event | DebateEvent) -> None:
         """Put an event into the record (signals, decisions); never changes a later step."""
-        ...
-
-
-class DebateProtocol(Protocol):
-    """A debate protocol: settings in, one coroutine per case.
-
-    Attributes:
-        name: how users call it.
-        roles: the role families it asks, e.g. `("agent", "judge")`.
-        needs_logprobs: whether it cannot work without token log-probabilities as configured.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def roles(self) -> tuple[str, ...]: ...
-
-    @property
-    def needs_logprobs(self) -> bool: ...
-
-    async def run(self, case: Case, floor: Floor) -> Verdict:
-        """Debate one case. Raise a `MootError` to fail the case; any other exception fails it as a bug."""
         ...

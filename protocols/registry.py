@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from inspect import get_annotations
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from moot.protocols.case import Case
+from moot.protocols.base import DebateProtocol
 from moot.protocols.ceda.protocol import Ceda
-from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.constructor_auditor.protocol import ConstructorAuditor
-from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.evince.protocol import Evince
-from moot.protocols.evince.settings import EvinceSettings
-from moot.protocols.floor import DebateProtocol, Floor
-from moot.protocols.judge_panel.protocol import JudgePanel, JudgePanelSettings
-from moot.protocols.messages import Verdict
+from moot.protocols.judge_panel.protocol import JudgePanel
+from moot.protocols.own_protocols import adopt_protocol, can_run
 from moot.protocols.presets.preset import find_preset, preset_names
 from moot.protocols.selene.protocol import Selene
-from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.socrasynth.protocol import SocraSynth
-from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.user_modules import named_object
 from moot.protocols.validation_messages import explain_error
 
@@ -69,7 +61,7 @@ def _entry(
 
 
 def _selene(name: str, description: str, **values: Mapping[str, Any]) -> ProtocolEntry:
-    return _entry(name, partial(Selene, name=name), SeleneSettings, description, **values)
+    return _entry(name, partial(Selene, name=name), Selene.Settings, description, **values)
 
 
 PROTOCOLS: dict[str, ProtocolEntry] = {
@@ -98,31 +90,31 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
     "evince": _entry(
         "evince",
         Evince,
-        EvinceSettings,
+        Evince.Settings,
         "distributions over a closed list of labels, debated under a contentiousness that numbers moderate",
     ),
     "socrasynth": _entry(
         "socrasynth",
         SocraSynth,
-        SocraSynthSettings,
+        SocraSynth.Settings,
         "two sides debate a subject topic by topic, ever less contentiously; joint proposal, panel in both orders",
     ),
     "constructor-auditor": _entry(
         "constructor-auditor",
         ConstructorAuditor,
-        ConstructorAuditorSettings,
+        ConstructorAuditor.Settings,
         "an argument, a challenge, an answer from both, and judges of the reasoning: essays, mathematics, factual QA",
     ),
     "ceda": _entry(
         "ceda",
         Ceda,
-        CedaSettings,
+        Ceda.Settings,
         "is a claim supported or hallucinated? Evidence from texts and pictures, a debate of two, judges, a classifier",
     ),
     "judge-panel": _entry(
         "judge-panel",
         JudgePanel,
-        JudgePanelSettings,
+        JudgePanel.Settings,
         "no debate: judges score replies that were given elsewhere under a rubric, in one or several passes",
     ),
 }
@@ -132,16 +124,17 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
 def make_protocol(name: str, settings: Mapping[str, Any] | None = None) -> DebateProtocol:
     """The protocol `name`, or a user's own behind `module:Class`, with its settings.
 
-    A class of one's own needs `async def run(self, case, floor)`. If it has a pydantic model as `Settings`, it
-    is called with an instance of that, else with nothing. What else it may have are the attributes of
-    `OwnProtocol`.
+    A class of one's own is a subclass of `DebateProtocol`, or any class with `async def run(self, case, floor)`. If it
+    has a pydantic model as `Settings`, it is called with an instance of that, else with nothing. What else it may have
+    are the capabilities of `DebateProtocol`.
 
     Args:
         name: a key of `PROTOCOLS`, or an import path.
         settings: dotted keys (`{"gate.tau_d": 0.2}`), nested mappings, or both.
 
     Raises:
-        ConfigError: for an unknown protocol, an unknown setting or a wrong value; always one line.
+        ConfigError: for an unknown protocol, an unknown setting or a wrong value, or a capability of one's own protocol
+            that is mistyped or of a wrong type; always one line.
     """
     if ":" in name:
         return _own_protocol(name, settings or {})
@@ -191,7 +184,7 @@ def read_settings(
 def setting_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """Every setting of a tree as a dotted key, in the tree's order; a model that is `set_as_a_whole` is one setting.
 
-    >>> list(setting_keys(SeleneSettings))[:2]
+    >>> list(setting_keys(Selene.Settings))[:2]
     ['agents', 'answer_first']
     """
     for name, info in model.model_fields.items():
@@ -241,66 +234,20 @@ class NoSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class OwnProtocol:
-    """A user's protocol, with these defaults for the attributes that it left out; see docs/protocols/own-protocol.md.
-
-    Args:
-        path: its name, where it has none.
-        inner: the user's object.
-    """
-
-    name: str
-    roles: tuple[str, ...] = ("agent",)
-    needs_logprobs: bool = False
-    needs_labels: bool = False
-    needs_reply: bool = False
-    """Whether its cases are replies to judge, as `replies:PATH` has them."""
-    needs_claims: bool = False
-    reads_documents: bool = False
-    judges_apart: bool = False
-    judges_see_pictures: bool = False
-    sample: str = "sample"
-    """The task that `moot doctor --protocol` tries it on."""
-    replies: Mapping[str, tuple[type[BaseModel], ...]] = MappingProxyType({})
-    """By role family, the types whose schemas a run tries before it begins; `Position` for a family not named."""
-    reply_tokens: Mapping[str, int] = MappingProxyType({})
-    temperatures: Mapping[str, float | Sequence[float]] = MappingProxyType({})
-    top_ps: Mapping[str, float] = MappingProxyType({})
-    most_members: Mapping[str, int] = MappingProxyType({})
-    speakers: tuple[str, ...] | None = None
-    without_logprobs: str = ""
-    goes_on_without_logprobs: bool = False
-    """Whether it does, where a server gives none of a reply that is held to a schema."""
-    classifies: bool = False
-
-    def __init__(self, path: str, inner: Any) -> None:
-        self.name = path
-        for attribute in get_annotations(OwnProtocol):
-            if hasattr(inner, attribute):
-                setattr(self, attribute, getattr(inner, attribute))
-        self.roles = tuple(self.roles)
-        self.inner = inner
-
-    async def run(self, case: Case, floor: Floor) -> Verdict:
-        """Debate one case with the user's protocol."""
-        verdict: Verdict = await self.inner.run(case, floor)
-        return verdict
-
-
 def _own_protocol(path: str, settings: Mapping[str, Any]) -> DebateProtocol:
     try:
         found = named_object(path)
     except Exception as error:
         raise ConfigError(f"protocol {path!r} cannot be imported: {type(error).__name__}: {error}") from error
-    if not (isinstance(found, type) and callable(getattr(found, "run", None))):
+    if not (isinstance(found, type) and can_run(found)):
         raise ConfigError(f"protocol {path!r} is not a class with `async def run(self, case, floor)`")
     model = getattr(found, "Settings", None)
     if model is None:
         read_settings(NoSettings, settings, name=path)
-        return OwnProtocol(path, _made(path, found))
+        return adopt_protocol(_made(path, found), path)
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         raise ConfigError(f"protocol {path!r}: `Settings` is not a pydantic model")
-    return OwnProtocol(path, _made(path, found, read_settings(model, settings, name=path)))
+    return adopt_protocol(_made(path, found, read_settings(model, settings, name=path)), path)
 
 
 def _made(path: str, found: type, *settings: BaseModel) -> Any:

@@ -120,6 +120,44 @@ def test_ray_is_known_in_few_rooms_only() -> None:
     assert rays == {"actors/remote", "deploy/runs/ray_data", "deploy/service"}
 
 
+def test_capabilities_of_a_protocol_are_read_plainly() -> None:
+    """The base class declares each with its default, so nobody asks with `getattr`; only plain classes are adapted."""
+    module = ast.parse((ROOT / "protocols/base.py").read_text())
+    (base,) = (node for node in module.body if isinstance(node, ast.ClassDef))
+    names = {ast.unparse(node.target) for node in base.body if isinstance(node, ast.AnnAssign)}
+    names |= {node.name for node in base.body if isinstance(node, DEFINITIONS)}
+    assert "needs_logprobs" in names
+    found = []
+    for path in set(_sources()) - {ROOT / "protocols/own_protocols.py", ROOT / "protocols/registry.py"}:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1):
+                continue
+            asked = isinstance(node.args[1], ast.Constant) and node.args[1].value in names
+            if node.func.id in ("getattr", "hasattr") and (asked or "protocol" in ast.unparse(node.args[0])):
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}")
+    assert not found
+
+
+def test_nothing_outside_a_protocols_folder_names_its_class() -> None:
+    """But the registry. What a protocol writes is read by its types; of them `actors` know only the simulated model's,
+    which must know what it is asked."""
+    own = {path.parent.name for path in (ROOT / "protocols").glob("*/protocol.py")}
+    assert "selene" in own
+    found = []
+    for path in set(_sources()) - {ROOT / "protocols/registry.py"}:
+        place = path.relative_to(ROOT)
+        reads = place.parts[0] in ("deploy", "protocols") or place.parts[:2] == ("actors", "simulated")
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not (isinstance(node, ast.ImportFrom) and node.module):
+                continue
+            imported = re.match(r"moot\.protocols\.(\w+)\.(\w+)$", node.module)
+            if imported is None or imported[1] not in own or place.parts[:2] == ("protocols", imported[1]):
+                continue
+            if imported[2] in ("protocol", "settings") or not reads:
+                found.append(f"{place}:{node.lineno} {node.module}")
+    assert not found
+
+
 @pytest.mark.parametrize(
     ("modules", "heavy"),
     [

@@ -27,9 +27,9 @@ from moot.actors.record.rows import RowBuffer
 from moot.actors.record.signals import Signals
 from moot.actors.record.store.store import Store
 from moot.actors.telemetry.telemetry import Telemetry, Tracing
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RecordError
-from moot.protocols.floor import DebateProtocol
 from moot.protocols.messages import Event
 
 _LEASE_S = 180.0

@@ -19,9 +19,9 @@ from moot.actors.record.recovery import History
 from moot.actors.telemetry.failpoints import failpoint
 from moot.actors.telemetry.meter import DEBATES_OPEN
 from moot.actors.telemetry.telemetry import Span
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case
 from moot.protocols.errors import ActorGone, MootError, PathReused, RecordError
-from moot.protocols.floor import DebateProtocol
 from moot.protocols.messages import Decision, Form, Verdict
 
 _log = structlog.get_logger(__name__)
@@ -324,7 +324,7 @@ def _end(span: Span, result: DebateResult, protocol: DebateProtocol) -> None:
     """Ends a debate's span with its verdict; one that is cancelled has none until it has resumed."""
     span.end(
         result.failure,
-        moot__protocol=getattr(protocol, "name", type(protocol).__name__),
+        moot__protocol=protocol.name or type(protocol).__name__,
         moot__case_id=result.case_id,
         moot__attempt=result.attempt,
         moot__outcome="failed" if result.failure else "done",

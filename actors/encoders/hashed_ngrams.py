@@ -14,6 +14,9 @@ import numpy.typing as npt
 from moot.actors.encoders.interface import Rows
 from moot.protocols.unicode_form import nfkc
 
+HASHED_NGRAMS = "hashed-ngrams-512-v1"
+"""Name of the default encoder, as a run records it."""
+
 _LONG_TEXTS = 3_000
 """Characters that take the encoder some milliseconds."""
 

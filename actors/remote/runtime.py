@@ -30,8 +30,8 @@ from moot.actors.remote.run_actor import ActorDirectory, AgentActor, LimiterActo
 from moot.actors.remote.scheduling import ActorScheduler
 from moot.actors.remote.watchdog import run_watchdog
 from moot.actors.remote.writer_pool import RayWriterPool
+from moot.protocols.base import DebateProtocol
 from moot.protocols.errors import MootError
-from moot.protocols.floor import DebateProtocol
 
 
 def weight_owners(roles: Roles) -> set[Service]:

@@ -8,8 +8,8 @@ from typing import Any
 from moot.actors.record.store.uri import below
 from moot.deploy.runs.config import RunConfig, nested
 from moot.deploy.runs.run_folders import default_out, run_name
+from moot.protocols.base import DebateProtocol
 from moot.protocols.errors import ConfigError
-from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import PROTOCOLS, make_protocol
 from moot.protocols.tasks import open_task
 
@@ -43,14 +43,13 @@ def configs_by_protocol(config: RunConfig, names: Sequence[str]) -> list[RunConf
             }
         )
         protocol = _protocol(name, alone)
-        reads, classifies = (bool(getattr(protocol, each, False)) for each in ("reads_documents", "classifies"))
-        searched, classified = searched or reads, classified or classifies
+        searched, classified = searched or protocol.reads_documents, classified or protocol.classifies
         roles = _roles_for(protocol, config)
         asked |= {family: max(asked.get(family, 0), len(members)) for family, members in roles.items()}
         changes = {
             "roles": roles,
-            "docs": config.docs if reads else (),
-            "classifier": config.classifier if classifies else None,
+            "docs": config.docs if protocol.reads_documents else (),
+            "classifier": config.classifier if protocol.classifies else None,
         }
         made.append(alone.model_copy(update=changes))
     _check_all_are_asked(config, asked)
@@ -109,7 +108,7 @@ def _protocol(name: str, alone: RunConfig) -> DebateProtocol:
 
 
 def _roles_for(protocol: DebateProtocol, config: RunConfig) -> dict[str, list[dict[str, Any]]]:
-    most: Mapping[str, int] = getattr(protocol, "most_members", {})
+    most = protocol.most_members
     return {family: config.roles[family][: most.get(family)] for family in protocol.roles if family in config.roles}
 
 

@@ -10,8 +10,8 @@ from moot.actors.models.resolve import canonical_model
 from moot.actors.models.small.spec import is_small
 from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.prior_runs import is_simulated, recorded_members, replayed_run
+from moot.protocols.base import DebateProtocol
 from moot.protocols.errors import ConfigError, unknown_name
-from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import PROTOCOLS
 
 ALTERNATIVES = 5
@@ -46,7 +46,7 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
         ConfigError: `roles` names a family that the protocol does not ask, or more members than it asks, or a model's
             name is malformed.
     """
-    most: Mapping[str, int] = getattr(protocol, "most_members", {})
+    most = protocol.most_members
     for family in config.roles:
         if family not in protocol.roles:
             if family == "judge" and most.get("agent") == 1:
@@ -54,9 +54,7 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
             unknown = str(unknown_name("role", family, protocol.roles)).removeprefix("unknown role ")
             raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
     stated = config.preset_values()
-    lengths: Mapping[str, int] = getattr(protocol, "reply_tokens", {})
-    temperatures: Mapping[str, float | Sequence[float] | None] = getattr(protocol, "temperatures", {})
-    top_ps: Mapping[str, float | None] = getattr(protocol, "top_ps", {})
+    lengths, temperatures, top_ps = protocol.reply_tokens, protocol.temperatures, protocol.top_ps
     if stated is not None:
         lengths = {**lengths, **stated.decoding_values("max_tokens")}
         temperatures = {**temperatures, **stated.decoding_values("temperature")}
@@ -78,17 +76,16 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
 def speaking_roles(protocol: DebateProtocol) -> frozenset[str]:
     """The role families whose log-probabilities a protocol reads, and that see a case's pictures.
 
-    Its `speaking_roles` says which; else `agent`, where it has such a role, else all.
+    Its `speakers` says which; else `agent`, where it has such a role, else all.
     """
-    named: Sequence[str] | None = getattr(protocol, "speakers", None)
-    if named is not None:
-        return frozenset(named)
+    if protocol.speakers is not None:
+        return frozenset(protocol.speakers)
     return frozenset({"agent"} if "agent" in protocol.roles else protocol.roles)
 
 
 def roles_shown_pictures(protocol: DebateProtocol) -> frozenset[str]:
     """The role families that are sent a case's pictures: its speakers and, where it says so, its judges."""
-    judges = frozenset({"judge"} if getattr(protocol, "judges_see_pictures", False) else ())
+    judges = frozenset({"judge"} if protocol.judges_see_pictures else ())
     return (speaking_roles(protocol) | judges) & frozenset(protocol.roles)
 
 

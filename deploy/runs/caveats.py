@@ -30,7 +30,7 @@ def log_caveats(prepared: Prepared) -> None:
             f"D compares words, not meaning: agents that agree in different words seem to disagree; {better_encoder()}",
             encoder=prepared.config.encoder,
         )
-    if unread := nested(prepared.config.set).keys() & getattr(prepared.protocol, "unread_settings", ()):
+    if unread := nested(prepared.config.set).keys() & prepared.protocol.unread_settings:
         _log.warning(
             "set, but without effect beside the other settings: a solo run has no debate, gate or judges"
             if prepared.settings.get("agents") == 1
@@ -39,7 +39,7 @@ def log_caveats(prepared: Prepared) -> None:
             settings=sorted(unread),
         )
     both = self_judging_models(prepared.bindings, prepared.protocol)
-    if both and getattr(prepared.protocol, "judges_apart", False):
+    if both and prepared.protocol.judges_apart:
         _log.warning(
             "judges are models that debate, too, and may favour themselves: name others with --role judge=MODEL",
             protocol=prepared.protocol.name,

@@ -34,8 +34,8 @@ from moot.actors.record.run_yaml import read_run_yaml
 from moot.deploy.runs.bindings import roles_shown_pictures
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.prior_runs import reusable_replies
+from moot.protocols.base import DebateProtocol
 from moot.protocols.errors import CapabilityMissing, ConfigError, RecordError
-from moot.protocols.floor import DebateProtocol
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position
 from moot.protocols.validation_messages import expected_value
@@ -309,8 +309,7 @@ def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared)
 
     A protocol of a user's own that does not say is taken to ask for positions.
     """
-    declared = _protocol_logprob_needs(prepared)
-    labels = _longest_labels(prepared)
+    declared, labels = _needs_of_first_cases(prepared)
     asked = [
         ExpectedReply(reply, labels, member.max_tokens, _logprobs_of(member, prepared.protocol))
         for family, member in roles
@@ -320,17 +319,21 @@ def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared)
     return tuple(dict.fromkeys(asked))
 
 
-def _protocol_logprob_needs(prepared: Prepared) -> Mapping[str, Sequence[type[BaseModel]]]:
-    """By role family, what the protocol asks for; of one that tells it by case, what the first cases need."""
-    declared: Mapping[str, Sequence[type[BaseModel]]] = getattr(prepared.protocol, "replies", {})
-    by_case = getattr(prepared.protocol, "replies_for", None)
-    if by_case is None or prepared.checked is None:
-        return declared
-    needed = [by_case(each.case) for each in islice(prepared.cases(), _LOOKED_AT)]
-    return {
-        family: [reply for reply in replies if any(reply in each[family] for each in needed)]
-        for family, replies in declared.items()
-    }
+def _needs_of_first_cases(
+    prepared: Prepared,
+) -> tuple[Mapping[str, Sequence[type[BaseModel]]], tuple[str, ...] | None]:
+    """By role family, the replies that the first cases need, and of their closed sets of labels the one that asks most
+    of a schema; all that the protocol declares, and None, where a task cannot be read twice."""
+    declared = prepared.protocol.replies
+    if prepared.checked is None:
+        return declared, None
+    needed, closed = set[tuple[str, type[BaseModel]]](), list[tuple[str, ...]]()
+    for each in islice(prepared.cases(), _LOOKED_AT):
+        by_family = prepared.protocol.replies_for(each.case)
+        needed |= {(family, reply) for family, replies in by_family.items() for reply in replies}
+        closed += [each.case.labels] if each.case.labels else []
+    asked = {family: [r for r in replies if (family, r) in needed] for family, replies in declared.items()}
+    return asked, max(closed, key=lambda labels: (len(labels), sum(map(len, labels))), default=None)
 
 
 def _logprobs_of(member: RoleBinding, protocol: DebateProtocol) -> Literal["no", "wanted", "needed"]:
@@ -338,25 +341,15 @@ def _logprobs_of(member: RoleBinding, protocol: DebateProtocol) -> Literal["no",
     if member.decoding().top_logprobs is None:
         return "no"
     written = "top_logprobs" in member.model_fields_set or member.early_stop is not None
-    return "wanted" if getattr(protocol, "goes_on_without_logprobs", False) and not written else "needed"
+    return "wanted" if protocol.goes_on_without_logprobs and not written else "needed"
 
 
 def _asks_free_text_logprobs(family: str, member: RoleBinding, protocol: DebateProtocol) -> bool:
     """Whether a role asks for log-probabilities of replies that are left free."""
-    declared: Mapping[str, Sequence[type[BaseModel]]] = getattr(protocol, "replies", {})
-    free = member.structured is False or (bool(declared) and not declared.get(family))
+    free = member.structured is False or (bool(protocol.replies) and not protocol.replies.get(family))
     return free and member.decoding().top_logprobs is not None
 
 
-def _longest_labels(prepared: Prepared) -> tuple[str, ...] | None:
-    """Of the first cases' closed sets of labels the one that asks most of a schema; None where none is closed."""
-    if prepared.checked is None:
-        return None
-    closed = (each.case.labels for each in islice(prepared.cases(), _LOOKED_AT) if each.case.labels)
-    return max(closed, key=lambda labels: (len(labels), sum(map(len, labels))), default=None)
-
-
 def _no_logprobs(model: Model, protocol: DebateProtocol) -> CapabilityMissing:
-    hint: str = getattr(protocol, "without_logprobs", "")
     needed = f"model {model.name!r} gives no log-probabilities, which protocol {protocol.name!r} needs"
-    return CapabilityMissing(f"{needed}: {hint}" if hint else needed)
+    return CapabilityMissing(f"{needed}: {protocol.without_logprobs}" if protocol.without_logprobs else needed)

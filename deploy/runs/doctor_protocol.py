@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-
-from pydantic import BaseModel
 
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.record.folder import RunFolder
@@ -99,7 +97,7 @@ async def try_protocol(binding: ModelBinding, wanted: RunConfig, cases: int) -> 
     with tempfile.TemporaryDirectory(prefix="moot-doctor-") as place:
         folder = Path(place) / "run"
         fields = {
-            "task": getattr(made, "sample", "sample"),
+            "task": made.sample,
             "roles": roles,
             "limit": cases,
             "engine": "inline",
@@ -108,8 +106,7 @@ async def try_protocol(binding: ModelBinding, wanted: RunConfig, cases: int) -> 
         done = await Session(prepare(RunConfig.build(wanted, fields))).run()
         summary = done.summary
         (profile,) = (recorded_profiles(RunFolder(folder)) or {}).values()
-        replies: Mapping[str, Sequence[type[BaseModel]]] = getattr(made, "replies", {})
-        asked = {role: replies.get(role, ()) for role in made.roles}
+        asked = {role: made.replies.get(role, ()) for role in made.roles}
         held = () if profile is None else tuple(schema_mode_rows(profile, asked))
         trials = tuple(_trials(folder))
         return ProtocolTrial(trials, held, summary.finished, summary.cases, commonest_failure(folder))

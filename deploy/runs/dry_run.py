@@ -26,6 +26,7 @@ from moot.actors.agent.request_fingerprint import sent_decoding
 from moot.actors.agent.roles import Roles
 from moot.actors.debate.context_factory import build_debate_context
 from moot.actors.debate.floor import CaseFloor
+from moot.actors.encoders.hashed_ngrams import HASHED_NGRAMS
 from moot.actors.encoders.resolve import is_served
 from moot.actors.models.reply_schema import reply_schema, slot_sizes
 from moot.actors.models.token_bounds import estimated_length
@@ -41,7 +42,6 @@ from moot.protocols.lookups import Passage
 from moot.protocols.messages import Ask, AskResult, Event, Intrinsic, Usage
 from moot.protocols.replies import FreeText, InvalidReply, Parsed, parse_reply
 from moot.protocols.reply_ids import load_reply
-from moot.protocols.selene.settings import DEFAULT_ENCODER
 from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)
@@ -179,7 +179,7 @@ async def _all_calls(prepared: Prepared, cases: Sequence[Case]) -> list[tuple[Ca
 
 async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> list[CallEstimate] | None:
     """Calls by case; None when a debate fails because no stub reply fits, or by an error of the protocol."""
-    plain = {"encoder": DEFAULT_ENCODER, "library": None, "reuse": None, "attended": False}
+    plain = {"encoder": HASHED_NGRAMS, "library": None, "reuse": None, "attended": False}
     spec = prepared.spec(0, {}, False).model_copy(update=plain)
     agents = _StubAgentPool(Roles(spec.roles), prepared.templates, differ=differ)
     context = build_debate_context(spec, agents, _NullRecordClient())

@@ -19,6 +19,7 @@ from moot.actors.agent.roles import RoleBinding
 from moot.actors.classifiers.classifier import ResolvedClassifier, find_classifier
 from moot.actors.debate.placement import ClusterSettings, cluster_address
 from moot.actors.debate.run_spec import RunSpec
+from moot.actors.encoders.hashed_ngrams import HASHED_NGRAMS
 from moot.actors.encoders.resolve import identity
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.prices import Price
@@ -34,12 +35,11 @@ from moot.deploy.runs.prior_runs import chosen_encoder, is_simulated, placed, re
 from moot.deploy.runs.run_folders import default_out, run_folder, run_mirror, run_name
 from moot.deploy.runs.run_library import LibraryCache, run_documents
 from moot.deploy.runs.task import Cases, check_first_case, open_task_for, task_from_cases
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError
-from moot.protocols.floor import DebateProtocol
-from moot.protocols.registry import OwnProtocol, make_protocol
-from moot.protocols.selene.protocol import Selene
-from moot.protocols.selene.settings import DEFAULT_ENCODER
+from moot.protocols.own_protocols import adopt_protocol
+from moot.protocols.registry import make_protocol
 from moot.protocols.tasks import Task, TaskSummary
 from moot.protocols.tasks.registry import absolute_spec
 from moot.protocols.templates import Templates
@@ -125,14 +125,13 @@ class Prepared:
     @property
     def gated(self) -> bool:
         """Whether a gate decides which cases are debated."""
-        gate = self.settings.get("gate")
-        return isinstance(gate, Mapping) and gate.get("when") == "selective"
+        return self.protocol.gated
 
     @property
     def compares_words(self) -> bool:
         """Whether the gate tests what real models wrote by an encoder that sees no meaning."""
-        tested = self.gated and self.settings["gate"]["tau_d"] is not None
-        return tested and not self.simulated and self.config.encoder == DEFAULT_ENCODER
+        tested = self.protocol.embedding_threshold is not None
+        return tested and not self.simulated and self.config.encoder == HASHED_NGRAMS
 
     def spec(self, epoch: int, spent: Mapping[str, float], resumed: bool, *, followed: bool = False) -> RunSpec:
         """What the actors need to know.
@@ -206,9 +205,10 @@ def prepare(
     mirror = run_mirror(out) if is_uri(out) else None
     folder = run_folder(out) if mirror is None else mirror.folder
     reuse = reused_folder(config.model_copy(update={"out": out}), folder) if config.reuse else None
-    encoder = identity(chosen_encoder(config, unwrap_protocol(made), [each.model for each in members], folder, reuse))
-    made, d_untested = _fit_to_encoder(made, encoder)
-    if config.docs and not getattr(made, "reads_documents", False):
+    encoder = identity(chosen_encoder(config, made, [each.model for each in members], folder, reuse))
+    tested = made.embedding_threshold is not None
+    made = made.for_encoder(encoder)
+    if config.docs and not made.reads_documents:
         raise ConfigError(f"--docs: protocol {made.name!r} searches no documents")
     found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
     config = config.model_copy(update=found_out)
@@ -233,7 +233,7 @@ def prepare(
         reuse=reuse,
         docs=docs,
         library=library,
-        d_untested=d_untested,
+        d_untested=tested and made.embedding_threshold is None,
         classifier=_classifier(config, made, encoder),
     )
 
@@ -256,53 +256,30 @@ def _classifier(config: RunConfig, protocol: DebateProtocol, encoder: str) -> Re
     """The run's classifier, if the protocol asks one."""
     if config.classifier is None:
         return None
-    if not getattr(unwrap_protocol(protocol), "classifies", False):
+    if not protocol.classifies:
         raise ConfigError(f"protocol {protocol.name!r} asks no classifier: leave --classifier out")
     return find_classifier(config.classifier, encoder)
 
 
 def _brought(protocol: object, config: RunConfig) -> DebateProtocol:
-    if not callable(getattr(protocol, "run", None)) or isinstance(protocol, type):
-        raise ConfigError("`protocol`: expected a name, or an object with `async def run(self, case, floor)`")
+    adopted = adopt_protocol(protocol)
     if config.settings():
         raise ConfigError("`set` and `agents` go with a protocol's name; an object brings its own settings")
-    path = f"{type(protocol).__module__}:{type(protocol).__qualname__}"
-    return OwnProtocol(path, protocol)
-
-
-def _fit_to_encoder(protocol: DebateProtocol, encoder: str) -> tuple[DebateProtocol, bool]:
-    """The protocol for the run's encoder, and whether the encoder takes a test of the gate off."""
-    found = unwrap_protocol(protocol)
-    if not isinstance(found, Selene):
-        return protocol, False
-    fitted = found.for_encoder(encoder)
-    gate = fitted.settings.gate
-    d_untested = gate.when == "selective" and gate.tau_d is None and found.settings.gate.tau_d is not None
-    return _replace_protocol(protocol, fitted), d_untested
-
-
-def _replace_protocol(protocol: DebateProtocol, fitted: DebateProtocol) -> DebateProtocol:
-    return OwnProtocol(protocol.name, fitted) if isinstance(protocol, OwnProtocol) else fitted
+    return adopted
 
 
 def _named(config: RunConfig, protocol: object | None, made: DebateProtocol) -> str:
     return config.protocol if protocol is None else made.name
 
 
-def unwrap_protocol(protocol: DebateProtocol) -> object:
-    """The protocol itself, or the user's own object behind it."""
-    return protocol.inner if isinstance(protocol, OwnProtocol) else protocol
-
-
 def _templates(prompts: str | None, protocol: DebateProtocol) -> Templates:
     """The package's templates, those of `prompts` over them, and the protocol's own (its `templates`, if any)."""
     templates = Templates(prompts)
-    own: Mapping[str, str] = getattr(unwrap_protocol(protocol), "templates", None) or {}
-    for name, source in own.items():
+    for name, source in protocol.templates.items():
         templates.add(name, source)
     return templates
 
 
 def _settings_of(protocol: DebateProtocol, config: RunConfig) -> Mapping[str, Any]:
-    settings = getattr(unwrap_protocol(protocol), "settings", None)
+    settings = protocol.settings
     return settings.model_dump(mode="json") if isinstance(settings, BaseModel) else config.settings()

@@ -10,6 +10,7 @@ from typing import Any
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.debate.placement import cluster_address
 from moot.actors.debate.reuse import count_reusable
+from moot.actors.encoders.hashed_ngrams import HASHED_NGRAMS
 from moot.actors.encoders.minilm import HOW, MINILM, minilm_installed
 from moot.actors.encoders.resolve import AUTO
 from moot.actors.models.resolve import ModelSpec
@@ -19,9 +20,8 @@ from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.store.mirror import is_copy, record_path
 from moot.actors.record.store.uri import is_uri, local_path
 from moot.deploy.runs.config import RunConfig
+from moot.protocols.base import DebateProtocol
 from moot.protocols.errors import ConfigError, RecordError
-from moot.protocols.selene.protocol import Selene
-from moot.protocols.selene.settings import DEFAULT_ENCODER
 
 _OWN_TO_ITS_MODEL = frozenset({"model", "base_url", "api_key_env", "structured"})
 """Fields of a binding about the recorded model; a replay takes its place, with the same profile."""
@@ -148,7 +148,9 @@ def placed(binding: RoleBinding) -> RoleBinding:
     return binding if folder is None else binding.model_copy(update={"model": f"replay/{folder.path}"})
 
 
-def chosen_encoder(config: RunConfig, protocol: object, models: Sequence[str], folder: Path, reuse: Path | None) -> str:
+def chosen_encoder(
+    config: RunConfig, protocol: DebateProtocol, models: Sequence[str], folder: Path, reuse: Path | None
+) -> str:
     """The run's encoder: the named one or, for `auto`, a choice.
 
     Later installations change no run: a run that has begun keeps its encoder, and one that reuses or replays another's
@@ -158,7 +160,7 @@ def chosen_encoder(config: RunConfig, protocol: object, models: Sequence[str], f
     which may be large, is not embedded by a model unless requested.
 
     Args:
-        protocol: the protocol itself.
+        protocol: not yet fitted to an encoder.
         models: of every member of every role.
         folder: the run's folder.
         reuse: the reused run's folder; None for none.
@@ -168,16 +170,14 @@ def chosen_encoder(config: RunConfig, protocol: object, models: Sequence[str], f
     """
     if config.encoder != AUTO:
         return config.encoder
-    settings = protocol.settings if isinstance(protocol, Selene) else None
-    measured = settings is not None and settings.measures_disagreement
-    recorded = recorded_encoder(folder, reuse, models) if measured else recorded_encoder(folder, None, ())
+    compared = protocol.compares_embeddings
+    recorded = recorded_encoder(folder, reuse, models) if compared else recorded_encoder(folder, None, ())
     if recorded is not None:
         return recorded
-    gate = None if settings is None else settings.gate
-    if gate is not None and "tau_d" in gate.model_fields_set and gate.tau_d_encoder == DEFAULT_ENCODER:
-        return DEFAULT_ENCODER
+    if protocol.threshold_encoder == HASHED_NGRAMS:
+        return HASHED_NGRAMS
     real = not any(map(is_simulated, models))
-    return MINILM if measured and real and minilm_installed() else DEFAULT_ENCODER
+    return MINILM if compared and real and minilm_installed() else HASHED_NGRAMS
 
 
 def better_encoder() -> str:

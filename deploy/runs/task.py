@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case, Image, LabelledCase
 from moot.protocols.claims import is_claim
 from moot.protocols.errors import ConfigError
-from moot.protocols.floor import DebateProtocol
 from moot.protocols.tasks import Task, open_task
 from moot.protocols.tasks.registry import TASKS
 from moot.protocols.tasks.spec import TaskSpec
@@ -41,12 +41,10 @@ def claim_forms() -> list[str]:
 Cases = Task | Sequence[LabelledCase | Mapping[str, object]]
 """Cases that are brought as Python objects."""
 
-_NEEDS = ("needs_labels", "needs_reply", "needs_claims")
-
 
 def open_task_for(spec: str, protocol: DebateProtocol) -> Task:
     """The task behind a spec, in the form that the protocol needs; see `open_task`."""
-    return open_task(as_claim_task(spec) if getattr(protocol, "needs_claims", False) else spec, _load_picture)
+    return open_task(as_claim_task(spec) if protocol.needs_claims else spec, _load_picture)
 
 
 def _load_picture(file: Path | bytes) -> Image:
@@ -61,7 +59,7 @@ def check_first_case(protocol: DebateProtocol, task: Task) -> None:
     Raises:
         ConfigError: naming the tasks that would do.
     """
-    if task.replayable and any(getattr(protocol, need, False) for need in _NEEDS):
+    if task.replayable and (protocol.needs_labels or protocol.needs_reply or protocol.needs_claims):
         check_case(protocol, next(task.cases()).case)
 
 
@@ -71,17 +69,16 @@ def check_case(protocol: DebateProtocol, case: Case) -> None:
     Raises:
         ConfigError: naming the tasks that would do.
     """
-    needs_labels, needs_reply, needs_claims = (getattr(protocol, need, False) for need in _NEEDS)
-    if needs_reply and case.judged is None:
+    if protocol.needs_reply and case.judged is None:
         raise ConfigError(
             f"protocol {protocol.name!r} judges replies, and case {case.id!r} is none: take --task replies:PATH"
         )
-    if needs_labels and case.labels is None:
+    if protocol.needs_labels and case.labels is None:
         raise ConfigError(
             f"protocol {protocol.name!r} debates over a list of labels, and case {case.id!r} has none: take a task "
             "with labels, or give some with --labels"
         )
-    if needs_claims and not is_claim(case):
+    if protocol.needs_claims and not is_claim(case):
         raise ConfigError(
             f"protocol {protocol.name!r} checks claims, and case {case.id!r} is none: take one of the tasks "
             f"{', '.join(claim_forms())}"

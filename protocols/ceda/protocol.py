@@ -8,6 +8,7 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case
 from moot.protocols.ceda.conflicts import Conflict, conflicts_of, pairs_of
 from moot.protocols.ceda.context_reply import ContextReply, OneItemReply
@@ -28,7 +29,6 @@ from moot.protocols.claims import CLAIM_LABELS, is_claim
 from moot.protocols.errors import AskFailed, CaseUnfit
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
-from moot.protocols.replies import Reply
 
 CONTEXT = "ceda/context"
 
@@ -80,7 +80,7 @@ def _no_synthesis(missing: str = "") -> EvidenceSynthesis:
     return EvidenceSynthesis(statements=(), unfounded=0, missing=missing)
 
 
-class Ceda:
+class Ceda(DebateProtocol):
     """Cross-modal evaluation through debate agents: is a claim supported or hallucinated?
 
     Source: the CEDA paper; where it is silent or does not add up, docs/protocols/ceda.md says what happens here.
@@ -91,34 +91,29 @@ class Ceda:
     Attributes:
         roles: `debater` (two members), `judge` (one or several), `vision` (asked where there are pictures), and
             `context` where `context.by` is `model`.
-        speakers: who sees the pictures.
-        needs_logprobs: never.
-        needs_claims: always: its cases are claims, with their two labels.
-        reads_documents, classifies: whether it asks the run's library and the run's classifier.
-        sample: the bundled cases to try it on.
-        replies: by role family, the reply types that are asked for beside free text.
-        most_members: how many of a role family it asks, where not all.
-        reply_tokens, temperatures: by role family, or one for each member, unless the run says otherwise.
+        speakers: `vision`, which sees the pictures.
+        needs_claims: its cases are claims, with their two labels.
     """
 
     name = "ceda"
+    Settings = CedaSettings
+    settings: CedaSettings
     sample = "sample-claims"
-    speakers: tuple[str, ...] = ("vision",)
-    needs_logprobs = False
+    speakers = ("vision",)
     needs_claims = True
     reads_documents = True
     classifies = True
-    replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType(
+    replies = MappingProxyType(
         {"debater": (MessageReply,), "judge": (JudgeReply,), "context": (ContextReply, OneItemReply)}
     )
-    reply_tokens: Mapping[str, int] = MappingProxyType({"debater": 130, "judge": 500, "vision": 400, "context": 700})
-    most_members: Mapping[str, int] = MappingProxyType({"debater": 2, "vision": 1, "context": 1})
-    temperatures: Mapping[str, float | Sequence[float]] = MappingProxyType({"debater": (0.2, 0.6)})
+    reply_tokens = MappingProxyType({"debater": 130, "judge": 500, "vision": 400, "context": 700})
+    most_members = MappingProxyType({"debater": 2, "vision": 1, "context": 1})
+    temperatures = MappingProxyType({"debater": (0.2, 0.6)})
 
     def __init__(self, settings: CedaSettings | None = None) -> None:
         self.settings = settings if settings is not None else CedaSettings()
         by_model = self.settings.context.by == "model"
-        self.roles: tuple[str, ...] = ("debater", "judge", "vision", *(("context",) if by_model else ()))
+        self.roles = ("debater", "judge", "vision", *(("context",) if by_model else ()))
 
     def effective_settings(self) -> Mapping[str, Any]:
         """Its settings, without the difference that those make which have no effect."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case, Domain
 from moot.protocols.constructor_auditor.domains import CASTS, domain_of, speaker_slots, synthesis_slots
 from moot.protocols.constructor_auditor.events import TextsRetrieved
@@ -15,7 +16,7 @@ from moot.protocols.errors import AskFailed
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Failure, Turn, Verdict
 from moot.protocols.nearest_texts import nearest_texts
-from moot.protocols.replies import FreeText, Reply
+from moot.protocols.replies import FreeText
 from moot.protocols.rubrics.events import ReplyAssessed
 from moot.protocols.rubrics.panel import AssessedReply, RubricPanel, note_assessments
 from moot.protocols.rubrics.rubric import shipped_rubric
@@ -28,7 +29,7 @@ OPENING = "constructor_auditor/constructor"
 _REPLY_TOKENS = {"constructor": 900, "auditor": 900, "synthesizer": 300, "judge": 500}
 
 
-class ConstructorAuditor:
+class ConstructorAuditor(DebateProtocol):
     """One argues, one challenges, one answers; judges score the reasoning of the first two, whatever the answer.
 
     Sources: "The Confident Liar" and "Early-Token Confidence".
@@ -38,25 +39,20 @@ class ConstructorAuditor:
 
     Attributes:
         roles: `constructor`, `auditor`, `synthesizer`, and `judge` unless nothing is judged.
-        speakers: whose log-probabilities are read, and who sees pictures.
-        needs_logprobs: whether the speakers' models must give them.
-        without_logprobs: how to go on with a model that gives none.
         judges_see_pictures: whether there are judges; each is sent what the speaker was, pictures included.
-        judges_apart: always: judges should not be models that debate, too.
-        reads_documents: whether it searches the run's library: for questions that come without a passage.
-        sample: the bundled cases to try it on.
-        replies: by role family, the reply types that are asked for beside free text.
-        most_members: how many of a role family it asks, where not all.
-        reply_tokens, temperatures, top_ps: by role family, unless the run says otherwise. The speakers sample from the
-            model's own distribution as in "Early-Token Confidence", section 4.1; a judge's one pass is at 0.
+        reads_documents: it searches the run's library for questions that come without a passage.
+        temperatures, top_ps: the speakers sample from the model's own distribution as in "Early-Token Confidence",
+            section 4.1; a judge's one pass is at 0.
     """
 
     name = "constructor-auditor"
+    Settings = ConstructorAuditorSettings
+    settings: ConstructorAuditorSettings
     sample = "sample-problems"
     speakers: tuple[str, ...] = ("constructor", "auditor")
     judges_apart = True
     reads_documents = True
-    most_members: Mapping[str, int] = MappingProxyType({"constructor": 1, "auditor": 1, "synthesizer": 1})
+    most_members = MappingProxyType({"constructor": 1, "auditor": 1, "synthesizer": 1})
     without_logprobs = (
         "`--set logprobs=false` goes on without them: such replies are counted and left out of the signal analysis"
     )
@@ -64,17 +60,17 @@ class ConstructorAuditor:
     def __init__(self, settings: ConstructorAuditorSettings | None = None) -> None:
         self.settings = settings if settings is not None else ConstructorAuditorSettings()
         judged = self.settings.judge.when == "always"
-        self.roles: tuple[str, ...] = (*self.speakers, "synthesizer", *(("judge",) if judged else ()))
+        self.roles = (*self.speakers, "synthesizer", *(("judge",) if judged else ()))
         self.judges_see_pictures = judged
         self.needs_logprobs = self.settings.logprobs
-        self.replies: Mapping[str, tuple[type[Reply], ...]] = {
+        self.replies = {
             "synthesizer": (Synthesis, NumberSynthesis),
             "judge": (score_sheet_type(shipped_rubric("reasoning")),),
         }
-        self.reply_tokens: Mapping[str, int] = {role: _REPLY_TOKENS[role] for role in self.roles}
+        self.reply_tokens = {role: _REPLY_TOKENS[role] for role in self.roles}
         once = judged and self.settings.judge.passes == 1
-        self.temperatures: Mapping[str, float] = dict.fromkeys(self.speakers, 1.0) | ({"judge": 0.0} if once else {})
-        self.top_ps: Mapping[str, float] = dict.fromkeys(self.speakers, 1.0)
+        self.temperatures = dict.fromkeys(self.speakers, 1.0) | ({"judge": 0.0} if once else {})
+        self.top_ps = dict.fromkeys(self.speakers, 1.0)
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case.

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from moot.metrics.divergence import entropy, mixture
 from moot.metrics.transport import embedding_distance
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case, case_slots, label_in_words
 from moot.protocols.crit.replies import Reading
 from moot.protocols.distribution import OTHER, CleanedDistribution
@@ -157,7 +158,7 @@ class FollowUps(Reply):
     tests: list[ToFindOut] = Field(default=[], max_length=50, json_schema_extra=most(5))
 
 
-class Evince:
+class Evince(DebateProtocol):
     """EVINCE (chapter 7): debates over a closed list of labels, with distributions in every turn.
 
     Args:
@@ -166,30 +167,21 @@ class Evince:
 
     Attributes:
         roles: `agent`, and `judge` unless no turn is read.
-        needs_logprobs: never.
-        needs_labels: always.
-        judges_apart: whether judges should not be models that debate, too.
-        reads_documents: whether it searches the run's library.
-        sample: the bundled cases to try it on.
-        replies: by role family, the reply types that are asked for beside free text.
-        most_members: how many agents it asks.
-        unread_settings: those that have no effect beside the others.
-        reply_tokens: by role family, the longest reply that it needs unless the run says otherwise.
-        library: whether the run is known to have documents to search, which makes a second debate possible.
     """
 
-    needs_logprobs = False
+    Settings = EvinceSettings
+    settings: EvinceSettings
     needs_labels = True
     reads_documents = True
     sample = "sample-symptoms"
     judges_apart = True
-    reply_tokens: Mapping[str, int] = MappingProxyType({"agent": 800, "judge": 1500})
+    reply_tokens = MappingProxyType({"agent": 800, "judge": 1500})
 
     def __init__(self, settings: EvinceSettings | None = None, name: str = "evince") -> None:
         self.settings = settings if settings is not None else EvinceSettings()
         self.name = name
-        self.roles: tuple[str, ...] = ("agent", "judge") if self.settings.judged else ("agent",)
-        self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
+        self.roles = ("agent", "judge") if self.settings.judged else ("agent",)
+        self.most_members = {"agent": self.settings.agents}
         self.unread_settings = self.settings.unread
         self.replies = _asked(self.settings)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field, field_validator
 
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case
 from moot.protocols.errors import CaseUnfit, QuorumFailed
 from moot.protocols.floor import Floor
 from moot.protocols.judge_panel.payload import DimensionFigures, PanelPayload
 from moot.protocols.messages import Message, Verdict
-from moot.protocols.replies import Reply
 from moot.protocols.rubrics.events import ReplyAssessed
 from moot.protocols.rubrics.panel import AssessedReply, assess
 from moot.protocols.rubrics.rubric import Rubric, shipped_rubric
@@ -69,7 +68,7 @@ _PATH = "reply"
 _REPLY_TOKENS = 500
 
 
-class JudgePanel:
+class JudgePanel(DebateProtocol):
     """Judges score replies that were given elsewhere; nothing is debated.
 
     Args:
@@ -77,27 +76,23 @@ class JudgePanel:
 
     Attributes:
         roles: `judge` alone; each of its members is a judge.
-        needs_logprobs: never.
-        needs_reply: always: a case is a reply to judge.
         speakers: nobody: what is judged was said elsewhere.
-        sample: the bundled cases to try it on.
-        replies: by role family, the reply types that are asked for beside free text.
-        reply_tokens: the longest reply of a judge, unless the run says otherwise.
-        temperatures: 0 for a single pass, unless the run says otherwise; repeated passes at 0 would only repeat.
+        temperatures: 0 for a single pass; repeated passes at 0 would only repeat.
     """
 
     name = "judge-panel"
+    Settings = JudgePanelSettings
+    settings: JudgePanelSettings
     sample = "sample-replies"
-    roles: tuple[str, ...] = ("judge",)
-    speakers: tuple[str, ...] = ()
-    needs_logprobs = False
+    roles = ("judge",)
+    speakers = ()
     needs_reply = True
 
     def __init__(self, settings: JudgePanelSettings | None = None) -> None:
         self.settings = settings if settings is not None else JudgePanelSettings()
-        self.replies: Mapping[str, tuple[type[Reply], ...]] = {"judge": (score_sheet_type(self.settings.rubric),)}
-        self.reply_tokens: Mapping[str, int] = {"judge": _REPLY_TOKENS}
-        self.temperatures: Mapping[str, float] = {"judge": 0.0} if self.settings.passes == 1 else {}
+        self.replies = {"judge": (score_sheet_type(self.settings.rubric),)}
+        self.reply_tokens = {"judge": _REPLY_TOKENS}
+        self.temperatures = {"judge": 0.0} if self.settings.passes == 1 else {}
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Judge one reply; notes the event `assessment` with every judge's marks.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
-from moot.protocols.replies import Reply, Score, position_type
+from moot.protocols.replies import Score, position_type
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.agent_state import AgentState, answer_shares, comparable_intrinsic, mean_known
 from moot.protocols.selene.debate import discuss
@@ -43,7 +44,7 @@ class Branch:
     flags: tuple[str, ...] = ()
 
 
-class Selene:
+class Selene(DebateProtocol):
     """Selective debate initiation and evidence-weighted self-consistency (SELENE, Algorithm 1).
 
     The baselines are this class with other settings; see `moot.protocols.registry`.
@@ -54,15 +55,13 @@ class Selene:
 
     Attributes:
         roles: `agent`, and `judge` unless no judge is asked.
-        replies: by role family, the reply types that are asked for beside free text.
-        needs_logprobs: whether the gate needs token log-probabilities as configured.
-        most_members: how many agents it asks.
         temperatures: 1 for answers that are only counted, as the paper samples Self-Consistency; else the roles' own.
-        without_logprobs: how to go on with a model that gives none.
-        goes_on_without_logprobs: whether the gate may decide without them where a server gives none of a reply that is
-            held to a schema: unless `gate.intrinsic` was written down.
+        goes_on_without_logprobs: unless `gate.intrinsic` was written down.
+        embedding_threshold, threshold_encoder: `gate.tau_d` and, where it was set, its encoder.
     """
 
+    Settings = SeleneSettings
+    settings: SeleneSettings
     without_logprobs = (
         "the gate can go on without them (`--set gate.intrinsic=none`), or estimate them from further replies "
         "(`--set gate.intrinsic=resampled`)"
@@ -72,15 +71,18 @@ class Selene:
         self.settings = settings if settings is not None else SeleneSettings()
         self.name = name
         judged = self.settings.judging.method != "none" or self.settings.audit_judging
-        self.roles: tuple[str, ...] = ("agent", "judge") if judged else ("agent",)
+        self.roles = ("agent", "judge") if judged else ("agent",)
         rewritten = (Paraphrase,) if self.settings.judging.variants == "paraphrase" else ()
         position = position_type(answer_first=self.settings.answer_first)
-        self.replies: Mapping[str, tuple[type[Reply], ...]] = {"agent": (position,), "judge": (Score, *rewritten)}
+        self.replies = {"agent": (position,), "judge": (Score, *rewritten)}
         self.needs_logprobs = self.settings.needs_logprobs
         self.goes_on_without_logprobs = "intrinsic" not in self.settings.gate.model_fields_set
         counted = self.settings.votes_only and self.settings.agents * self.settings.vote.samples > 1
-        self.temperatures: Mapping[str, float] = {"agent": VOTING_TEMPERATURE} if counted else {}
-        self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
+        self.temperatures = {"agent": VOTING_TEMPERATURE} if counted else {}
+        self.most_members = {"agent": self.settings.agents}
+        self.compares_embeddings = self.settings.measures_disagreement
+        self.gated = self.settings.gate.when == "selective"
+        self._read_threshold()
 
     def for_encoder(self, encoder: str) -> Selene:
         """This protocol for a run with `encoder`; see `SeleneSettings.for_encoder`.
@@ -90,7 +92,13 @@ class Selene:
         """
         fitted = copy.copy(self)
         fitted.settings = self.settings.for_encoder(encoder)
+        fitted._read_threshold()
         return fitted
+
+    def _read_threshold(self) -> None:
+        gate = self.settings.gate
+        self.embedding_threshold = gate.tau_d if self.gated else None
+        self.threshold_encoder = gate.tau_d_encoder if "tau_d" in gate.model_fields_set else None
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case.

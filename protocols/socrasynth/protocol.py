@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case
 from moot.protocols.crit.replies import Reading
 from moot.protocols.floor import Floor
@@ -38,7 +39,7 @@ from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, answer_of, latest_arguments, open_answers
 
 
-class SocraSynth:
+class SocraSynth(DebateProtocol):
     """Two sides debate a subject topic by topic; judges compare their closing statements in both orders.
 
     Args:
@@ -46,28 +47,23 @@ class SocraSynth:
 
     Attributes:
         roles: `agent` (0 argues for, 1 against), `moderator` (fixes the topics), `judge` (the panel).
-        needs_logprobs: never.
-        judges_apart: always: judges should not be models that debate, too.
-        sample: the bundled cases to try it on.
-        replies: by role family, the reply types that are asked for beside free text, whatever the case.
-        most_members: how many of a role family it asks, where not all.
-        reply_tokens: by role family, the longest reply that it needs unless the run says otherwise: one reply of a side
-            speaks on every topic.
+        reply_tokens: one reply of a side speaks on every topic.
     """
 
     name = "socrasynth"
+    Settings = SocraSynthSettings
+    settings: SocraSynthSettings
     sample = "sample-subjects"
-    roles: tuple[str, ...] = ("agent", "moderator", "judge")
-    needs_logprobs = False
+    roles = ("agent", "moderator", "judge")
     judges_apart = True
-    most_members: Mapping[str, int] = MappingProxyType({"agent": 2, "moderator": 1})
+    most_members = MappingProxyType({"agent": 2, "moderator": 1})
 
     def __init__(self, settings: SocraSynthSettings | None = None) -> None:
         self.settings = settings if settings is not None else SocraSynthSettings()
         longest = self.settings.max_tokens
-        self.reply_tokens: Mapping[str, int] = {"agent": longest, "moderator": longest, "judge": longest}
+        self.reply_tokens = {"agent": longest, "moderator": longest, "judge": longest}
         kinds = [_asked(self.settings, listed=listed) for listed in (True, False)]
-        self.replies: Mapping[str, tuple[type[Reply], ...]] = {
+        self.replies = {
             family: tuple(dict.fromkeys(reply for each in kinds for reply in each[family])) for family in self.roles
         }
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import aiohttp
 import msgspec
 
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case
 from moot.protocols.errors import AskFailed
 from moot.protocols.floor import Brief, Floor
@@ -74,15 +75,14 @@ def task(count: int, name: str) -> Task:
     return Task.from_cases(cases, name)
 
 
-class SevenCalls:
+class SevenCalls(DebateProtocol):
     """The debate as a moot protocol; fails the case when any of the seven calls fails."""
 
     name = "seven-calls"
     roles: tuple[str, ...] = ("agent", "judge")
-    needs_logprobs = False
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
-        """See `moot.protocols.floor.DebateProtocol`."""
+        """See `moot.protocols.base.DebateProtocol`."""
         shared = {"passage": case.passage, "question": case.question}
         transcript: list[dict[str, str]] = []
         answer: str | None = None

@@ -38,6 +38,7 @@ from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.remote.runtime import RayRuntime
 from moot.deploy.results.record import read_replies
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import AskFailed
 from moot.protocols.floor import Floor
@@ -52,15 +53,14 @@ BAR_WALL_X, BAR_RATE_USED = 1.5, 0.95
 TRIES = 3
 
 
-class Stubborn:
+class Stubborn(DebateProtocol):
     """Six calls, each after the one before; an ask that met its deadline is made again."""
 
     name = "stubborn"
     roles: tuple[str, ...] = ("agent",)
-    needs_logprobs = False
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
-        """See `moot.protocols.floor.DebateProtocol`."""
+        """See `moot.protocols.base.DebateProtocol`."""
         answer: str | None = None
         for number in range(CALLS):
             answer = (await self._ask(floor, case, number)).answer

@@ -14,7 +14,7 @@ from moot.protocols.registry import make_protocol
 
 SOURCE = """
 from pydantic import BaseModel
-from moot import Verdict
+from moot import DebateProtocol, Verdict
 
 class Knobs(BaseModel):
     loud: bool = False
@@ -38,6 +38,19 @@ class Configured:
     async def run(self, case, floor):
         return Verdict(answer=str(self.settings.loud), how="mine")
 
+class Abstract(DebateProtocol):
+    roles = ("agent",)
+
+class Subclass(DebateProtocol):
+    async def run(self, case, floor):
+        return Verdict(answer="No", how="subclass")
+
+class Mistyped(Subclass):
+    need_logprobs = True
+
+class Malformed(Plain):
+    roles = "agent"
+
 NoClass = 3
 """
 
@@ -56,6 +69,8 @@ async def test_a_protocol_of_ones_own(module: str) -> None:
     plain = make_protocol(f"{module}:Plain")
     assert (plain.name, plain.roles, plain.needs_logprobs) == ("my_protocols:Plain", ("agent",), False)
     assert (await plain.run(case, floor)).answer == "Yes"
+    short = make_protocol(f"{module}:Subclass")
+    assert (short.name, short.roles, (await short.run(case, floor)).answer) == (f"{module}:Subclass", ("agent",), "No")
     mine = make_protocol(f"{module}:Configured", {"loud": True})
     assert (mine.name, mine.roles, mine.needs_logprobs) == ("mine", ("debater", "judge"), True)
     assert (await mine.run(case, floor)).answer == "True"
@@ -71,6 +86,9 @@ async def test_a_protocol_of_ones_own(module: str) -> None:
         ("my_protocols:Gone", {}, "cannot be imported: AttributeError"),
         ("no_such_module_here:X", {}, "cannot be imported: ModuleNotFoundError"),
         ("my_protocols:NoClass", {}, "is not a class with"),
+        ("my_protocols:Abstract", {}, "is not a class with"),
+        ("my_protocols:Mistyped", {}, "unknown attribute `need_logprobs`; did you mean `needs_logprobs`?"),
+        ("my_protocols:Malformed", {}, "protocol 'my_protocols:Malformed': `roles` must be Sequence[str], not 'agent'"),
         ("my_protocols:Plain", {"x": 1}, "unknown setting 'x'. Known: none"),
         ("my_protocols:Configured", {"lout": 1}, "unknown setting 'lout': did you mean 'loud'?"),
     ],

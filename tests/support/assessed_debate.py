@@ -6,6 +6,7 @@ from typing import Any
 from zlib import crc32
 
 from moot.actors.agent.roles import RoleBinding
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor
@@ -27,12 +28,11 @@ def found(turn: Turn[Any], domain: str) -> dict[str, Any]:
     return told | {"scores": scores, "flag": flag, "quality": sum(scores.values()) * (1 - flag), "missing": 0}
 
 
-class AssessedDebate:
+class AssessedDebate(DebateProtocol):
     """A constructor and an auditor answer; each reply is assessed. A case titled `refuses` fails."""
 
     roles = ("constructor", "auditor")
     name = "assessed"
-    needs_logprobs = False
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case."""

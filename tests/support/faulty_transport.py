@@ -19,7 +19,7 @@ from moot.actors.remote.run_actor import ActorDirectory, AgentActor, LimiterActo
 from moot.actors.remote.runtime import RayModeratorHandle
 from moot.actors.remote.writer_pool import RayWriterPool
 from moot.actors.telemetry.meter import SILENT
-from moot.protocols.floor import DebateProtocol
+from moot.protocols.base import DebateProtocol
 
 LOST_THERE, LOST_BACK, TWICE, LATE_AGAIN = 0.06, 0.06, 0.06, 0.06
 LONGEST_DELAY_S = 0.03

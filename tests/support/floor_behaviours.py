@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from short_protocols import template
 
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, QuorumFailed
 from moot.protocols.floor import Brief, Floor, Request
@@ -236,12 +237,11 @@ NO_VERDICTS: Mapping[str, Callable[[], Any]] = {
 """What a protocol may return by mistake, by case id."""
 
 
-class Behaviours:
+class Behaviours(DebateProtocol):
     """Does what the case's title names."""
 
     roles = ("agent", "judge")
     name = "behaviours"
-    needs_logprobs = False
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case."""
@@ -252,12 +252,11 @@ class Behaviours:
         return Verdict(answer=None, how="saw", payload={"saw": saw})
 
 
-class TwoSteps:
+class TwoSteps(DebateProtocol):
     """Two asks, one after the other; the case's title and passage are the words in their paths."""
 
     roles = ("agent",)
     name = "two-steps"
-    needs_logprobs = False
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case."""
@@ -268,12 +267,11 @@ class TwoSteps:
         return Verdict(answer=None, how="done", payload={"first": first.reply.word, "second": second.text})
 
 
-class AllShared:
+class AllShared(DebateProtocol):
     """Three shared asks at once: a reply, one that does not fit its form, and the first again."""
 
     name = "all-shared"
     roles = ("agent",)
-    needs_logprobs = False
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case."""

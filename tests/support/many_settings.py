@@ -14,8 +14,9 @@ from small_runs import same_model_roles
 
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.simulated.answer_key import AnswerKey
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case, LabelledCase
-from moot.protocols.floor import DebateProtocol, Floor
+from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.registry import make_protocol
 from moot.protocols.tasks import open_task
@@ -50,7 +51,7 @@ OTHERS: Mapping[str, tuple[str, Mapping[str, Any], tuple[str, ...]]] = {
 """Protocol, settings, and the tasks that its cases come from; none: made ones."""
 
 
-class ManySettings:
+class ManySettings(DebateProtocol):
     """A case's title names the settings that it is debated with."""
 
     roles: tuple[str, ...] = ("agent", "judge")

@@ -10,6 +10,7 @@ from typing import Any
 from short_protocols import template
 
 from moot.actors.debate.pending_decisions import Consultation
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Decision, Event, Failure, Form, Turn, Verdict
@@ -19,12 +20,11 @@ ROUNDS = 3
 ACTIONS = ("go on", "set kappa", "ask", "edit topics", "end")
 
 
-class ModeratedDebate:
+class ModeratedDebate(DebateProtocol):
     """Two sides argue; what a person sets, asks and edits reaches both of them in the next round."""
 
     name = "moderated"
     roles = ("agent",)
-    needs_logprobs = False
     templates = {  # noqa: RUF012 - as protocols of users have it
         "moderated/topics": template("topics", "Name topics.", "{{ question | fenced('question') }}"),
         "moderated/argue": template(

@@ -23,8 +23,8 @@ from moot.actors.record.progress import Counts
 from moot.actors.record.schema import KEYS, TABLES, stable_columns
 from moot.actors.record.tables import read_table
 from moot.actors.telemetry.log import configure_unless_done
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import LabelledCase
-from moot.protocols.floor import DebateProtocol
 from moot.protocols.templates import Templates
 
 RUNTIMES = ("inline", "packed", "actors")

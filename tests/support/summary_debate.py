@@ -10,6 +10,7 @@ import numpy as np
 
 from moot.actors.classifiers.card import CARD, Body, ClassifierCard, Head, HeldOutMetrics, MetricEstimate, Training
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case
 from moot.protocols.claims import classified_label
 from moot.protocols.floor import Floor
@@ -19,12 +20,11 @@ ENCODER = "hashed-ngrams-512-v1"
 GOOD, BAD = "sources name the same year", "one passage gives another figure"
 
 
-class SummaryDebate:
+class SummaryDebate(DebateProtocol):
     """The claim stands for the judge's summary; nobody is asked."""
 
     roles = ("judge",)
     name = "summary"
-    needs_logprobs = False
     classifies = True
 
     async def run(self, case: Case, floor: Floor) -> Verdict:

@@ -224,4 +224,4 @@ def _replies(
 def _roles(facts: RunInfo) -> tuple[str, ...]:
     """The roles of a run's protocol in its order, as far as it is one of ours."""
     entry = PROTOCOLS.get(facts.protocol or "")
-    return entry.make({}).roles if entry is not None else ()
+    return tuple(entry.make({}).roles) if entry is not None else ()

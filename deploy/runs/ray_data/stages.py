@@ -20,6 +20,7 @@ from moot.deploy.runs.resume import check_resumable
 from moot.deploy.runs.run import Base, Role, build_configuration
 from moot.deploy.runs.run_folders import default_out
 from moot.protocols.errors import ConfigError
+from moot.protocols.own_protocols import adopt_protocol
 from moot.protocols.registry import make_protocol
 from moot.protocols.rubrics.rubric import Rubric
 from moot.protocols.tasks.claim_fields import SHORTHAND
@@ -162,8 +163,8 @@ class DebateStage(Stage):
         **options: Any,
     ) -> None:
         built, protocol = _build_config(config, options)
-        found = make_protocol(built.protocol, built.settings()) if protocol is None else protocol
-        claims = bool(getattr(found, "needs_claims", False))
+        found = make_protocol(built.protocol, built.settings()) if protocol is None else adopt_protocol(protocol)
+        claims = found.needs_claims
         same = {**(constant or {}), **({} if labels is None else {"labels": list(labels)})}
         fields = ColumnMapping(
             known=(*KEYS, *SHORTHAND),

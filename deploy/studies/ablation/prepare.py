@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from moot.actors.record.run_yaml import yaml_text
 from moot.actors.record.store.uri import is_uri
 from moot.deploy.runs.checks import TrialResults, check_models
 from moot.deploy.runs.config import RunConfig, read_yaml
-from moot.deploy.runs.prepare import Prepared, prepare, unwrap_protocol
+from moot.deploy.runs.prepare import Prepared, prepare
 from moot.deploy.runs.resume import describe
 from moot.deploy.runs.run_folders import default_out, run_name
 from moot.deploy.runs.run_library import LibraryCache
@@ -103,10 +103,8 @@ def _served(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
 
 def _effective_settings(prepared: Prepared) -> Mapping[str, Any]:
     """The protocol's effective settings by its `effective_settings()`; else all of them."""
-    says: Callable[[], Mapping[str, Any]] | None = getattr(
-        unwrap_protocol(prepared.protocol), "effective_settings", None
-    )
-    return prepared.settings if says is None else says()
+    effective = prepared.protocol.effective_settings()
+    return prepared.settings if effective is None else effective
 
 
 def cells_to_run(grid: Iterable[ReadyCell]) -> list[ReadyCell]:

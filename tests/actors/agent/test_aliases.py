@@ -14,6 +14,7 @@ from small_runs import run_debates, same_model_roles
 
 from moot.actors.agent.intrinsic import intrinsic_of
 from moot.actors.models.interface import ModelReply, TokenLogprobs
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Ask, Usage, Verdict
@@ -28,12 +29,11 @@ CASE = Case(
 )
 
 
-class AskTwice:
+class AskTwice(DebateProtocol):
     """Asks for two positions with the package's opening prompt; the first reply to the second cannot be read."""
 
     name = "ask-twice"
     roles = ("agent",)
-    needs_logprobs = False
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         slots = {"question": case.question, "labels": case.labels, "choices": (), "passage": "", "title": ""}

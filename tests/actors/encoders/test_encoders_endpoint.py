@@ -26,6 +26,7 @@ from moot.actors.encoders.resolve import make_encoder
 from moot.actors.models.interface import ModelError
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.recovery import History, vector_key
+from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import EncoderFailed, MissingKey, ModelUnavailable
 from moot.protocols.floor import Floor
@@ -188,12 +189,11 @@ async def test_openai_by_name_goes_where_its_variable_says(monkeypatch: pytest.M
         await made.check()
 
 
-class Embeds:
+class Embeds(DebateProtocol):
     """Embeds the case's words; nothing is asked."""
 
     roles = ("agent",)
     name = "embeds"
-    needs_logprobs = False
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case."""

@@ -19,7 +19,8 @@ from moot.protocols.case import Case
 from moot.protocols.errors import ConfigError
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
-from moot.protocols.registry import OwnProtocol, make_protocol
+from moot.protocols.own_protocols import adopt_protocol
+from moot.protocols.registry import make_protocol
 
 
 class SilentProtocol:
@@ -150,7 +151,7 @@ class TestTheProtocolsOwnDecoding:
     def test_it_is_the_default_and_what_the_run_says_counts_more(
         self, protocol: str, flags: dict[str, Any], family: str, name: str, values: list[float]
     ) -> None:
-        made = OwnProtocol("m:Long", Long()) if protocol == "long" else make_protocol(protocol)
+        made = adopt_protocol(Long()) if protocol == "long" else make_protocol(protocol)
         bound = bind_roles(RunConfig.build(None, flags), made)[family]
         assert [getattr(member, name) for member in bound] == values
         if not flags and name != "max_tokens":
@@ -189,9 +190,9 @@ class TestEveryMemberIsAsked:
             assert len(bind_roles(five, make_protocol(name))["judge"]) == 5
 
     def test_an_own_protocol_says_how_many_it_asks_and_whether_its_judges_see_pictures(self) -> None:
-        made = OwnProtocol("m:Duet", Duet())
+        made = adopt_protocol(Duet())
         assert made.judges_see_pictures
-        assert not OwnProtocol("m:Silent", SilentProtocol()).judges_see_pictures
+        assert not adopt_protocol(SilentProtocol()).judges_see_pictures
         with pytest.raises(ConfigError, match="asks 2 only"):
             bind_roles(RunConfig.build(None, {"roles": {"agent": ["simulated"] * 3}}), made)
 
