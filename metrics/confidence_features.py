@@ -238,7 +238,7 @@ def _statistics(values: Floats, starts: Integers, sizes: Integers) -> Floats:
     variance = (centred * centred).sum(axis=0) / sizes
     with np.errstate(invalid="ignore"):  # the slope of one token is 0 / 0
         slope = (centred * (places - last / 2)).sum(axis=0) / (sizes * (sizes * sizes - 1.0) / 12)
-    # Rounding gives equal values a tiny spread, by which ranks would tell replies apart.
+    # Rounding gives equal values a tiny spread, by which ranks would differ.
     varied = greatest > least
     variance, slope = np.where(varied, variance, 0.0), np.where(varied | (sizes == 1), slope, 0.0)
     mean = np.clip(mean, least, greatest)

@@ -1,4 +1,4 @@
-"""How well classes are told apart: AUROC, F1 and accuracy with abstentions, and whether two raters err together.
+"""Detection figures: AUROC, F1 and accuracy with abstentions, and whether two raters err together.
 
 Functions raise ValueError for shapes or lengths that do not fit, and for a class, label, error or correlation that is
 none.

@@ -215,7 +215,7 @@ def _vector(scores: Scores) -> Floats:
 
 
 def _pairs(a: Scores, b: Scores) -> tuple[Floats, Floats, int]:
-    """The pairs that both have a score, B's being A's where only rounding tells them apart, and how many have not."""
+    """The pairs that both have a score, B's being A's where they differ by rounding alone, and how many have not."""
     first, second = _vector(a), _vector(b)
     if first.shape != second.shape:
         raise ValueError(f"{len(first)} scores of A but {len(second)} of B")

@@ -145,7 +145,7 @@ class PathReused(MootError):
 
 
 class ActorGone(MootError):
-    """An actor of the run did not come back, or died again and again: the run ends, and can be gone on with."""
+    """An actor of the run did not come back, or died again and again: the run ends, and can be resumed."""
 
 
 class RecordError(MootError):

@@ -125,7 +125,7 @@ def leading_label(
 
     A delimiter is a comma, full stop, colon, semicolon, exclamation mark, dash, closing or opening bracket, or a new
     line; one inside a number or a word (`1.5`, `A-level`) is none. Where labels begin alike, the longest that fits
-    counts. An answer that goes on with another label (`A or B`, `No, not sure`) names none. Nothing is searched for
+    counts. An answer that another label follows in (`A or B`, `No, not sure`) names none. Nothing is searched for
     elsewhere in the text: "No evidence either way" is not No.
 
     >>> leading_label("No, the meeting was moved", ("Yes", "No")), leading_label("(B) because", ("A", "B"))

@@ -151,7 +151,7 @@ def without_reasoning(tokens: TokenLogprobs | None, text: str, reasoning: str) -
     Args:
         tokens: as sent.
         text: the reply; the first and the last of its tokens may hold more.
-        reasoning: what was told apart from it. None is left of a reply that was all reasoning.
+        reasoning: what was split from it. None is left of a reply that was all reasoning.
     """
     if tokens is None or not reasoning:
         return tokens

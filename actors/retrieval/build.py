@@ -30,8 +30,8 @@ async def build_library(
     encoder: Encoder,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Build a library, or go on with one that was begun: what is on disk is not embedded again, nor is a text that
-    stands in several chunks. May be cancelled at any await.
+    """Build a library, or resume a build that was interrupted: what is on disk is not embedded again, nor is a text
+    that stands in several chunks. May be cancelled at any await.
 
     Args:
         folder: is made; empty, or with a library of the same chunks and encoder.

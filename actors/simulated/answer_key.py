@@ -39,7 +39,7 @@ class AnswerKey:
 
         Cases without a gold label, and rows that are no case, are left out. A question that stands in several cases
         with different gold labels is known together with a passage only; of one whose passage is the same, too, the
-        key knows nothing: the text cannot tell them apart.
+        key knows nothing: their texts are equal.
         """
         gold: dict[int, str] = {}
         with_passage: dict[int, str] = {}

@@ -1,4 +1,5 @@
-"""What all our figures share: fonts and lines, colours that the colour-blind tell apart, and how they become bytes."""
+"""What all our figures share: fonts and lines, colours that the colour-blind can distinguish, and how they become
+bytes."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ _SETTINGS = {
 
 
 class LineStyle(NamedTuple):
-    """Marker and dashes tell lines apart without colour; the colours are those of Okabe and Ito.
+    """Marker and dashes distinguish lines without colour; the colours are those of Okabe and Ito.
 
     Markers are open and of different sizes, so that they are seen where lines coincide.
     """

@@ -42,7 +42,7 @@ _READERS = 2
 class OpenRun:
     """One protocol, one configuration and one record for cases that come one by one. Lives in one event loop.
 
-    Going on with the record of an earlier one: a case that has a verdict there is told from it and costs nothing.
+    With the record of an earlier one: a case that has a verdict there is told from it and costs nothing.
 
     Args:
         config: as for `moot.run`, without a task.
@@ -196,7 +196,7 @@ class OpenRun:
 
     def events(self, case_id: str) -> AsyncIterator[StreamedEvent] | None:
         """What happens in a debate, from its first event to its end, replies too; None when it is not open and did not
-        end lately. What happened before it was put aside and taken up again comes from the record."""
+        end lately. What happened before it was interrupted and resumed comes from the record."""
         event_stream = self._require_open().event_stream(case_id)
         return None if event_stream is None else self._follow(case_id, event_stream)
 

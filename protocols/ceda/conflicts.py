@@ -115,7 +115,7 @@ def difference(one: Wording, other: Wording) -> tuple[Why, str] | None:
 
 
 def _other_name(one: Wording, other: Wording) -> bool:
-    """Whether they speak of two things that only a number tells apart: Apollo 11 and Apollo 12."""
+    """Whether they speak of two things whose names differ by a number only: Apollo 11 and Apollo 12."""
     return any(not one.numbered[name] & other.numbered[name] for name in one.numbered.keys() & other.numbered.keys())
 
 

@@ -46,7 +46,7 @@ Ending = Literal["consensus", "max turns"]
 
 
 async def debate(floor: Floor, versions: StateHistory, *, max_turns: int) -> Ending:
-    """Hold the debate, adding every message to the state; notes an event `stance` for each.
+    """Run the debate, adding every message to the state; notes an event `stance` for each.
 
     Raises:
         AskFailed: a debater gave no message.

@@ -39,7 +39,7 @@ class ConstructorAuditor(DebateProtocol):
 
     Attributes:
         roles: `constructor`, `auditor`, `synthesizer`, and `judge` unless nothing is judged.
-        judges_see_pictures: whether there are judges; each is sent what the speaker was, pictures included.
+                judges_see_pictures: whether there are judges; each is sent what the speaker was, pictures included.
         reads_documents: it searches the run's library for questions that come without a passage.
         temperatures, top_ps: the speakers sample from the model's own distribution as in "Early-Token Confidence",
             section 4.1; a judge's one pass is at 0.

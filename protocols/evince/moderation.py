@@ -81,7 +81,7 @@ class EvinceRounds:
     completed: list[RoundResult] = field(default_factory=list)
 
     async def run(self) -> Reason:
-        """Hold rounds until the debate ends; called again, it goes on with as many rounds more, at the first level.
+        """Run rounds until the debate ends; called again, it runs as many rounds more, at the first level.
 
         Notes `round` and `contentiousness` per round, and `stop`.
         """

@@ -56,7 +56,7 @@ class Selene(DebateProtocol):
     Attributes:
         roles: `agent`, and `judge` unless no judge is asked.
         temperatures: 1 for answers that are only counted, as the paper samples Self-Consistency; else the roles' own.
-        goes_on_without_logprobs: unless `gate.intrinsic` was written down.
+            goes_on_without_logprobs: unless `gate.intrinsic` was written down.
         embedding_threshold, threshold_encoder: `gate.tau_d` and, where it was set, its encoder.
     """
 

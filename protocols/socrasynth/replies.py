@@ -26,7 +26,7 @@ def _of_words(title: str) -> str:
 Title = Annotated[
     str, Field(min_length=1, json_schema_extra=longest(80)), BeforeValidator(_on_one_line), AfterValidator(_of_words)
 ]
-"""A title: single spaces, no line breaks, and more than marks, for titles are told apart by `fold`."""
+"""A title: single spaces, no line breaks, and more than marks, for titles are compared by `fold`."""
 
 
 class Balance(Reply):

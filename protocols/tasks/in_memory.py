@@ -148,7 +148,7 @@ def parse_memory(row: Row) -> Iterator[ParsedCase]:
 
     Raises:
         TaskFileError: a key is unknown, the question is empty though there is no reply to judge, a value has the wrong
-            type, labels cannot be told apart, choices or aliases do not match the labels, the gold label is not one of
+            type, labels are ambiguous, choices or aliases do not match the labels, the gold label is not one of
             them, or it is no number where numbers are compared.
     """
     for key in row.values:

@@ -1,4 +1,4 @@
-"""A closed set of labels as it is gathered from rows: each told apart from the others in every spelling."""
+"""A closed set of labels, gathered from rows; no two of them share a spelling."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _closing(plain: str, begin: int) -> int:
 
 
 def _leading(text: str) -> float | None:
-    """The number that a text begins with; None where none does, or where it goes on with another or with terms."""
+    """The number that a text begins with; None where none does, or where another one or terms follow."""
     text = text.lstrip()
     first = _NUMBER.match(text)
     if first is None or _GOES_ON.match(text, first.end()):

@@ -140,7 +140,7 @@ class LocalModel:
 
 
 async def _mask(engine: GenerationEngine, schema: ReplySchema) -> TokenMask:
-    """Compiled outside of the engine's thread, which goes on with its batch."""
+    """Compiled outside of the engine's thread, which continues its batch."""
     try:
         # Shielded: who is cancelled while the weights are loaded does not cancel that for the others.
         masks = await asyncio.shield(asyncio.wrap_future(engine.loaded))

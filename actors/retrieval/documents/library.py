@@ -76,7 +76,7 @@ async def index(
     encoder_key_env: str | None = None,
     out: Named | None = None,
 ) -> Library:
-    """Make documents searchable: read, cut into chunks, embed; go on with a build that was interrupted.
+    """Make documents searchable: read, cut into chunks, embed; resume a build that was interrupted.
 
     >>> import asyncio
     >>> async def nearest(query):

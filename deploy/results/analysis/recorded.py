@@ -85,7 +85,7 @@ def replies_of_runs(
         where = ", ".join(str(folder) for folder in folders)
         if left_out:
             counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-            raise RecordError(f"{where}: every judged reply is left out ({counts}): go on with the run first")
+            raise RecordError(f"{where}: every judged reply is left out ({counts}): resume the run first")
         raise RecordError(f"{where}: {_none_judged([read_run_info(folder) for folder in folders])}")
     roles = [role for folder in folders for role in _roles(read_run_info(folder))]
     return _replies(judged, turns, join_tokens(tokens), left_out, vocabulary, roles)

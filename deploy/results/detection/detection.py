@@ -14,7 +14,7 @@ from moot.deploy.results.detection.figures import ClaimSet, claim_set
 from moot.deploy.results.detection.hallusionbench import HallusionAccuracies, hallusion_accuracies
 
 CATEGORY = "category"
-"""The tag by which a benchmark's claims are told apart."""
+"""The tag that groups a benchmark's claims."""
 
 
 class DurationSummary(FrozenModel):

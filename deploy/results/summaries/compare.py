@@ -38,7 +38,7 @@ class RunRow(FrozenModel):
         answered: of the `scored` verdicts, those with an answer; the others are wrong for `accuracy`, and
             `accuracy_answered` leaves them out.
         votes: of the verdicts that a vote of the agents decided, ties apart; None when none did.
-        claims: how well claims are told apart; None for runs over anything else, or without one that counts.
+        claims: how well claims are classified; None for runs over anything else, or without one that counts.
         seconds: of a finished claim; None likewise.
         trained_on, group_trained_on: claims left out of these because the run's classifier was trained on them, or on
             others of their groups.
@@ -166,7 +166,7 @@ def compare(folders: Sequence[str | Path]) -> RunComparison:
 
 
 def run_names(runs: Sequence[str]) -> list[str]:
-    """Runs by as much of the end of their paths as tells them apart.
+    """Runs by as much of the end of their paths as distinguishes them.
 
     >>> run_names(["runs/a/selene", "runs/a/single-agent"]), run_names(["a/selene", "b/selene"])
     (['selene', 'single-agent'], ['a/selene', 'b/selene'])

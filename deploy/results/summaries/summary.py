@@ -111,7 +111,7 @@ class Summary(FrozenModel):
             `moot.deploy.results.summaries.label_audit`; None when no verdict can be compared like that.
         evaluation: how good the distributions are; None when none is a consensus that can be held against a label.
         scores: how scores of texts agree with the human raters, by trait; None for a run that scores no texts.
-        detection: how well claims are told apart; None for a run over anything else. A claim left open is wrong there,
+        detection: how well claims are classified; None for a run over anything else. A claim left open is wrong there,
             as it is in `accuracy`.
         votes: of the verdicts that a vote of the agents decided, ties apart; None when none did.
         short_answers: how near the answers come to the accepted ones; None where there are none such.
@@ -122,7 +122,7 @@ class Summary(FrozenModel):
         tokens_unconfirmed: least and most tokens of the `attempts_unconfirmed` attempts that may have been billed
             without the server saying what they used.
         unsettled: by budget (`tokens`, `usd`), what killed sessions had reserved beyond the record: the run's budgets
-            count it as spent. Known once the run was gone on with; empty when there is none, or no budget was set.
+            count it as spent. Known once the run was resumed; empty when there is none, or no budget was set.
         cost_usd: of what the servers said that they used; None when the price of a model is unknown.
         stopped_by: what stopped the last session by itself, in words; None when nothing did.
         calls: replies paid for here.

@@ -92,7 +92,7 @@ def _left_out(pilot: Pilot) -> Iterator[str]:
     if pilot.later_attempts:
         yield f"left out: {pilot.later_attempts:,} second attempts at failed cases"
     if pilot.interrupted:
-        yield f"{pilot.interrupted:,} gaps in debates that were put aside, or waited for a person, count as none"
+        yield f"{pilot.interrupted:,} gaps in debates that were interrupted, or waited for a person, count as none"
     if pilot.shared:
         yield f"{pilot.shared:,} replies that cases share are planned in proportion; more cases may share them"
     if pilot.waits_unknown:

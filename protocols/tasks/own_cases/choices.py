@@ -68,7 +68,7 @@ def read_choices(row: Row, columns: Columns, names: tuple[str, ...] = ()) -> Cho
         names: the labels of every row that brings none of its own.
 
     Raises:
-        TaskFileError: choices or labels are of a wrong form, too few or too many, or cannot be told apart.
+        TaskFileError: choices or labels are of a wrong form, too few or too many, or ambiguous.
     """
     labels, texts, column = columns.labels, tuple[str, ...](), ""
     if "labels" in columns.of:
