@@ -131,7 +131,7 @@ async def test_who_hangs_for_long_is_ended_and_heard_again(monkeypatch: pytest.M
     assert hung.ended == 1
     assert [line["event"].split(":")[0] for line in logs[1:3]] == [
         "the process of an actor is ended",
-        "an actor answers again, or is being started again",
+        "an actor answers again, or is being restarted",
     ]
 
 

@@ -229,7 +229,7 @@ class TestProtocolsSideBySide:
 
     def test_a_setting_of_a_protocol_that_does_not_run_is_refused(self) -> None:
         config = RunConfig.build(None, {"set": {"ceda.max_turns": 4}})
-        with pytest.raises(ConfigError, match=r"ceda\.max_turns.*not one of those that run"):
+        with pytest.raises(ConfigError, match=r"ceda\.max_turns.*not part of this run"):
             configs_by_protocol(config, ["selene", "evince"])
 
     def test_roles_that_one_lacks_are_told_and_it_goes_on(self, tmp_path: Path) -> None:
