@@ -20,15 +20,16 @@ Listed = Annotated[tuple[T, ...], Field(strict=False), WrapSerializer(_as_list)]
 
 
 class EventData(BaseModel):
-    """A part of an event's data. Keys that it does not define are ignored: records of other versions may have them."""
+    """A part of an event's data. A writer may only set keys that it defines; a reader ignores others, which records of
+    other versions may have."""
 
-    model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True, extra="forbid")
 
     @classmethod
     def read(cls, data: Any) -> Self | None:
         """Recorded data in this type; None when they are not of it."""
         try:
-            return cls.model_validate(data)
+            return cls.model_validate(data, extra="ignore")
         except ValidationError:
             return None
 

@@ -36,8 +36,9 @@ class ProtocolAdapter(DebateProtocol):
     def __init__(self, path: str, inner: Any) -> None:
         self.inner = inner
         for capability in (_attribute_types().keys() | _METHODS) - {"run", "for_encoder"}:
-            if hasattr(inner, capability):
-                setattr(self, capability, getattr(inner, capability))
+            if (given := getattr(inner, capability, None)) is not None:
+                setattr(self, capability, given)
+        self.roles = tuple(self.roles)
         self.name = self.name or path
 
     def for_encoder(self, encoder: str) -> DebateProtocol:
@@ -83,8 +84,7 @@ def adopt_protocol(found: object, path: str | None = None) -> DebateProtocol:
 def _check_spelling(found: object, path: str) -> None:
     """Refuse an unknown public attribute that resembles a capability which is left at its default.
 
-    What only the instance has is often a protocol's own state (`self.temperature`): it is compared with names of
-    several words alone.
+    A value that the capability could not have is a protocol's own state: `temperature = 0.5` is no `temperatures`.
     """
     kinds = [kind for kind in reversed(type(found).__mro__) if kind not in _OF_OURS]
     on_class = {name: value for kind in kinds for name, value in vars(kind).items()}
@@ -94,10 +94,8 @@ def _check_spelling(found: object, path: str) -> None:
     for name, value in {**on_instance, **on_class}.items():
         if name.startswith("_") or name in capabilities:
             continue
-        known = left & _of_its_kind(value)
-        if name not in on_class:
-            known = {each for each in known if "_" in each}
-        if close := difflib.get_close_matches(name, sorted(known), n=1, cutoff=_LIKENESS):
+        close = difflib.get_close_matches(name, sorted(left & _of_its_kind(value)), n=1, cutoff=_LIKENESS)
+        if close and (close[0] in _METHODS or _is_valid(_attribute_types()[close[0]], value)):
             raise ConfigError(f"protocol {path!r}: unknown attribute `{name}`; did you mean `{close[0]}`?")
 
 
@@ -114,7 +112,8 @@ def _check_types(found: object, path: str) -> None:
     """Refuse a capability whose value is not of the type that the base class declares."""
     for name, kind in _attribute_types().items():
         value = getattr(found, name, None)
-        if not hasattr(found, name) or _is_valid(kind, value):
+        plain = value is None and not isinstance(found, DebateProtocol)
+        if plain or not hasattr(found, name) or _is_valid(kind, value):
             continue
         wanted = str(DebateProtocol.__annotations__[name]).replace("AbstractSet", "Set")
         raise ConfigError(f"protocol {path!r}: `{name}` must be {wanted}, not {repr(value)[:60]}")
@@ -124,13 +123,17 @@ def _check_types(found: object, path: str) -> None:
 
 
 def _is_valid(kind: TypeAdapter[Any], value: object) -> bool:
-    """Whether a value is of a type; of a read-only mapping or set what a plain one would be."""
-    plain = dict(value) if isinstance(value, Mapping) else frozenset(value) if isinstance(value, AbstractSet) else value
-    try:
-        kind.validate_python(plain, strict=True)
-    except ValidationError:
-        return False
-    return True
+    """Whether a value is of a type; of a read-only mapping what a plain one would be, and of a set a list, too."""
+    forms: list[object] = [dict(value)] if isinstance(value, Mapping) else [value]
+    if isinstance(value, AbstractSet):
+        forms = [frozenset(value), list(value)]
+    for form in forms:
+        try:
+            kind.validate_python(form, strict=True)
+        except ValidationError:
+            continue
+        return True
+    return False
 
 
 @cache

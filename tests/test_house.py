@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
-ROOMS = ("metrics", "protocols", "actors", "deploy")
+FOLDERS = ("metrics", "protocols", "actors", "deploy")
 MAX_LINES = 400
 APPLIED = ("deploy/ops/docker", "deploy/ops/kubernetes", "deploy/ops/ray-cluster.yaml")
 """What is applied to a cluster and never imported: it belongs to the repository, and to no wheel."""
@@ -29,7 +29,9 @@ def _run(*command: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedPro
 
 
 def _sources() -> list[Path]:
-    return [path for room in (*ROOMS, "moot") for path in (ROOT / room).rglob("*.py") if "moot/" not in path.parts]
+    return [
+        path for folder in (*FOLDERS, "moot") for path in (ROOT / folder).rglob("*.py") if "moot/" not in path.parts
+    ]
 
 
 @pytest.mark.lint
@@ -52,7 +54,7 @@ def test_layers_point_one_way() -> None:
     assert done.returncode == 0, done.stdout[-4000:]
 
 
-def test_a_bare_room_cannot_be_imported() -> None:
+def test_a_bare_folder_cannot_be_imported() -> None:
     done = _run(sys.executable, "-c", "import protocols")
     assert done.returncode == 1
     assert "import this package as `moot.protocols`" in done.stderr
@@ -60,11 +62,11 @@ def test_a_bare_room_cannot_be_imported() -> None:
 
 def test_links_and_package_list() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    for room in ROOMS:
-        assert os.readlink(ROOT / "moot" / room) == f"../{room}"
+    for folder in FOLDERS:
+        assert os.readlink(ROOT / "moot" / folder) == f"../{folder}"
     found = {"moot"}
-    for room in ROOMS:
-        for init in (ROOT / room).rglob("__init__.py"):
+    for folder in FOLDERS:
+        for init in (ROOT / folder).rglob("__init__.py"):
             found.add(".".join(("moot", *init.parent.relative_to(ROOT).parts)))
     assert set(project["tool"]["setuptools"]["packages"]) == found
 
@@ -81,8 +83,8 @@ def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     expected = {"moot/py.typed", "moot/__main__.py", "moot/protocols/tasks/data/sample.jsonl"}
-    for room in ROOMS:
-        for path in (ROOT / room).rglob("*"):
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".py", ".j2", ".jsonl", ".yaml", ".html") and "__pycache__" not in path.parts:
                 expected.add(f"moot/{path.relative_to(ROOT).as_posix()}")
     applied = tuple(f"moot/{place}" for place in APPLIED)
@@ -110,7 +112,7 @@ def test_public_things_have_docstrings() -> None:
     assert not bare
 
 
-def test_ray_is_known_in_few_rooms_only() -> None:
+def test_ray_is_known_in_few_folders_only() -> None:
     """The engine's, and those that stand inside one of Ray's libraries."""
     rays = {
         str(path.parent.relative_to(ROOT))

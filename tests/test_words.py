@@ -33,7 +33,7 @@ CLASSES, FUNCTIONS, MODULES = (frozenset(words.split()) for words in (_CLASSES, 
 PHRASES = re.compile(
     r"\bhold(s|ing)? (a |the |each |every )?(debate|cell)s?\b"
     r"|\b(go|goes|going|gone|went) on with\b"
-    r"|\b(put|puts|putting) (\w+ )?aside\b"
+    r"|\b(put|puts|putting) (\w+ ){0,5}aside\b"
     r"|\b(tell|tells|told|telling) (\w+ )?apart\b"
     r"|\bdebates? (is|are|was|were) held\b",
     re.IGNORECASE,

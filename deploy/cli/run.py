@@ -75,8 +75,8 @@ def _prepared(config: RunConfig, names: Sequence[str], *, quiet: bool) -> list[P
     made = configs_by_protocol(config, names)
     for line in (line for each in made for line in unused_roles(config, each)):
         print_status(line, quiet=quiet)
-    shelf = LibraryCache(Path(str(made[0].out)).parent)
-    return [prepare(each, shelf=shelf) for each in made]
+    shared_libraries = LibraryCache(Path(str(made[0].out)).parent)
+    return [prepare(each, shared_libraries=shared_libraries) for each in made]
 
 
 async def _checked(runs: Sequence[Prepared], *, network: bool) -> list[Prepared]:

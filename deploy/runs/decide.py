@@ -113,8 +113,8 @@ async def _record(run: RunFolder, columns: dict[str, Any]) -> None:
 async def _write(run: RunFolder, epoch: int, columns: dict[str, Any]) -> None:
     writer = RecordWriter(run, epoch)
     await writer.load()
-    scribe = LocalRecordClient(writer)
-    scribe.put_reply(columns["case_id"], columns)
-    await scribe.history(columns["case_id"], columns["attempt"])
+    record_client = LocalRecordClient(writer)
+    record_client.put_reply(columns["case_id"], columns)
+    await record_client.history(columns["case_id"], columns["attempt"])
     await writer.close()
     await asyncio.to_thread(compact_leftovers, run, epoch)

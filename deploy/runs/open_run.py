@@ -190,7 +190,7 @@ class OpenRun:
         return msgspec.structs.replace(found, index=next(self._indices))
 
     async def cancel(self, case_id: str) -> bool:
-        """Put the debate of a case aside; False when it is not being debated. Brought again, it goes on from the
+        """Cancel the debate of a case; False when it is not being debated. Submitted again, it resumes from the
         record."""
         return await self._require_open().cancel(case_id)
 
@@ -249,7 +249,7 @@ class OpenRun:
         return await self._runtime.writers.counts()
 
     async def close(self, *, drain_s: float = 0.0) -> None:
-        """Take nothing more, let debates end for so many seconds, put the rest aside, and leave the record in order.
+        """Take nothing more, let debates end for so many seconds, cancel the rest, and leave the record in order.
         Closing twice is harmless."""
         dispatcher, self._dispatcher = self._dispatcher, None
         if dispatcher is not None:

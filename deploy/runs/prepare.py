@@ -181,14 +181,18 @@ class Prepared:
 
 
 def prepare(
-    config: RunConfig, *, task: Cases | None = None, protocol: object | None = None, shelf: LibraryCache | None = None
+    config: RunConfig,
+    *,
+    task: Cases | None = None,
+    protocol: object | None = None,
+    shared_libraries: LibraryCache | None = None,
 ) -> Prepared:
     """Open and check everything that a run names.
 
     Args:
         task: cases as objects, instead of `config.task`.
         protocol: an object with `async def run(self, case, floor)`, instead of `config.protocol`.
-        shelf: of the runs that this one is made together with; None for a run on its own.
+        shared_libraries: of the runs that this one is made together with; None for a run on its own.
 
     Raises:
         UserError: one line for the first thing that is wrong.
@@ -212,7 +216,7 @@ def prepare(
         raise ConfigError(f"--docs: protocol {made.name!r} searches no documents")
     found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
     config = config.model_copy(update=found_out)
-    docs, library = run_documents(config.docs, encoder, folder, shelf) if config.docs else (None, None)
+    docs, library = run_documents(config.docs, encoder, folder, shared_libraries) if config.docs else (None, None)
     if mirror is not None and docs is not None and docs.library is None:
         raise ConfigError(
             "--docs: for a run in a bucket give the folder of a library that every node sees; `moot.index` makes one"

@@ -48,7 +48,7 @@ class LibraryCache:
 
 
 def run_documents(
-    named: Sequence[str], encoder: str, folder: Path, shelf: LibraryCache | None
+    named: Sequence[str], encoder: str, folder: Path, shared_libraries: LibraryCache | None
 ) -> tuple[DocumentSet, Path]:
     """The documents of a run and the absolute folder of their library.
 
@@ -59,7 +59,7 @@ def run_documents(
         named: what `--docs` names; at least one.
         encoder: identity of the run's encoder.
         folder: of the run, absolute.
-        shelf: the shared libraries of related runs; None for a run with a library of its own.
+        shared_libraries: the shared libraries of related runs; None for a run with a library of its own.
 
     Raises:
         ConfigError: a document cannot be read, or a library cannot be searched.
@@ -71,12 +71,14 @@ def run_documents(
         digest, size = content.get("docs_digest"), _finished_size(begun, encoder, content.get("docs_digest"))
         if size is not None:
             return DocumentSet(str(digest), size, library=begun), begun
-    docs = open_documents(named, encoder) if shelf is None else shelf.docs(named, encoder)
+    docs = open_documents(named, encoder) if shared_libraries is None else shared_libraries.docs(named, encoder)
     if docs.library is not None:
         return docs, docs.library
     if begun is not None and _is_of(LibraryFolder(begun), docs.digest, encoder):
         return docs, begun
-    return docs, default_library_folder(folder) if shelf is None else shelf.library_path(docs.digest, encoder)
+    return docs, default_library_folder(folder) if shared_libraries is None else shared_libraries.library_path(
+        docs.digest, encoder
+    )
 
 
 def default_library_folder(folder: Path) -> Path:

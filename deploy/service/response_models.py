@@ -66,7 +66,7 @@ class RequestState(BaseModel):
     Attributes:
         id: the request's id.
         status: `queued` waits for a slot, `open` is running, `done` has a verdict, `failed` ended without one,
-            `cancelled` was cancelled by a client, `aside` was interrupted: it resumes when the server restarts,
+            `cancelled` was cancelled by a client, `aside` was interrupted: it resumes when the cause is over,
             unless `why` says that it cannot.
         links: paths of further requests.
         verdict: null until the end, and where there is none.

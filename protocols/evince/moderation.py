@@ -1,4 +1,4 @@
-"""The moderator of numbers: holds round after round, turns the dial, and says why a debate ends."""
+"""Information-theoretic moderation: runs rounds, sets the contentiousness, and says why a debate ends."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ class VotesCounted(DebateEvent):
     kind: ClassVar[str] = "vote"
 
     votes: list[AnswerVotes]
-    tied: list[str] = Field(default_factory=list)
+    tied: list[str]
     tie_broken_by: str = ""
     answer: str
 

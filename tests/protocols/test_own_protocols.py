@@ -81,7 +81,7 @@ def test_a_subclass_is_taken_as_it_is_and_named_by_its_class() -> None:
 def test_a_plain_class_keeps_the_capabilities_it_has_and_gets_the_defaults_of_the_others() -> None:
     made = pickle.loads(pickle.dumps(adopt_protocol(Plain())))
     assert isinstance(made, ProtocolAdapter)
-    assert (made.name, made.roles, made.needs_labels, made.needs_claims) == ("plain", ["debater"], True, False)
+    assert (made.name, made.roles, made.needs_labels, made.needs_claims) == ("plain", ("debater",), True, False)
     assert (made.templates, made.most_members) == ({"plain/ask": "?"}, {"debater": 2})
     assert (made.replies_for(CASE), made.effective_settings()) == ({}, {"rounds": 1})
     assert made.for_encoder("any") is made
@@ -120,13 +120,19 @@ def test_other_attributes_are_allowed(base: type) -> None:
     assert adopt_protocol(both).sample == "sample-claims"
 
 
-def test_the_state_of_an_instance_is_compared_with_long_names_only() -> None:
-    own: Any = Own()
+@pytest.mark.parametrize("base", [Own, Plain])
+def test_a_value_that_a_capability_cannot_have_is_a_protocols_own_state(base: type) -> None:
+    own: Any = with_(base, role="a", temperature=0.5)
     own.temperature = 0.7
     adopt_protocol(own)
     own.need_logprobs = True
     with pytest.raises(ConfigError, match="did you mean `needs_logprobs`"):
         adopt_protocol(own)
+
+
+def test_a_plain_class_may_write_roles_as_a_set_and_leave_a_name_out() -> None:
+    adopted = adopt_protocol(with_(Plain, roles={"agent"}, name=None, reply_tokens=None))
+    assert (adopted.roles, adopted.reply_tokens, bool(adopted.name)) == (("agent",), {}, True)
 
 
 @pytest.mark.parametrize("base", [Own, Plain])

@@ -57,7 +57,9 @@ def build_document(debate: Transcript) -> DebateDocument | None:
     if "topics" not in noted:
         return None
     try:
-        once = {kind: shape.model_validate(noted[kind]) for kind, shape in _ONCE.items() if kind in noted}
+        once = {
+            kind: shape.model_validate(noted[kind], extra="ignore") for kind, shape in _ONCE.items() if kind in noted
+        }
         return _document(debate, events, turns, once)
     except ValidationError:
         return None
@@ -66,10 +68,11 @@ def build_document(debate: Transcript) -> DebateDocument | None:
 def _document(
     debate: Transcript, events: Iterable[EventView], turns: Mapping[str, TurnView], once: Mapping[str, Any]
 ) -> DebateDocument:
-    rounds = [SocraSynthRoundEnded.model_validate(event.data) for event in _ordered(events, "round")]
+    rounds = [SocraSynthRoundEnded.model_validate(event.data, extra="ignore") for event in _ordered(events, "round")]
     agenda, closing = once["topics"], once.get("closing")
     moderation = [
-        PersonDecided.model_validate({**event.data, "path": event.path}) for event in _ordered(events, "moderation")
+        PersonDecided.model_validate({**event.data, "path": event.path}, extra="ignore")
+        for event in _ordered(events, "moderation")
     ]
     argued = [held.topics for held in rounds]
     closed = closing.topics if closing is not None else None

@@ -62,10 +62,10 @@ def prepare_grid(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool =
     if share_replies and any(axis.key == "seed" for axis in axes):
         raise ConfigError("--share-replies: with --over seed the cells need replies of their own; leave one out")
     out = find_grid_folder(base, axes, share_replies=share_replies)
-    grid, shelf = [], LibraryCache(out)
+    grid, shared_libraries = [], LibraryCache(out)
     for cell in cells_of(axes):
         with _naming(cell):
-            grid.append(ReadyCell(cell, prepare(cell_config(base, cell, out), shelf=shelf)))
+            grid.append(ReadyCell(cell, prepare(cell_config(base, cell, out), shared_libraries=shared_libraries)))
     _check_different(grid)
     grid = _served(grid)
     return _sharing(grid) if share_replies else grid

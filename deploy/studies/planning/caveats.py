@@ -15,7 +15,13 @@ MANY_FAILED = 0.2
 
 
 def caveats(
-    pilot: Pilot, settings: PlanSettings, placement: Placement, *, untold: float, unpriced: float, has_cost: bool
+    pilot: Pilot,
+    settings: PlanSettings,
+    placement: Placement,
+    *,
+    without_usage: float,
+    without_price: float,
+    has_cost: bool,
 ) -> Iterator[str]:
     """The caveats, most important first.
 
@@ -23,7 +29,7 @@ def caveats(
         pilot: the pilot.
         settings: the plan's settings.
         placement: the planned placement.
-        untold, unpriced: share of the calls without known usage, and without a known price.
+        without_usage, without_price: share of the calls without known usage, and without a known price.
         has_cost: whether a cost is known.
     """
     yield from _models_caveat(pilot, settings)
@@ -33,7 +39,7 @@ def caveats(
             f"take {FEW} or more"
         )
     yield from _left_out(pilot)
-    yield from _unknown(pilot, settings.cases, untold, unpriced, has_cost)
+    yield from _unknown(pilot, settings.cases, without_usage, without_price, has_cost)
     yield from _assumed(pilot, settings, placement)
 
 
@@ -99,12 +105,12 @@ def _left_out(pilot: Pilot) -> Iterator[str]:
         yield "the record does not say how long calls waited for leave: that counts as latency; a newer pilot says it"
 
 
-def _unknown(pilot: Pilot, cases: int, untold: float, unpriced: float, has_cost: bool) -> Iterator[str]:
-    if untold:
-        yield f"tokens are a lower bound: of {untold:.1%} of the calls nobody said what they used"
+def _unknown(pilot: Pilot, cases: int, without_usage: float, without_price: float, has_cost: bool) -> Iterator[str]:
+    if without_usage:
+        yield f"tokens are a lower bound: of {without_usage:.1%} of the calls nobody said what they used"
     if not has_cost:
         yield "the cost is unknown: no price, or no tokens, are known; --prices FILE gives prices"
-    elif share := max(untold, unpriced):
+    elif share := max(without_usage, without_price):
         yield f"the cost is a lower bound: price or tokens of {share:.1%} of the calls or more are unknown"
     if unconfirmed := float(pilot.unconfirmed_tokens.mean()) * cases:
         yield f"up to {unconfirmed:,.0f} tokens more may be billed for attempts that came to nothing"

@@ -174,8 +174,8 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
                 pilot,
                 settings,
                 placement,
-                untold=used.calls_without_usage,
-                unpriced=used.calls_without_price,
+                without_usage=used.calls_without_usage,
+                without_price=used.calls_without_price,
                 has_cost=used.cost_usd is not None,
             )
         ),

@@ -113,7 +113,7 @@ def test_what_is_copied_is_there_and_what_is_private_is_not() -> None:
     assert _is_sent("actors/models/prices.yaml")
     assert _is_sent("deploy/cli/main.py")
     private = [".git/config", ".venv/bin/python", "runs/x/run.yaml", "keys.env", "actors/.env", "token", "shared/x"]
-    others = ["deploy/ops/kubernetes/shared.yaml", "docs/operate/kubernetes.md", "moot/__pycache__/x.pyc", "tests/x.py"]
+    others = ["deploy/ops/kubernetes/shared.yaml", "docs/operate/cluster.md", "moot/__pycache__/x.pyc", "tests/x.py"]
     assert [path for path in private + others if _is_sent(path)] == []
 
 
