@@ -6,7 +6,7 @@ import unicodedata
 from hashlib import blake2b
 
 from moot.protocols.case import Case
-from moot.protocols.unicode_form import nfkc
+from moot.protocols.text.unicode_form import nfkc
 
 SUPPORTED, HALLUCINATED = "supported", "hallucinated"
 

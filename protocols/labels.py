@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from moot.protocols.unicode_form import nfkc
+from moot.protocols.text.unicode_form import nfkc
 
 _YES_NO = {"yes": ("yes", "true", "y", "correct"), "no": ("no", "false", "n", "incorrect")}
 _EDGE = " \t\r\n\"'`*_.,:;!?()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb"

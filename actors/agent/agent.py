@@ -40,8 +40,8 @@ from moot.actors.telemetry.meter import SURPRISAL
 from moot.actors.telemetry.telemetry import NO_TELEMETRY, Span, Telemetry
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, AskResult, Event, LogprobStage, Unreadable, Usage, family_of
-from moot.protocols.replies import InvalidReply, Parsed, parse_reply
 from moot.protocols.reply_ids import load_reply
+from moot.protocols.reply_parsing import InvalidReply, Parsed, parse_reply
 from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from moot.actors.agent.agent import Agent
-from moot.actors.agent.backends import make_model
+from moot.actors.agent.backend_factory import make_model
 from moot.actors.agent.roles import RoleBinding, Roles
 from moot.actors.classifiers.classifier import LoadedClassifier, load_classifier
 from moot.actors.debate.context import AgentPool, DebateContext, RecordClient

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.encoders.interface import Rows
-from moot.protocols.unicode_form import nfkc
+from moot.protocols.text.unicode_form import nfkc
 
 HASHED_NGRAMS = "hashed-ngrams-512-v1"
 """Name of the default encoder, as a run records it."""

@@ -21,7 +21,7 @@ from moot.actors.models.sampling import mask_forced_tokens, may_be_masked
 from moot.actors.models.token_logprobs import without_reasoning
 from moot.metrics.confidence_features import Statistic, window_statistic
 from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
-from moot.protocols.repetition import SEEN_AT_ONCE, is_repetitive
+from moot.protocols.text.repetition import SEEN_AT_ONCE, is_repetitive
 
 CUT = "cut"
 """The finish reason of a reply that was stopped for its first tokens' confidence, to be asked for again."""

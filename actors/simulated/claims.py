@@ -18,7 +18,7 @@ from moot.protocols.ceda.stance import Stance as Side
 from moot.protocols.ceda.stance import opposite
 from moot.protocols.ceda.wording import OPPOSITES, Wording, wording_of
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
-from moot.protocols.selene.sentences import split_sentences
+from moot.protocols.text.sentences import split_sentences
 
 AGREE, DENY = "AGREE", "DENY"
 """The words of which one begins a message."""

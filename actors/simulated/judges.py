@@ -12,7 +12,7 @@ from moot.actors.simulated.argument import LEFT_UNDONE
 from moot.actors.simulated.prompt import UNLABELLED, ParsedFence
 from moot.actors.simulated.turn import DraftSignals, SimulatedTurn
 from moot.protocols.rubrics.score_sheet import FLAG, ISSUES, REASONING
-from moot.protocols.selene.sentences import split_sentences
+from moot.protocols.text.sentences import split_sentences
 
 _WORD = re.compile(r"\w{3,}")
 _COMMON = frozenset(

@@ -23,7 +23,7 @@ from moot.deploy.results.summaries.model_replies import (
 from moot.deploy.results.text import cases, visible_line
 from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.decide import pending_forms
-from moot.deploy.runs.flags import flag_of
+from moot.deploy.runs.flag_parsers import flag_of
 from moot.deploy.runs.interruption import run_in_thread
 from moot.deploy.runs.outcome import EXIT_INTERRUPTED, Run
 from moot.deploy.runs.prepare import Prepared

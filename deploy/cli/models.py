@@ -46,7 +46,7 @@ def doctor(
     from moot.deploy.runs.config import RunConfig
     from moot.deploy.runs.doctor import examine, machine
     from moot.deploy.runs.doctor_protocol import try_protocol
-    from moot.deploy.runs.flags import flag_of, parse_settings
+    from moot.deploy.runs.flag_parsers import flag_of, parse_settings
     from moot.deploy.runs.validation import validate_model
     from moot.protocols.errors import ConfigError
 

@@ -119,7 +119,7 @@ def _typer_options(without: tuple[str, ...], said: tuple[tuple[str, str], ...]) 
 
 def _annotations(said: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     from moot.deploy.runs.config import RunConfig
-    from moot.deploy.runs.flags import flags_of, help_of
+    from moot.deploy.runs.flag_parsers import flags_of, help_of
 
     for name, info in RunConfig.model_fields.items():
         if flags := flags_of(name):
@@ -144,7 +144,7 @@ def fields_of(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: a `--role`, `--set` or `--cluster` is malformed, or is given twice.
     """
-    from moot.deploy.runs.flags import parse_roles, parse_settings
+    from moot.deploy.runs.flag_parsers import parse_roles, parse_settings
 
     roles, settings, cluster = given.get("roles"), given.get("set"), given.get("cluster")
     return {

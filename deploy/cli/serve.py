@@ -59,7 +59,7 @@ _OF_ONE_KIND = ("concurrency", "requests_per_min", "tokens_per_min", "max_cost_u
 
 def _config(file: Path | None, parameters: dict[str, Any], fields: dict[str, Any]) -> ServeConfig:
     """The file's configuration, overridden by the flags."""
-    from moot.deploy.runs.flags import flag_of
+    from moot.deploy.runs.flag_parsers import flag_of
     from moot.deploy.service.settings import ServeConfig
     from moot.protocols.errors import ConfigError
 

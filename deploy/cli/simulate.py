@@ -52,7 +52,7 @@ def simulate(
     from moot.actors.simulated.server.options import SimulateOptions
     from moot.actors.simulated.server.server import run_server
     from moot.actors.simulated.settings import SimulatedSettings
-    from moot.deploy.runs.flags import flag_of
+    from moot.deploy.runs.flag_parsers import flag_of
     from moot.deploy.runs.validation import validate_model
     from moot.protocols.tasks import open_task
 

@@ -32,7 +32,7 @@ def train_classifier(
     form: options.Form = "text",
 ) -> None:
     """Train a classifier of judges' summaries, and measure it on held-out cases."""
-    from moot.deploy.runs.flags import flag_of
+    from moot.deploy.runs.flag_parsers import flag_of
     from moot.deploy.runs.validation import validate_model
     from moot.deploy.studies.training.report import show_training
     from moot.deploy.studies.training.train import TrainingSettings, train_with_progress

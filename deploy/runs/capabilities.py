@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
-from moot.actors.agent.backends import make_model
+from moot.actors.agent.backend_factory import make_model
 from moot.actors.models.interface import Capabilities
 from moot.actors.models.local.model import LocalModel
 from moot.actors.models.model_profile import HeldAs, ModelProfile

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from moot.actors.agent.backends import make_model
+from moot.actors.agent.backend_factory import make_model
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.classifiers.card import BODY
 from moot.actors.classifiers.classifier import ResolvedClassifier, body_encoder

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from moot.actors.agent.attempt import LENGTH
-from moot.actors.agent.backends import make_model
+from moot.actors.agent.backend_factory import make_model
 from moot.actors.agent.request_fingerprint import constrained_schema, sent_decoding
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.models.api_key import ApiKey
@@ -36,7 +36,8 @@ from moot.deploy.runs.capabilities import HELD_STAGES, describe_capabilities, in
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UserError
 from moot.protocols.messages import Decoding, Message, Usage
-from moot.protocols.replies import InvalidReply, Position, parse_reply
+from moot.protocols.replies import Position
+from moot.protocols.reply_parsing import InvalidReply, parse_reply
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
 

@@ -40,8 +40,9 @@ from moot.protocols.case import Case
 from moot.protocols.errors import MootError
 from moot.protocols.lookups import Passage
 from moot.protocols.messages import Ask, AskResult, Event, Intrinsic, Usage
-from moot.protocols.replies import FreeText, InvalidReply, Parsed, parse_reply
+from moot.protocols.replies import FreeText
 from moot.protocols.reply_ids import load_reply
+from moot.protocols.reply_parsing import InvalidReply, Parsed, parse_reply
 from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)

@@ -14,7 +14,7 @@ import moot
 from generator.markdown import code, page, prose, table
 from generator.source import definition
 from moot.actors.simulated.settings import SimulatedSettings
-from moot.deploy.runs.flags import flags_of
+from moot.deploy.runs.flag_parsers import flags_of
 from moot.protocols.registry import setting_keys
 
 _YAML = re.compile(r"\b(None|True|False)\b")

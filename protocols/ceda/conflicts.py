@@ -17,7 +17,7 @@ from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.quantities import MONTHS, YEAR, QuantityRange
 from moot.protocols.ceda.wording import OPPOSITES, Wording, wording_of
 from moot.protocols.events import EventData
-from moot.protocols.selene.sentences import split_sentences
+from moot.protocols.text.sentences import split_sentences
 
 Why = Literal["number", "negation", "antonym", "meaning"]
 """What differs by a test, or `meaning` where a model says so."""

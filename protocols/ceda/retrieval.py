@@ -8,10 +8,10 @@ from typing import Literal
 from moot.protocols.case import Case
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.settings import EvidenceSettings
-from moot.protocols.chunking import chunks_of
 from moot.protocols.floor import Floor
 from moot.protocols.long_texts import is_long
 from moot.protocols.lookups import Passage
+from moot.protocols.text.chunking import chunks_of
 
 MOST_SEARCHED = 4096
 """Of the library's chunks, however many of them say the same."""

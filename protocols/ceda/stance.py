@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from moot.protocols.events import EventData
-from moot.protocols.unicode_form import nfkc
+from moot.protocols.text.unicode_form import nfkc
 
 Relation = Literal["AGREE", "DENY"]
 About = Literal["claim", "message"]

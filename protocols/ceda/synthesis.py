@@ -9,7 +9,7 @@ from moot.protocols.ceda.conflicts import Conflict
 from moot.protocols.ceda.context_reply import ConflictReply, ContextReply, Fact, OneItemReply
 from moot.protocols.ceda.items import Item
 from moot.protocols.events import EventData, Listed
-from moot.protocols.unicode_form import nfkc
+from moot.protocols.text.unicode_form import nfkc
 
 _NUMBER = re.compile(r"\d+")
 _SHAPES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")

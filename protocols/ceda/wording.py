@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moot.protocols.ceda.quantities import MONTHS, NUMBER, NUMERALS, SCALES, TOKEN, QuantityRange, marked, quantities_of
-from moot.protocols.unicode_form import nfkc
+from moot.protocols.text.unicode_form import nfkc
 
 _VERBS = """
 begin began begun/break broke broken/bring brought/build built/buy bought/catch caught/choose chose chosen/come came/

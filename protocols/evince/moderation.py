@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.metrics.divergence import information_gain
-from moot.protocols.agreement_language import agreement_share
 from moot.protocols.convergence import DistributionShift, convergence_status, distribution_shift, printed_convergence
 from moot.protocols.evince.events import EvinceRoundEnded, EvinceStopped, KappaChanged
 from moot.protocols.evince.round_numbers import RoundNumbers, measure
@@ -19,6 +18,7 @@ from moot.protocols.evince.schedule import NextLevel, RoundSignals, first_level,
 from moot.protocols.evince.side_state import SideState
 from moot.protocols.evince.turn_loop import TurnLoop
 from moot.protocols.seeds import seeded
+from moot.protocols.text.agreement_language import agreement_share
 
 Floats = npt.NDArray[np.float64]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moot.protocols.agreement_language import agreement_share
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.floor import Request
 from moot.protocols.messages import Failure, Turn
@@ -25,6 +24,7 @@ from moot.protocols.socrasynth.replies import (
 from moot.protocols.socrasynth.rounds import SocraSynthRounds
 from moot.protocols.socrasynth.schedule import CONCILIATION, closing_level
 from moot.protocols.socrasynth.sides import AGAINST, FOR, SIDES, Side, SideTurn, by_title, latest_arguments
+from moot.protocols.text.agreement_language import agreement_share
 
 CONFIRM = "socrasynth/confirm"
 

@@ -9,7 +9,6 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel
 
-from moot.protocols.agreement_language import agreement_share
 from moot.protocols.case import Case, Image
 from moot.protocols.convergence import plateaued
 from moot.protocols.errors import QuorumFailed
@@ -29,6 +28,7 @@ from moot.protocols.socrasynth.replies import LabelledOpening, Opening, Speech
 from moot.protocols.socrasynth.schedule import next_level
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, Side, SideTurn, Topic, by_title, open_answers
+from moot.protocols.text.agreement_language import agreement_share
 
 
 def stop_reason_text(reason: str, *, patience: int, min_delta: float, max_rounds: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from moot.protocols.unicode_form import nfkc
+from moot.protocols.text.unicode_form import nfkc
 
 _MONEY = r"[$\u20ac\u00a3\u00a5]"
 _DASH = r"[-\u2212\u2013]"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.protocols.distribution import OTHER, CleanedDistribution, Likelihood, Predicted, clean
-from moot.protocols.replies import InvalidReply, parse_reply
+from moot.protocols.reply_parsing import InvalidReply, parse_reply
 
 LABELS = ("Flu", "Common cold", "Dengue")
 

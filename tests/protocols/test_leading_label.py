@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.protocols.labels import canonical_label, leading_label
-from moot.protocols.replies import InvalidReply, Parsed, Position, is_outside_labels, parse_reply
+from moot.protocols.replies import Position
+from moot.protocols.reply_parsing import InvalidReply, Parsed, is_outside_labels, parse_reply
 
 YES_NO = ("Yes", "No")
 LETTERS = ("A", "B", "C", "D")

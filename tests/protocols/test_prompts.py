@@ -17,7 +17,7 @@ from moot.protocols.case import Case, JudgedReply
 from moot.protocols.lookups import Passage
 from moot.protocols.messages import Slots
 from moot.protocols.registry import make_protocol
-from moot.protocols.replies import InvalidReply, parse_reply
+from moot.protocols.reply_parsing import InvalidReply, parse_reply
 from moot.protocols.templates import Templates, unfenced
 
 TEMPLATES = Templates()

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from moot.protocols.replies import InvalidReply
+from moot.protocols.reply_parsing import InvalidReply
 from moot.protocols.validation_messages import explain_error
 
 

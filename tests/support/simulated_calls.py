@@ -12,7 +12,8 @@ from moot.actors.models.interface import ModelReply
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.actors.simulated.model import SimulatedModel, SimulatedSettings
 from moot.protocols.messages import Decoding, Message
-from moot.protocols.replies import Position, parse_reply
+from moot.protocols.replies import Position
+from moot.protocols.reply_parsing import parse_reply
 from moot.protocols.templates import Templates
 
 TEMPLATES = Templates()

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from moot.actors.retrieval.documents.parser_client import MOST_BYTES, MOST_CHARACTERS, DocumentParser, read_plain_text
 from moot.actors.retrieval.library import LibraryChunk, LibraryFolder, digest_of
-from moot.protocols.chunking import PAGE_BREAK, located_chunks
 from moot.protocols.errors import ConfigError
+from moot.protocols.text.chunking import PAGE_BREAK, located_chunks
 
 
 @dataclass(frozen=True, slots=True)

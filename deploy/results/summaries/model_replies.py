@@ -19,8 +19,8 @@ from moot.deploy.results.report.blocks import Block, Table
 from moot.deploy.results.text import count
 from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED
 from moot.protocols.messages import family_of
-from moot.protocols.repetition import is_repetitive
-from moot.protocols.replies import is_outside_labels
+from moot.protocols.reply_parsing import is_outside_labels
+from moot.protocols.text.repetition import is_repetitive
 
 MOST_TRUNCATED = 0.05
 """Share of a role's replies above which truncation is warned of."""

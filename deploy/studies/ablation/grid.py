@@ -12,7 +12,7 @@ from typing import Any
 
 from moot.actors.telemetry.redaction import redact
 from moot.deploy.runs.config import RunConfig, nested
-from moot.deploy.runs.flags import flag_of, read_value
+from moot.deploy.runs.flag_parsers import flag_of, read_value
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.registry import PROTOCOLS, setting_keys
 

@@ -197,7 +197,7 @@ MEASURES = {
     "conceded": "sides that concede in a round, of 2",
     "words": "words of both sides in a round",
 }
-"""Titles of the debates' measures; see `moot.protocols.agreement_language` for the first two.
+"""Titles of the debates' measures; see `moot.protocols.text.agreement_language` for the first two.
 
 A setting such as contentiousness affects how sides argue, whether or not it changes an answer (SocraSynth, Study 3).
 """

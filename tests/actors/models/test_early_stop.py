@@ -25,11 +25,8 @@ from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.simulated.answer_key import AnswerKey
-from moot.protocols.case import Case
 from moot.protocols.errors import CapabilityMissing
-from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Ask, Decoding, LogprobStage, Usage, Verdict
-from moot.protocols.replies import Position
+from moot.protocols.messages import Ask, Decoding, LogprobStage, Usage
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
 
@@ -288,21 +285,9 @@ def test_a_run_that_was_stopped_between_a_cut_and_its_end_pays_nothing_twice(tmp
     assert any(row["calls_without_usage"] for row in whole.table("verdicts").to_pylist())
 
 
-class Shared:
-    """Every case is answered with one shared description."""
-
-    roles = ("agent",)
-
-    async def run(self, case: Case, floor: Floor) -> Verdict:
-        slots = {"question": "What is seen?", "passage": "", "labels": [], "choices": [], "title": ""}
-        wanted = Request("agent/0", "selene/opening", slots, Position, "picture")
-        turn = await floor.shared("the picture", wanted)
-        return Verdict(answer=None, how="shared", payload={"said": turn.text})
-
-
 def test_a_shared_ask_is_answered_with_the_reply_that_was_kept(server: str, tmp_path: Path) -> None:
     never = EarlyStop(window=2, statistic="mean", keep="above", bound=0.0, resamples=2)
-    options: dict[str, Any] = {"protocol": "test_early_stop:Shared"}
+    options: dict[str, Any] = {"protocol": "shared_ask:Shared"}
     _run(server, tmp_path / "run", never, limit=2, **options)
     done = _run(server, tmp_path / "run", never, limit=4, **options)
     said = {row["payload"] for row in done.table("verdicts").to_pylist()}

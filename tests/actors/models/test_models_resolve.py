@@ -12,7 +12,7 @@ from aiohttp import web
 from openai_server import openai, response, responses, served_model
 from pydantic import ValidationError
 
-from moot.actors.agent.backends import make_model
+from moot.actors.agent.backend_factory import make_model
 from moot.actors.agent.request_fingerprint import fingerprint, sent_decoding
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.models.model_profile import ModelProfile

@@ -13,11 +13,11 @@ from aiohttp import web
 from aiohttp.test_utils import unused_port
 from openai_server import DECODING, MESSAGES, completion, serving
 
-from moot.actors.agent.backends import make_model
+from moot.actors.agent.backend_factory import make_model
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model
 from moot.actors.models.server_pool import HUNG_S, LEFT_OUT_S, ServerPool
-from moot.deploy.runs.flags import parse_roles
+from moot.deploy.runs.flag_parsers import parse_roles
 from moot.protocols.errors import ConfigError, ModelUnavailable
 
 

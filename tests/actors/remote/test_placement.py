@@ -27,7 +27,7 @@ from moot.actors.remote.ray_session import RaySession
 from moot.actors.remote.scheduling import ActorScheduler, ResourceRequest, unplaced_reason
 from moot.deploy.cli.options import fields_of
 from moot.deploy.runs.config import RunConfig
-from moot.deploy.runs.flags import flag_of
+from moot.deploy.runs.flag_parsers import flag_of
 from moot.protocols.errors import ConfigError, MissingKey
 
 LAPTOP, CLUSTER = ClusterInfo(cores=8, nodes=1), ClusterInfo(cores=32, nodes=4, joined=True)

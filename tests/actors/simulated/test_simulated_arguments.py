@@ -19,7 +19,7 @@ from moot.protocols.constructor_auditor.domains import domain_of, speaker_slots,
 from moot.protocols.constructor_auditor.replies import synthesis_for
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.messages import Decoding, Message
-from moot.protocols.replies import parse_reply
+from moot.protocols.reply_parsing import parse_reply
 from moot.protocols.rubrics.panel import AssessedReply, rubric_slots, shown_slots
 from moot.protocols.rubrics.rubric import shipped_rubric
 from moot.protocols.rubrics.sheet import score_sheet_type

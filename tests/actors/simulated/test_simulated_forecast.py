@@ -12,12 +12,12 @@ from simulated_calls import TEMPLATES, question, says
 
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.metrics.divergence import entropy, total_variation
-from moot.protocols.agreement_language import agreement_share
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.contentiousness import contentiousness_level
 from moot.protocols.distribution import clean
 from moot.protocols.evince.side_state import Prediction, SideState
 from moot.protocols.messages import Message
+from moot.protocols.text.agreement_language import agreement_share
 
 LABELS = ("Flu", "Common cold", "Dengue", "Zika", "Measles", "Mumps", "Malaria")
 COUNT = 300

@@ -19,7 +19,8 @@ from moot.protocols.ceda.replies import MessageReply
 from moot.protocols.crit.replies import Reading
 from moot.protocols.evince.side_state import Prediction
 from moot.protocols.messages import Decoding, Message
-from moot.protocols.replies import Position, Reply, Score, parse_reply
+from moot.protocols.replies import Position, Reply, Score
+from moot.protocols.reply_parsing import parse_reply
 from moot.protocols.socrasynth.replies import Agenda, Amendment, LabelledOpening, LastWord, Speech, WholeComparison
 
 LABELS = ("Yes", "No")

@@ -17,7 +17,8 @@ from moot.actors.simulated.answer_key import AnswerKey
 from moot.actors.simulated.invention import find_invention
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Decoding, Message
-from moot.protocols.replies import Score, parse_reply
+from moot.protocols.replies import Score
+from moot.protocols.reply_parsing import parse_reply
 from moot.protocols.seeds import stable_digest
 
 COUNT = 400

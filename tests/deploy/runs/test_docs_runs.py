@@ -175,7 +175,7 @@ def test_a_build_that_failed_goes_on_with_the_same_command(
                 run(**wanted)
         paid = embedded(port)
         left = plan(prepare_from(None, wanted)).documents
-        assert left.startswith("3 in 25 chunks, 19 texts to be embedded")
+        assert left.startswith("3 in 25 chunks, 19 texts to embed")
         done = run(**wanted)
         checks = 2  # one short text at the start of each session
         assert embedded(port) <= paid + 19 + len(CASES) + checks

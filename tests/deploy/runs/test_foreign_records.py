@@ -12,7 +12,7 @@ from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.verify import verify
 from moot.deploy.results.record import read_run_info
 from moot.deploy.runs.config import read_yaml
-from moot.deploy.runs.flags import read_value
+from moot.deploy.runs.flag_parsers import read_value
 from moot.deploy.runs.prior_runs import recorded_members
 from moot.protocols.errors import ConfigError, RecordError
 

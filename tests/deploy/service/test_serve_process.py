@@ -141,7 +141,7 @@ def serve(*options: str) -> None:
         (("--address", "ray://somewhere:10001"), "ray job submit"),
         (("--max-queued", "-1"), "--max-queued"),
         (("--port", "65536"), "--port 65536"),
-        (("--out", "s3://bucket/served"), "lie in a folder"),
+        (("--out", "s3://bucket/served"), "need a local folder"),
     ],
 )
 def test_what_cannot_be_is_said_before_anything_is_started(
@@ -155,7 +155,7 @@ def test_what_cannot_be_is_said_before_anything_is_started(
 
 def test_the_folder_of_a_run_is_no_place_for_a_servers_records(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("protocol: selene\n")
-    with pytest.raises(UserError, match="holds a run"):
+    with pytest.raises(UserError, match="contains a run"):
         serve("--out", str(tmp_path))
 
 

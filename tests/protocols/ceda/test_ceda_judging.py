@@ -13,7 +13,7 @@ from moot.protocols.ceda.replies import JudgeReply
 from moot.protocols.ceda.state import Output, rebuild
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.lookups import Classified
-from moot.protocols.replies import InvalidReply, parse_reply
+from moot.protocols.reply_parsing import InvalidReply, parse_reply
 
 
 def judges(*replies: dict[str, Any] | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from moot.protocols.ceda.stance import (
     relation_of,
     stance_of,
 )
-from moot.protocols.replies import InvalidReply, parse_reply
+from moot.protocols.reply_parsing import InvalidReply, parse_reply
 
 FIRST_WORDS: dict[Relation | None, list[str]] = {
     "AGREE": [

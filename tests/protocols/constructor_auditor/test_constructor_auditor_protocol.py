@@ -17,8 +17,8 @@ from moot.protocols.errors import AskFailed, CaseUnfit
 from moot.protocols.lookups import Passage
 from moot.protocols.messages import Turn
 from moot.protocols.registry import make_protocol
-from moot.protocols.replies import InvalidReply, parse_reply
 from moot.protocols.reply_ids import load_reply, reply_id
+from moot.protocols.reply_parsing import InvalidReply, parse_reply
 
 
 async def test_the_steps() -> None:

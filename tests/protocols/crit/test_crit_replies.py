@@ -10,7 +10,7 @@ import pytest
 from moot.actors.models.schema_dialects import json_schema
 from moot.protocols.crit.appraisal import CritDocument, appraise
 from moot.protocols.crit.replies import Argument, Reading
-from moot.protocols.replies import InvalidReply, parse_reply
+from moot.protocols.reply_parsing import InvalidReply, parse_reply
 from moot.protocols.templates import Templates
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Message
-from moot.protocols.replies import InvalidReply, parse_reply
 from moot.protocols.reply_ids import load_reply
+from moot.protocols.reply_parsing import InvalidReply, parse_reply
 from moot.protocols.rubrics.events import JudgeMark
 from moot.protocols.rubrics.panel import AssessedReply, assessment_of, rubric_slots
 from moot.protocols.rubrics.rubric import Rubric, read_rubric, shipped_rubric

@@ -12,7 +12,7 @@ from scripted_floor import ScriptedFloor
 from moot.protocols.case import Case
 from moot.protocols.selene.agent_state import AgentState
 from moot.protocols.selene.evidence import evidence_of, perturb, subset_variants
-from moot.protocols.selene.sentences import split_sentences
+from moot.protocols.text.sentences import split_sentences
 
 
 @pytest.mark.parametrize(

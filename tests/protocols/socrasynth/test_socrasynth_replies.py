@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from moot.protocols.replies import InvalidReply, parse_reply
+from moot.protocols.reply_parsing import InvalidReply, parse_reply
 from moot.protocols.socrasynth.replies import (
     Amendment,
     Closing,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.actors.agent.backends import make_model
+from moot.actors.agent.backend_factory import make_model
 from moot.actors.agent.roles import RoleBinding, Roles
 from moot.actors.models.local import folder as local_folder
 from moot.actors.models.local.folder import model_folder

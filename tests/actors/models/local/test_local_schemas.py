@@ -23,7 +23,8 @@ from moot.actors.models.local.token_mask import TokenMask, TokenMasks
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
 from moot.protocols.constructor_auditor.replies import NumberSynthesis
 from moot.protocols.messages import Decoding
-from moot.protocols.replies import Position, Score, parse_reply
+from moot.protocols.replies import Position, Score
+from moot.protocols.reply_parsing import parse_reply
 
 pytestmark = pytest.mark.extras
 

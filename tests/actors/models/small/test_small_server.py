@@ -16,7 +16,7 @@ import psutil
 import pytest
 from small_server import ServerUser, use_stub_engine
 
-from moot.actors.agent.backends import make_model
+from moot.actors.agent.backend_factory import make_model
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import ModelError

@@ -30,7 +30,8 @@ from moot.deploy.cli.main import app
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ConfigError, MissingKey
 from moot.protocols.messages import Decoding, Message
-from moot.protocols.replies import InvalidReply, Position, parse_reply
+from moot.protocols.replies import Position
+from moot.protocols.reply_parsing import InvalidReply, parse_reply
 from moot.protocols.templates import Templates
 
 LABELS = ("Yes", "No")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from not_none import not_none
+from places import DATA
 
 from moot.deploy.results.detection.claims import Claim
 from moot.deploy.results.detection.figures import VERDICT
@@ -19,7 +19,7 @@ from moot.deploy.results.detection.hallusionbench import (
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 from moot.protocols.tasks.hallusionbench import EASY_QUESTIONS, FIGURE_QUESTIONS, HARD_QUESTIONS
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data" / "hallusionbench"
+SLICE = DATA / "hallusionbench"
 
 
 def question(place: str, gold: str, answer: str | None) -> Claim:
@@ -131,7 +131,7 @@ def test_only_a_unit_with_all_its_questions_of_the_file_counts() -> None:
 def test_always_no_is_right_on_more_than_half_of_the_real_questions() -> None:
     claims = []
     names = ("category", "subcategory", "set_id", "figure_id", "question_id")
-    for row in json.loads((DATA / "HallusionBench.json").read_text()):
+    for row in json.loads((SLICE / "HallusionBench.json").read_text()):
         tags = {name.removesuffix("_id"): row[name] for name in (*names, "visual_input")}
         key = [row[name] for name in names]
         gold = {"1": SUPPORTED, "0": HALLUCINATED}[row["gt_answer"]]

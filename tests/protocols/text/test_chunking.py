@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.chunking import LONGEST, chunks_of, located_chunks
-from moot.protocols.selene.sentences import split_sentences
+from moot.protocols.text.chunking import LONGEST, chunks_of, located_chunks
+from moot.protocols.text.sentences import split_sentences
 
 LONG = "It is a sentence of about sixty characters, which says little."
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.repetition import SEEN_AT_ONCE, is_repetitive
+from moot.protocols.text.repetition import SEEN_AT_ONCE, is_repetitive
 
 PROSE = (
     "The passage says that the match was moved because of the rain that fell on Monday. It names no other reason, and "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moot.protocols.agreement_language import agreement_share
+from moot.protocols.text.agreement_language import agreement_share
 
 
 @pytest.mark.parametrize(

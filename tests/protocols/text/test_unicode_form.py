@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.unicode_form import nfkc
+from moot.protocols.text.unicode_form import nfkc
 
 LETTERS = "aé b\n한\u1112\u1161\u11abが\u304b\u3099ﬁ①\uff21。नि\u0928\u093f\u093c\u0301\u0323"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from moot.protocols.selene.sentences import sentence_spans
+from moot.protocols.text.sentences import sentence_spans
 
 TOGETHER = 120
 """Characters of a chunk of several sentences at most; the heading above it comes on top."""

@@ -1,0 +1,1 @@
+"""Text tools: sentences, chunks, Unicode form, repetition; no model is asked."""
