@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -13,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from places import ROOT, copy_sources
 
 FOLDERS = ("metrics", "protocols", "actors", "deploy")
 MAX_LINES = 400
@@ -73,10 +72,8 @@ def test_links_and_package_list() -> None:
 
 @pytest.mark.lint
 def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
-    source = tmp_path / "source"  # setuptools leaves a `build` folder, whose old files the next wheel would pick up
-    shutil.copytree(
-        ROOT, source, symlinks=True, ignore=shutil.ignore_patterns(".*", "build", "runs", "*.egg-info", "__pycache__")
-    )
+    source = tmp_path / "source"
+    copy_sources(source)
     build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path))
     done = _run(*build, ".", cwd=source)
     assert done.returncode == 0, done.stderr[-3000:]

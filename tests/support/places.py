@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 DATA = ROOT.parent / "shared" / "data"
 """Slices of public files; absent on most machines."""
+
+
+def copy_sources(place: Path) -> None:
+    """Copies what a wheel is built from into a new folder: setuptools leaves a `build` folder beside it, whose old
+    files the next wheel would pick up."""
+    place.mkdir()
+    left_out = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__")
+    for name in ("moot", "metrics", "protocols", "actors", "deploy"):
+        shutil.copytree(ROOT / name, place / name, symlinks=True, ignore=left_out)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy2(ROOT / name, place / name)

@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 import ray
-from places import ROOT, TESTS
+from places import TESTS, copy_sources
 
 from moot.actors.record.tables import read_table
 
@@ -123,9 +123,8 @@ def jobs() -> Iterator[FakeJobCluster]:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """This checkout as a wheel."""
     made = tmp_path_factory.mktemp("wheel")
-    source = made / "source"  # setuptools leaves a `build` folder
-    left_out = shutil.ignore_patterns(".*", "build", "runs", "tests", "*.egg-info", "__pycache__")
-    shutil.copytree(ROOT, source, symlinks=True, ignore=left_out)
+    source = made / "source"
+    copy_sources(source)
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(made), "."]
     subprocess.run(build, cwd=source, check=True, capture_output=True, timeout=200)
     (found,) = made.glob("*.whl")
