@@ -18,7 +18,7 @@ CaseKey = tuple[str, int]
 """A debate: (case id, attempt)."""
 
 
-class Column(NamedTuple):
+class RecordColumn(NamedTuple):
     """A column of the record: its name, its type, what it means, and whether it is volatile."""
 
     name: str
@@ -27,7 +27,7 @@ class Column(NamedTuple):
     volatile: bool = False
 
 
-def _schema(columns: list[Column]) -> pa.Schema:
+def _schema(columns: list[RecordColumn]) -> pa.Schema:
     return pa.schema(
         [pa.field(each.name, each.kind, metadata={"volatile": "1"} if each.volatile else None) for each in columns]
     )
@@ -37,198 +37,210 @@ _TEXT, _TEXTS, _FLAG = pa.string(), pa.list_(pa.string()), pa.bool_()
 _INT16, _INT32, _INT64, _FLOAT = pa.int16(), pa.int32(), pa.int64(), pa.float64()
 _FLOATS = pa.list_(pa.float32())
 
-_CASE_ID = Column("case_id", _TEXT, "the case")
-_ATTEMPT = Column("attempt", _INT16, "0, and one more for each `--retry-failed`")
+_CASE_ID = RecordColumn("case_id", _TEXT, "the case")
+_ATTEMPT = RecordColumn("attempt", _INT16, "0, and one more for each `--retry-failed`")
 _KEY = [_CASE_ID, _ATTEMPT]
-_PATH = Column("path", _TEXT, "the step in the debate, named by the protocol")
-_OF_A_REPLY = Column("reply_id", _TEXT, "the reply in `turns`", volatile=True)
-_AT = Column("at", _FLOAT, "Unix time", volatile=True)
+_PATH = RecordColumn("path", _TEXT, "the step in the debate, named by the protocol")
+_OF_A_REPLY = RecordColumn("reply_id", _TEXT, "the reply in `turns`", volatile=True)
+_AT = RecordColumn("at", _FLOAT, "Unix time", volatile=True)
 
 _CASES = [
-    Column("case_id", _TEXT, "the given id, or `TASK-INDEX`"),
-    Column("index", _INT64, "place in the file, from 0"),
-    Column("content_hash", _TEXT, "hash of everything but the id; compared on resume"),
-    Column("question", _TEXT, "as in the file"),
-    Column("labels", _TEXTS, "closed set of answers; null for free text"),
-    Column("choices", _TEXTS, "for lettered labels, the text behind each"),
-    Column("passage", _TEXT, "the evidence; may be empty"),
-    Column("title", _TEXT, "heading of the passage; may be empty"),
-    Column("aliases", pa.list_(_TEXTS), "for each label its other spellings; null in records older than the column"),
-    Column("documents", _TEXTS, "what a protocol may retrieve from; null in records older than the column"),
-    Column("gold", _TEXT, "right answer; null where the file has none"),
-    Column("invalid", _TEXT, "why the row is not a valid case; empty for a valid one"),
-    Column(
+    RecordColumn("case_id", _TEXT, "the given id, or `TASK-INDEX`"),
+    RecordColumn("index", _INT64, "place in the file, from 0"),
+    RecordColumn("content_hash", _TEXT, "hash of everything but the id; compared on resume"),
+    RecordColumn("question", _TEXT, "as in the file"),
+    RecordColumn("labels", _TEXTS, "closed set of answers; null for free text"),
+    RecordColumn("choices", _TEXTS, "for lettered labels, the text behind each"),
+    RecordColumn("passage", _TEXT, "the evidence; may be empty"),
+    RecordColumn("title", _TEXT, "heading of the passage; may be empty"),
+    RecordColumn(
+        "aliases", pa.list_(_TEXTS), "for each label its other spellings; null in records older than the column"
+    ),
+    RecordColumn("documents", _TEXTS, "what a protocol may retrieve from; null in records older than the column"),
+    RecordColumn("gold", _TEXT, "right answer; null where the file has none"),
+    RecordColumn("invalid", _TEXT, "why the row is not a valid case; empty for a valid one"),
+    RecordColumn(
         "domain",
         _TEXT,
         "what kind of answer is asked for; null where the task does not say; this and the next five columns are null "
         "in records older than they are",
     ),
-    Column("criterion", _TEXT, "JSON: the trait that the passage is scored on, its scale and guide; null otherwise"),
-    Column(
+    RecordColumn(
+        "criterion", _TEXT, "JSON: the trait that the passage is scored on, its scale and guide; null otherwise"
+    ),
+    RecordColumn(
         "scoring", _TEXT, "how an answer is compared with the right one: `label`, `number`, `short answer` or `score`"
     ),
-    Column("accepted", _TEXTS, "all right answers, where `gold` is not the only one"),
-    Column("ratings", pa.list_(_FLOAT), "human raters' scores, null for a missing one"),
-    Column("group", _TEXT, "what several cases share, such as their essay; empty for a case that stands alone"),
-    Column(
+    RecordColumn("accepted", _TEXTS, "all right answers, where `gold` is not the only one"),
+    RecordColumn("ratings", pa.list_(_FLOAT), "human raters' scores, null for a missing one"),
+    RecordColumn("group", _TEXT, "what several cases share, such as their essay; empty for a case that stands alone"),
+    RecordColumn(
         "part",
         _TEXT,
         "the part of the task that the case belongs to, such as an essay set; figures of different parts are never "
         "pooled; empty for a task of one part",
     ),
-    Column("judged", _TEXT, "JSON: the reply that is judged, with what it answers; null for a case to debate"),
-    Column("tags", _TEXT, "JSON by name: what else the case is counted by, such as its category; null for none"),
+    RecordColumn("judged", _TEXT, "JSON: the reply that is judged, with what it answers; null for a case to debate"),
+    RecordColumn("tags", _TEXT, "JSON by name: what else the case is counted by, such as its category; null for none"),
 ]
 
 _REPLY = [
     *_KEY,
     _PATH,
-    Column("role", _TEXT, "who was asked: `agent/0`, `judge/0`, `person`"),
-    Column("model", _TEXT, "name of its model as configured"),
-    Column("template", _TEXT, "which prompt template"),
-    Column("template_hash", _TEXT, "hash of the template's text"),
-    Column(
+    RecordColumn("role", _TEXT, "who was asked: `agent/0`, `judge/0`, `person`"),
+    RecordColumn("model", _TEXT, "name of its model as configured"),
+    RecordColumn("template", _TEXT, "which prompt template"),
+    RecordColumn("template_hash", _TEXT, "hash of the template's text"),
+    RecordColumn(
         "fingerprint",
         _TEXT,
         "hash of everything that is sent and of how it is read: model, decoding, template, persona, slots, images",
     ),
-    Column("sample", _INT32, "number of the sample among equal asks"),
-    Column("temperature", _FLOAT, "as asked; null is the server's default"),
-    Column("top_p", _FLOAT, "as asked; null is the server's default"),
-    Column("max_tokens", _INT32, "as asked"),
-    Column("messages", _TEXT, "JSON: the messages that were sent"),
-    Column("image_hashes", _TEXTS, "hashes of the pictures that were sent"),
-    Column("text", _TEXT, "the reply as received"),
-    Column("data", _TEXT, "JSON: the parsed and validated reply; null if it failed"),
-    Column("answer", _TEXT, "label, or normalised free text; null without one"),
-    Column("p_normalised", _FLOAT, "probability of the answer among the labels; null is unknown"),
-    Column("p_printed", _FLOAT, "the paper's sigma(l) = p/(1+p)"),
-    Column("p_raw", _FLOAT, "the answer's probability at its own token"),
-    Column("p_bound_shift", _FLOAT, "how far `p_normalised` could move for labels that are not listed"),
-    Column("p_reason", _TEXT, "why `p_normalised` is null"),
-    Column(
+    RecordColumn("sample", _INT32, "number of the sample among equal asks"),
+    RecordColumn("temperature", _FLOAT, "as asked; null is the server's default"),
+    RecordColumn("top_p", _FLOAT, "as asked; null is the server's default"),
+    RecordColumn("max_tokens", _INT32, "as asked"),
+    RecordColumn("messages", _TEXT, "JSON: the messages that were sent"),
+    RecordColumn("image_hashes", _TEXTS, "hashes of the pictures that were sent"),
+    RecordColumn("text", _TEXT, "the reply as received"),
+    RecordColumn("data", _TEXT, "JSON: the parsed and validated reply; null if it failed"),
+    RecordColumn("answer", _TEXT, "label, or normalised free text; null without one"),
+    RecordColumn("p_normalised", _FLOAT, "probability of the answer among the labels; null is unknown"),
+    RecordColumn("p_printed", _FLOAT, "the paper's sigma(l) = p/(1+p)"),
+    RecordColumn("p_raw", _FLOAT, "the answer's probability at its own token"),
+    RecordColumn("p_bound_shift", _FLOAT, "how far `p_normalised` could move for labels that are not listed"),
+    RecordColumn("p_reason", _TEXT, "why `p_normalised` is null"),
+    RecordColumn(
         "logprob_stage",
         _TEXT,
         "`before` or `after` temperature, `raw` or `masked` (before or after a schema's mask), or `unknown`",
     ),
-    Column(
+    RecordColumn(
         "held",
         _FLAG,
         "whether decoding was constrained to a schema, or may have been (a replay of a record that does not say); null "
         "where there is no reply, and in records older than the column",
     ),
-    Column("outcome", _TEXT, "`ok`, `repaired`, `reasked`, `failed`, `invalid` (an unreadable first reply), `cut`"),
-    Column("failure", _TEXT, "kind of failure; empty for none"),
-    Column("error", _TEXT, "its message"),
-    Column("finish_reason", _TEXT, "as the server says; `cut` or `repetition` where moot stopped the stream"),
-    Column("prompt_tokens", _INT32, "billed; null where the server does not say; see `prompt_tokens_stated`"),
-    Column("completion_tokens", _INT32, "billed; null where the server does not say; see `completion_tokens_stated`"),
-    Column("completion_tokens_estimate", _INT32, "tokens received of a reply that was stopped early; null otherwise"),
-    Column(
+    RecordColumn(
+        "outcome", _TEXT, "`ok`, `repaired`, `reasked`, `failed`, `invalid` (an unreadable first reply), `cut`"
+    ),
+    RecordColumn("failure", _TEXT, "kind of failure; empty for none"),
+    RecordColumn("error", _TEXT, "its message"),
+    RecordColumn("finish_reason", _TEXT, "as the server says; `cut` or `repetition` where moot stopped the stream"),
+    RecordColumn("prompt_tokens", _INT32, "billed; null where the server does not say; see `prompt_tokens_stated`"),
+    RecordColumn(
+        "completion_tokens", _INT32, "billed; null where the server does not say; see `completion_tokens_stated`"
+    ),
+    RecordColumn(
+        "completion_tokens_estimate", _INT32, "tokens received of a reply that was stopped early; null otherwise"
+    ),
+    RecordColumn(
         "prompt_tokens_stated",
         _INT32,
         "what the server said, if that or its other count is less than the texts surely have: the count that is too "
         "small is then an estimate; null otherwise; this and the next column are null in records older than they are",
     ),
-    Column("completion_tokens_stated", _INT32, "the same for the reply"),
-    Column(
+    RecordColumn("completion_tokens_stated", _INT32, "the same for the reply"),
+    RecordColumn(
         "reasoning_tokens",
         _INT32,
         "tokens of hidden reasoning, as the server says; null where it does not; this and the next two columns are "
         "null in records older than they are",
     ),
-    Column("reasoning", _TEXT, "hidden reasoning, with `--save-reasoning`; null otherwise"),
-    Column("reading", _TEXT, "how the reply was parsed, if not as it stood: `prefix`, `reasoning`, or both; else null"),
-    Column("reply_id", _TEXT, "unique for each reply that was paid for", volatile=True),
-    Column("supersedes", _TEXT, "the reply that this one replaces", volatile=True),
-    Column(
+    RecordColumn("reasoning", _TEXT, "hidden reasoning, with `--save-reasoning`; null otherwise"),
+    RecordColumn(
+        "reading", _TEXT, "how the reply was parsed, if not as it stood: `prefix`, `reasoning`, or both; else null"
+    ),
+    RecordColumn("reply_id", _TEXT, "unique for each reply that was paid for", volatile=True),
+    RecordColumn("supersedes", _TEXT, "the reply that this one replaces", volatile=True),
+    RecordColumn(
         "reused_from",
         _TEXT,
         "the reused reply, as `RUN:CASE/ATTEMPT/PATH`; null for one that was paid for",
         volatile=True,
     ),
-    Column(
+    RecordColumn(
         "latency_s",
         _FLOAT,
         "from the ask to its reply, with waiting, retries and an unreadable first reply",
         volatile=True,
     ),
-    Column(
+    RecordColumn(
         "waited_s",
         _FLOAT,
         "the part of it spent waiting for rate limits or after a 429; null in records older than the column",
         volatile=True,
     ),
-    Column("http_attempts", _INT16, "requests made, with retries", volatile=True),
-    Column(
+    RecordColumn("http_attempts", _INT16, "requests made, with retries", volatile=True),
+    RecordColumn(
         "unconfirmed_attempts",
         _INT16,
         "attempts that may have been billed although the server did not say what they used",
         volatile=True,
     ),
-    Column("unconfirmed_tokens_max", _INT64, "upper bound of the tokens in them", volatile=True),
+    RecordColumn("unconfirmed_tokens_max", _INT64, "upper bound of the tokens in them", volatile=True),
     _AT,
-    Column("process_id", _INT32, "of the process that asked", volatile=True),
+    RecordColumn("process_id", _INT32, "of the process that asked", volatile=True),
 ]
 
 _TOKENS = [
-    Column("token", _TEXTS, "the T tokens of the reply"),
-    Column("logprob", _FLOATS, "natural log of each token's probability"),
-    Column("alternatives", _INT16, "K, how many alternatives per token are listed"),
-    Column("alt_token", _TEXTS, "T x K, flattened"),
-    Column("alt_logprob", _FLOATS, "T x K, flattened, NaN where fewer were received"),
+    RecordColumn("token", _TEXTS, "the T tokens of the reply"),
+    RecordColumn("logprob", _FLOATS, "natural log of each token's probability"),
+    RecordColumn("alternatives", _INT16, "K, how many alternatives per token are listed"),
+    RecordColumn("alt_token", _TEXTS, "T x K, flattened"),
+    RecordColumn("alt_logprob", _FLOATS, "T x K, flattened, NaN where fewer were received"),
 ]
 
 _JUDGMENTS = [
     *_KEY,
     _PATH,
-    Column("judge", _TEXT, "`judge/0`, ..."),
-    Column("model", _TEXT, "its model"),
-    Column("support", _TEXT, "`supported`, `contradicted`, `not covered`; null if missing"),
-    Column("score", _FLOAT, "in [0, 1]; null if missing, never 0 for that"),
-    Column("rationale", _TEXT, "one sentence"),
-    Column("failure", _TEXT, "why it is missing; empty for none"),
+    RecordColumn("judge", _TEXT, "`judge/0`, ..."),
+    RecordColumn("model", _TEXT, "its model"),
+    RecordColumn("support", _TEXT, "`supported`, `contradicted`, `not covered`; null if missing"),
+    RecordColumn("score", _FLOAT, "in [0, 1]; null if missing, never 0 for that"),
+    RecordColumn("rationale", _TEXT, "one sentence"),
+    RecordColumn("failure", _TEXT, "why it is missing; empty for none"),
     _OF_A_REPLY,
 ]
 
 _EVENTS = [
     *_KEY,
-    Column("kind", _TEXT, "kind of the event"),
+    RecordColumn("kind", _TEXT, "kind of the event"),
     _PATH,
-    Column("data", _TEXT, "JSON: the event's payload"),
+    RecordColumn("data", _TEXT, "JSON: the event's payload"),
     _AT,
 ]
 
 _VERDICTS = [
     *_KEY,
-    Column("answer", _TEXT, "the verdict; null without one"),
-    Column("how", _TEXT, "how it was reached: `skipped`, `stable-agree`, ..., `failed`"),
-    Column("confidence", _FLOAT, "in [0, 1]; null is unknown"),
-    Column("distribution", _TEXT, "JSON: share per label"),
-    Column("rounds", _INT16, "debate rounds after the openings"),
-    Column("flags", _TEXTS, "marks that a reader should see"),
-    Column("payload", _TEXT, "JSON: the protocol's own result"),
-    Column("failed", _FLAG, "whether the case failed"),
-    Column("failure", _TEXT, "kind of failure"),
-    Column("error", _TEXT, "its message"),
-    Column("gold", _TEXT, "right answer; null where there is none"),
-    Column("correct", _FLAG, "null where it cannot be scored"),
-    Column("calls", _INT32, "replies that the verdict rests on"),
-    Column("prompt_tokens", _INT64, "of those replies"),
-    Column("completion_tokens", _INT64, "of those replies"),
-    Column("calls_without_usage", _INT32, "of them, those whose server did not say what it used"),
-    Column("wall_s", _FLOAT, "from opening to verdict, in the session that ended the debate", volatile=True),
+    RecordColumn("answer", _TEXT, "the verdict; null without one"),
+    RecordColumn("how", _TEXT, "how it was reached: `skipped`, `stable-agree`, ..., `failed`"),
+    RecordColumn("confidence", _FLOAT, "in [0, 1]; null is unknown"),
+    RecordColumn("distribution", _TEXT, "JSON: share per label"),
+    RecordColumn("rounds", _INT16, "debate rounds after the openings"),
+    RecordColumn("flags", _TEXTS, "marks that a reader should see"),
+    RecordColumn("payload", _TEXT, "JSON: the protocol's own result"),
+    RecordColumn("failed", _FLAG, "whether the case failed"),
+    RecordColumn("failure", _TEXT, "kind of failure"),
+    RecordColumn("error", _TEXT, "its message"),
+    RecordColumn("gold", _TEXT, "right answer; null where there is none"),
+    RecordColumn("correct", _FLAG, "null where it cannot be scored"),
+    RecordColumn("calls", _INT32, "replies that the verdict rests on"),
+    RecordColumn("prompt_tokens", _INT64, "of those replies"),
+    RecordColumn("completion_tokens", _INT64, "of those replies"),
+    RecordColumn("calls_without_usage", _INT32, "of them, those whose server did not say what it used"),
+    RecordColumn("wall_s", _FLOAT, "from opening to verdict, in the session that ended the debate", volatile=True),
     _AT,
 ]
 
 _EMBEDDINGS = [
     *_KEY,
-    Column("encoder", _TEXT, "which encoder"),
-    Column("text_hash", _TEXT, "hash of the text"),
-    Column("vector", _FLOATS, "of length 1"),
+    RecordColumn("encoder", _TEXT, "which encoder"),
+    RecordColumn("text_hash", _TEXT, "hash of the text"),
+    RecordColumn("vector", _FLOATS, "of length 1"),
 ]
 
-COLUMNS: dict[str, list[Column]] = {
+COLUMNS: dict[str, list[RecordColumn]] = {
     "cases": _CASES,
     "turns": _REPLY,
     "tokens": [*_KEY, _PATH, _OF_A_REPLY, *_TOKENS],

@@ -8,7 +8,7 @@ from pydantic import Field, computed_field
 
 from moot.protocols.ceda.conflicts import Conflict
 from moot.protocols.ceda.items import Item
-from moot.protocols.ceda.stance import Position, Stance
+from moot.protocols.ceda.stance import Stance, StatedPosition
 from moot.protocols.ceda.synthesis import EvidenceSynthesis
 from moot.protocols.events import DebateEvent, EventData, Listed
 
@@ -37,7 +37,7 @@ class EvidenceGathered(DebateEvent):
     synthesis: EvidenceSynthesis | None = None
 
 
-class StanceTaken(DebateEvent, Position):
+class StanceTaken(DebateEvent, StatedPosition):
     """Noted after each message: what it says of the last one, and where its debater stands on the claim.
 
     It has the fields of `stance.Position`, too: `turn`, `debater`, `says`, `of`, `stance`, `stated` and `implied`.

@@ -22,7 +22,7 @@ _LABEL = re.compile(r"[\W_]*(?P<words>[^\W_]+(?:[ _-][^\W_]+){0,2})[\s*_\])]*:",
 _NO_LABEL = re.compile(rf"\b(?:not|never|cannot|neither|{_AGREE}|{_DENY})\b", re.IGNORECASE)
 
 
-class Position(EventData):
+class StatedPosition(EventData):
     """Where a message leaves its debater.
 
     Attributes:
@@ -44,7 +44,7 @@ class Position(EventData):
     implied: Stance | None = None
 
 
-class ClaimMessage(Position):
+class ClaimMessage(StatedPosition):
     """A message of the debate; `text` as it was said."""
 
     text: str
