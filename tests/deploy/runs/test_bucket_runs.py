@@ -178,7 +178,7 @@ def test_a_run_whose_record_lacks_verdicts_is_not_finished(
             part.unlink()
 
     monkeypatch.setattr(session_lifecycle, "compact_leftovers", lose)
-    with pytest.raises(RecordError, match=r"s3://.*: 2 of 2 cases have no verdict on record"):
+    with pytest.raises(RecordError, match=r"s3://.*: 2 of 2 cases have no recorded verdict"):
         run_in_bucket(bucket.uri("run"), limit=2)
     assert b"status: failed" in bucket.objects["run/run.yaml"][0]
 
@@ -322,7 +322,7 @@ def test_what_a_bucket_cannot_do_is_refused_before_anything_is_written(bucket: O
         (lambda: run_in_bucket(tmp_path / "x", model=f"replay/{uri}"), "copy the run into one"),
         (
             lambda: run_in_bucket(uri, reuse=bucket.uri("old"), engine="ray", address="127.0.0.1:1"),
-            "on a cluster give a folder",
+            "on a cluster the folder must be visible",
         ),
         (lambda: run_in_bucket(uri, reuse=uri), "own folder"),
         (lambda: command("ablate", "--over", "agents=2,3", "--out", uri), "a grid needs a local folder"),
