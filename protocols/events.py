@@ -20,10 +20,9 @@ Listed = Annotated[tuple[T, ...], Field(strict=False), WrapSerializer(_as_list)]
 
 
 class EventData(BaseModel):
-    """A part of an event's data. A writer may only set keys that it defines; a reader ignores others, which records of
-    other versions may have."""
+    """A part of an event's data. Keys that it does not define are ignored: records of other versions may have them."""
 
-    model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True)
 
     @classmethod
     def read(cls, data: Any) -> Self | None:
@@ -38,12 +37,14 @@ class DebateEvent(EventData):
     """A typed event: the base of the events that each protocol defines in its `events.py`.
 
     The field names are the keys of the recorded data, and stay. A field with a default may be absent in older records;
-    what a writer does not set is not recorded.
+    what a writer does not set is not recorded, and what the type does not define cannot be written.
 
     Attributes:
         kind: the kind by which the record knows it.
         path: where in the debate it happened; the last event of a kind at a path counts.
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     kind: ClassVar[str]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydantic import Field
+import pytest
+from pydantic import Field, ValidationError
 
 from moot.protocols.events import DebateEvent, as_event
 from moot.protocols.messages import Event
@@ -28,3 +29,9 @@ def test_it_is_read_back_and_keys_of_other_versions_are_ignored() -> None:
 
 def test_data_of_another_shape_is_not_read() -> None:
     assert [Passed.read(data) for data in ({}, {"pass": "3"}, {"pass": 3, "share": "high"}, None, [1])] == [None] * 5
+
+
+def test_what_a_type_does_not_define_cannot_be_written() -> None:
+    unknown: Any = {"number": 3, "later": 1}
+    with pytest.raises(ValidationError, match="later"):
+        Passed(**unknown)
