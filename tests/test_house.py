@@ -1,4 +1,4 @@
-"""The house itself: style, types, layers, packaging, and the rules that no single file shows."""
+"""Structure: style, types, layers, packaging, and the rules that no single file shows."""
 
 from __future__ import annotations
 

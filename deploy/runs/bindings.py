@@ -53,7 +53,7 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
                 raise ConfigError(f"protocol {protocol.name!r} asks one agent here, and a solo run asks no judge")
             unknown = str(unknown_name("role", family, protocol.roles)).removeprefix("unknown role ")
             raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
-    stated = config.preset_values()
+    stated = config.loaded_preset()
     lengths, temperatures, top_ps = protocol.reply_tokens, protocol.temperatures, protocol.top_ps
     if stated is not None:
         lengths = {**lengths, **stated.decoding_values("max_tokens")}

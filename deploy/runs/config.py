@@ -7,6 +7,7 @@ the record and sent to every actor.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -226,13 +227,18 @@ class RunConfig(BaseModel):
         said = {"structured": self.structured, "temperature": self.temperature, "max_tokens": self.max_reply_tokens}
         return {name: value for name, value in said.items() if value is not None}
 
-    def preset_values(self) -> Preset | None:
+    def loaded_preset(self) -> Preset | None:
         """The preset; None without one."""
         return None if self.preset is None else find_preset(self.preset)
 
+    def stated(self) -> Preset | None:
+        """Deprecated name of `loaded_preset`."""
+        warnings.warn("RunConfig.stated is now called loaded_preset", DeprecationWarning, stacklevel=2)
+        return self.loaded_preset()
+
     def preset_for(self, protocol: str) -> str | None:
         """The preset if it belongs to that protocol; else None."""
-        stated = self.preset_values()
+        stated = self.loaded_preset()
         return self.preset if stated is not None and stated.protocol == protocol else None
 
     def settings(self) -> dict[str, Any]:
@@ -246,7 +252,7 @@ class RunConfig(BaseModel):
             if settings.get("agents", self.agents) != self.agents:
                 raise ConfigError(f"`agents` is given twice: {self.agents} and {settings['agents']!r} in `set`")
             settings["agents"] = self.agents
-        stated = self.preset_values()
+        stated = self.loaded_preset()
         return settings if stated is None else _merge_settings(stated.setting_values(), settings)
 
 

@@ -1,4 +1,4 @@
-"""A run that stays open: cases come while it lives, and each verdict is told to whoever brought the case.
+"""A run that stays open: cases are submitted while it lasts, and each submitter gets the result of its case.
 
 What a Ray Data stage, a web service and everything else stand on that debates cases as they come.
 """
@@ -42,7 +42,7 @@ _READERS = 2
 class OpenRun:
     """One protocol, one configuration and one record for cases that come one by one. Lives in one event loop.
 
-    With the record of an earlier one: a case that has a verdict there is told from it and costs nothing.
+    With the record of an earlier one: a case that has a verdict there gets it at no cost.
 
     Args:
         config: as for `moot.run`, without a task.
@@ -87,7 +87,7 @@ class OpenRun:
 
     @property
     def is_open(self) -> bool:
-        """Whether cases can be brought and asked for: since it was opened, until it is closed."""
+        """Whether cases can be submitted and looked up: since it was opened, until it is closed."""
         return self._dispatcher is not None
 
     async def open(self) -> None:
@@ -149,7 +149,7 @@ class OpenRun:
         Args:
             case: as in a list of cases given to `moot.run`. Without an `id` it is known by its content.
 
-        Cancelling this leaves the debate going on: `cancel` cancels it.
+        Cancelling this leaves the debate running: `cancel` cancels it.
 
         Raises:
             UserError: it is no case, one that the protocol has no use for, or the record has other content under its
@@ -217,23 +217,23 @@ class OpenRun:
             return await asyncio.to_thread(recorded_events, RunFolder(self._prepared.folder), case_id, before)
 
     def has_started(self, case_id: str) -> bool:
-        """Whether a case that is being held has had its first event, so that it no longer waits for a place."""
+        """Whether an open case has had its first event, so that it no longer waits for a place."""
         return self._require_open().has_started(case_id)
 
     @property
     def broken(self) -> BaseException | None:
-        """What ended the talk with the engine for good; None while all is well, and when a budget has stopped it."""
+        """The error that ended the exchange with the engine; None without one, or after a budget's stop."""
         return None if self._dispatcher is None else self._dispatcher.error
 
     @property
     def refusal(self) -> str:
-        """Why no case is held any more; empty while they are."""
+        """Why no case is run any more; empty while they are."""
         return "" if self._dispatcher is None else self._dispatcher.stop_reason
 
     @property
     def can_reopen(self) -> bool:
         """Whether it has stopped for something that may pass, an endpoint that was down or a limiter that was lost:
-        closed and opened again it goes on then. A budget lasts."""
+        closed and opened again, it resumes. A budget lasts."""
         if self._dispatcher is None or self._dispatcher.error is not None:
             return False
         return self._dispatcher.stopped_by.partition(":")[0] in (EndpointDown.kind, LimiterGone.kind)

@@ -6,6 +6,8 @@ import importlib
 
 import pytest
 
+from moot import RunConfig
+
 
 @pytest.mark.parametrize(
     ("module", "old", "new"),
@@ -20,3 +22,9 @@ def test_an_old_name_gives_what_the_new_one_gives(module: str, old: str, new: st
         assert getattr(found, old) is getattr(found, new)
     with pytest.raises(AttributeError, match="Absent"):
         getattr(found, "Absent")  # noqa: B009
+
+
+def test_the_old_name_of_a_configurations_preset() -> None:
+    config = RunConfig(preset="selene")
+    with pytest.warns(DeprecationWarning, match="loaded_preset"):
+        assert config.stated() == config.loaded_preset()
