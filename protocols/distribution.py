@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, field_validator
 
-from moot.protocols.labels import canonical_label
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import case_label, most
+from moot.protocols.text.labels import canonical_label
 
 OTHER = "(other)"
 """Where mass goes that a model puts on something outside the closed set."""

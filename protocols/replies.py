@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from moot.protocols.labels import fold
 from moot.protocols.reply_limits import case_label, longest
+from moot.protocols.text.labels import fold
 
 
 class Reply(BaseModel):

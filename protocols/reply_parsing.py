@@ -11,8 +11,8 @@ import json_repair
 import msgspec
 from pydantic import BaseModel, ValidationError
 
-from moot.protocols.labels import canonical_label, fold, leading_label
 from moot.protocols.replies import FreeText
+from moot.protocols.text.labels import canonical_label, fold, leading_label
 from moot.protocols.validation_messages import explain_error
 
 _OUTSIDE, _EXPECTED = "`answer` is", ", expected one of: "

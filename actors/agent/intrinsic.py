@@ -13,8 +13,8 @@ from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.sampling import NO_CHOICE, may_be_masked
 from moot.actors.models.token_logprobs import UNALIGNED, text_start
 from moot.metrics.answer_probability import answer_probability
-from moot.protocols.labels import surface_forms
 from moot.protocols.messages import Ask, Intrinsic, LogprobStage
+from moot.protocols.text.labels import surface_forms
 
 _ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
 

@@ -10,8 +10,8 @@ from hashlib import blake2b
 from sys import intern
 
 from moot.protocols.case import LabelledCase
-from moot.protocols.labels import fold
 from moot.protocols.templates import unfenced
+from moot.protocols.text.labels import fold
 
 _AMBIGUOUS = ""
 

@@ -11,9 +11,9 @@ from pydantic.json_schema import SkipJsonSchema
 
 from moot.protocols.ceda.stance import Relation, relation_of
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, SUPPORTED
-from moot.protocols.labels import canonical_label, fold
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
+from moot.protocols.text.labels import canonical_label, fold
 
 _SPELLINGS = (
     (*CLAIM_ALIASES[0], "1.0", "not wrong", "not false"),

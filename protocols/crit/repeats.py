@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from moot.protocols.labels import fold
+from moot.protocols.text.labels import fold
 
 SHARED_WORDS = 0.8
 """Share of the words of two reasons, taken together, that both must have."""

@@ -32,12 +32,12 @@ from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.evince.side_state import SideState, in_words, reply_for
 from moot.protocols.evince.turn_loop import TurnLoop
 from moot.protocols.floor import Floor, Request
-from moot.protocols.labels import fold
 from moot.protocols.messages import Failure, Verdict
 from moot.protocols.nearest_texts import nearest_texts
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
 from moot.protocols.seeds import seeded
+from moot.protocols.text.labels import fold
 
 _EQUAL = 1e-9
 

@@ -11,13 +11,13 @@ from pydantic import Field
 
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
-from moot.protocols.labels import fold
 from moot.protocols.long_texts import is_long
 from moot.protocols.messages import Failure
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.agent_state import AgentState
+from moot.protocols.text.labels import fold
 from moot.protocols.text.sentences import split_sentences
 
 Piece = Annotated[str, Field(json_schema_extra=longest(600))]

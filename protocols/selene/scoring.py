@@ -9,12 +9,12 @@ from statistics import fmean
 from typing import Literal
 
 from moot.metrics.evidence_weighting import evidence_weighted_score, flip_rate, judge_stability
-from moot.protocols.labels import fold
 from moot.protocols.messages import Judgment, Missing
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.events import CandidateJudgment, JudgedCandidate
 from moot.protocols.selene.gate import known
 from moot.protocols.selene.settings import JudgingSettings
+from moot.protocols.text.labels import fold
 
 _EQUAL = 1e-9
 _UNCOVERED = 0.5

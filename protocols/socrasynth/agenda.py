@@ -11,7 +11,6 @@ from pydantic import BaseModel
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor, Request
-from moot.protocols.labels import fold
 from moot.protocols.messages import Failure, Slots
 from moot.protocols.socrasynth.debater_slots import ANSWER_TOPIC
 from moot.protocols.socrasynth.events import SubjectBalance, TopicMerge, TopicsFixed
@@ -19,6 +18,7 @@ from moot.protocols.socrasynth.moderation import edit_topics
 from moot.protocols.socrasynth.replies import Agenda, AgendaItem, Balance, Theme, Themes
 from moot.protocols.socrasynth.settings import TopicSettings
 from moot.protocols.socrasynth.sides import SIDES, Side, Topic, open_answers, other, subject_slots
+from moot.protocols.text.labels import fold
 
 BALANCE, THEMES, FIX = "socrasynth/balance", "socrasynth/themes", "socrasynth/agenda"
 

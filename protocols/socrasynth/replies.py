@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from moot.protocols.labels import fold
 from moot.protocols.marks import Mark, Marked
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import case_label, longest, most, sized_by
+from moot.protocols.text.labels import fold
 
 
 def _on_one_line(value: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from moot.protocols.case import Case
-from moot.protocols.labels import canonical_label
+from moot.protocols.text.labels import canonical_label
 
 _CONTRARY = (("for", "against"), ("yes", "no"), ("true", "false"))
 """What two labels may be called that say for and against."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from moot.protocols.case import Case, Reference
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
 from moot.protocols.errors import TaskFileError
-from moot.protocols.labels import canonical_label
 from moot.protocols.tasks.row import ParsedCase, Row, is_absent, shown
+from moot.protocols.text.labels import canonical_label
 
 SHORTHAND = ("claim", "label", "category")
 """What a claim in memory may have instead of `SPELLED_OUT`."""

@@ -9,12 +9,12 @@ import msgspec
 
 from moot.protocols.case import Case, Criterion, Domain, Image, JudgedReply, LabelledCase, Reference, Scoring
 from moot.protocols.errors import TaskFileError
-from moot.protocols.labels import fold
 from moot.protocols.tasks.claim_fields import spelled_out
 from moot.protocols.tasks.essays import ratings_reference, scores_of
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.tasks.row import ParsedCase, Row, is_blank, shown
+from moot.protocols.text.labels import fold
 
 REFERENCE_KEYS = ("scoring", "accepted", "ratings", "group", "part", "tags")
 """The keys of a case in memory that make its reference."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from unicodedata import category
 
 from moot.protocols.distribution import OTHER
-from moot.protocols.labels import fold
 from moot.protocols.tasks.row import Row, shown
+from moot.protocols.text.labels import fold
 
 _NO_PART_OF_A_LINE = frozenset({"Cc", "Zl", "Zp"})
 """Labels stand in instructions, unfenced: none may begin a line of its own there."""

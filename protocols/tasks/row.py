@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from moot.protocols.case import Case, Reference, is_shared_id
 from moot.protocols.errors import TaskFileError
-from moot.protocols.labels import fold
 from moot.protocols.long_texts import MOST_CHARACTERS, characters
+from moot.protocols.text.labels import fold
 
 _WORDS = frozenset({"n/a", "n.a.", "nan", "none", "null"})
 _IN_CAPITALS = "NA"

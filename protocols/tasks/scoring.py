@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from moot.protocols.case import Reference, Scoring
-from moot.protocols.labels import fold
 from moot.protocols.tasks.numbers import same_number, stated_number
+from moot.protocols.text.labels import fold
 from moot.protocols.text.unicode_form import nfkc
 
 _ARTICLES = frozenset({"a", "an", "the"})

@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 from moot.protocols.case import Case
 from moot.protocols.errors import TaskFileError
-from moot.protocols.labels import canonical_label, fold
 from moot.protocols.tasks.formats import csv_rows
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.row import ParsedCase, Row
 from moot.protocols.tasks.source import Source, locate_within
 from moot.protocols.tasks.task import Task
+from moot.protocols.text.labels import canonical_label, fold
 
 _SPELLINGS = """\
 (vertigo) Paroymsal Positional Vertigo: vertigo, positional vertigo, paroxysmal positional vertigo, \

@@ -12,10 +12,10 @@ import msgspec
 
 from moot.protocols.case import Case, Image, LabelledCase, Reference
 from moot.protocols.errors import ConfigError, TaskFileError
-from moot.protocols.labels import fold
 from moot.protocols.tasks.in_memory import case_rows, parse_memory
 from moot.protocols.tasks.row import ParsedCase, Row, absent_gold_warning, shown
 from moot.protocols.tasks.source import Source
+from moot.protocols.text.labels import fold
 
 MOST_SHOWN = 5
 """Rows that a remark about a file names."""

@@ -1,1 +1,1 @@
-"""Text tools: sentences, chunks, Unicode form, repetition; no model is asked."""
+"""Text tools: labels, sentences, chunks, Unicode form, repetition; no model is asked."""

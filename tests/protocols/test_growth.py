@@ -16,7 +16,6 @@ from moot.protocols.ceda.quantities import marked
 from moot.protocols.ceda.stance import relation_of
 from moot.protocols.ceda.wording import wording_of
 from moot.protocols.crit.repeats import first_alike
-from moot.protocols.labels import canonical_label, leading_label
 from moot.protocols.replies import Position, Reply
 from moot.protocols.reply_parsing import InvalidReply, parse_reply
 from moot.protocols.rubrics.rubric import whole_number
@@ -25,6 +24,7 @@ from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.templates import fenced
 from moot.protocols.text.agreement_language import agreement_share
 from moot.protocols.text.chunking import chunks_of
+from moot.protocols.text.labels import canonical_label, leading_label
 from moot.protocols.text.sentences import split_sentences
 from moot.protocols.verdict_words import mask_verdict_words
 

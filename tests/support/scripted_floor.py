@@ -17,7 +17,6 @@ from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, PathReused
 from moot.protocols.events import DebateEvent, as_event
 from moot.protocols.floor import Brief, Request
-from moot.protocols.labels import fold
 from moot.protocols.lookups import Classified, Passage
 from moot.protocols.messages import (
     Decision,
@@ -37,6 +36,7 @@ from moot.protocols.messages import (
 )
 from moot.protocols.registry import make_protocol
 from moot.protocols.templates import Templates
+from moot.protocols.text.labels import fold
 
 _TEMPLATES = Templates()
 R = TypeVar("R", bound=BaseModel)

@@ -8,11 +8,11 @@ import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from moot.protocols.labels import fold
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.labelled_texts import MAX_LABELS
 from moot.protocols.tasks.own_cases.columns import Columns
 from moot.protocols.tasks.row import Row, is_blank, shown
+from moot.protocols.text.labels import fold
 
 YES_NO = ("Yes", "No")
 """The labels of a file whose gold answers are all yes or no, true or false."""

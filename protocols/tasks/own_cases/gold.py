@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from moot.protocols.case import Scoring
 from moot.protocols.errors import TaskFileError
-from moot.protocols.labels import canonical_label, fold
 from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, parsed, value_of
 from moot.protocols.tasks.public_questions import MARK
 from moot.protocols.tasks.row import Row, is_absent, is_blank, shown
+from moot.protocols.text.labels import canonical_label, fold
 
 _WHOLE = re.compile(r"(-?\d{1,9})(?:\.0)?")
 _NUMBER = re.compile(r"-?[$€£]? ?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?")

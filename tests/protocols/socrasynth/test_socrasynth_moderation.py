@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scripted_floor import ScriptedFloor
 from socrasynth_script import SUBJECT, finishing, run_scripted
 
-from moot.protocols.labels import fold
 from moot.protocols.messages import Decision
 from moot.protocols.socrasynth.moderation import UnusableInput, edit_topics, read_kappa, read_topics
 from moot.protocols.socrasynth.sides import Topic
+from moot.protocols.text.labels import fold
 
 
 def noted(floor: object) -> dict[str, str]:

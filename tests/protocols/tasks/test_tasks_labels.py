@@ -10,9 +10,9 @@ import pytest
 from task_files import Write, cases, fails, summary
 
 from moot.protocols.errors import TaskFileError
-from moot.protocols.labels import canonical_label
 from moot.protocols.tasks import open_task
 from moot.protocols.tasks.labelled_texts import MAX_LABELS, QUESTION
+from moot.protocols.text.labels import canonical_label
 
 SPORT: dict[str, Any] = {"text": "The team won.", "label": "Sport"}
 MONEY: dict[str, Any] = {"text": "Shares fell.", "label": "Business"}

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.protocols.case import Reference, Scoring
-from moot.protocols.labels import fold
 from moot.protocols.replies import Position
 from moot.protocols.reply_parsing import parse_reply
 from moot.protocols.tasks import is_correct
 from moot.protocols.tasks.numbers import same_number, stated_number
 from moot.protocols.tasks.scoring import exact_match, normalised, token_f1
+from moot.protocols.text.labels import fold
 
 
 @pytest.mark.parametrize(

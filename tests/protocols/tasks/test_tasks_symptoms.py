@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from task_files import DATA, Write, cases, fails, summary
 
-from moot.protocols.labels import canonical_label, fold
 from moot.protocols.tasks import open_task
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.row import Row
 from moot.protocols.tasks.symptoms import SPELLINGS
+from moot.protocols.text.labels import canonical_label, fold
 
 REAL = DATA / "symptom_disease"
 HEADER = "Disease,Symptom_1,Symptom_2,Symptom_3"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.labels import canonical_label, leading_label
 from moot.protocols.replies import Position
 from moot.protocols.reply_parsing import InvalidReply, Parsed, is_outside_labels, parse_reply
+from moot.protocols.text.labels import canonical_label, leading_label
 
 YES_NO = ("Yes", "No")
 LETTERS = ("A", "B", "C", "D")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from moot.protocols.labels import canonical_label, fold
+from moot.protocols.text.labels import canonical_label, fold
 
 YES_NO = ("Yes", "No")
 LETTERS = ("A", "B", "C", "D")
