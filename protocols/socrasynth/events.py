@@ -165,7 +165,7 @@ class SocraSynthStopped(DebateEvent):
     """The rounds have ended.
 
     Attributes:
-        reason: see `moot.protocols.socrasynth.rounds.Stop`.
+        reason: see `moot.protocols.socrasynth.state.Stop`.
         round, kappa: of the last round.
         gammas: one per round.
         patience, min_delta, max_rounds: the settings that it was decided by.

@@ -21,9 +21,9 @@ from moot.protocols.socrasynth.replies import (
     LastWord,
     TopicAddition,
 )
-from moot.protocols.socrasynth.rounds import SocraSynthRounds
 from moot.protocols.socrasynth.schedule import CONCILIATION, closing_level
 from moot.protocols.socrasynth.sides import AGAINST, FOR, SIDES, Side, SideTurn, by_title, latest_arguments
+from moot.protocols.socrasynth.state import SocraSynthRounds
 from moot.protocols.text.agreement_language import agreement_share
 
 CONFIRM = "socrasynth/confirm"

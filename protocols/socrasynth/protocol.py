@@ -33,10 +33,11 @@ from moot.protocols.socrasynth.replies import (
     Themes,
     WholeComparison,
 )
-from moot.protocols.socrasynth.rounds import SocraSynthRounds, run_rounds
+from moot.protocols.socrasynth.rounds import run_rounds
 from moot.protocols.socrasynth.scoring import ANSWERS, totals_record
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, answer_of, latest_arguments, open_answers
+from moot.protocols.socrasynth.state import SocraSynthRounds
 
 
 class SocraSynth(DebateProtocol):

@@ -1,52 +1,28 @@
-"""The opening and the refutations, until the debate has nothing more to give."""
+"""Rounds of a debate: the opening and the refutations, until the stopping rule ends them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Literal, TypeVar
 
-from pydantic import BaseModel
-
-from moot.protocols.case import Case, Image
-from moot.protocols.convergence import plateaued
+from moot.protocols.case import Case
 from moot.protocols.errors import QuorumFailed
-from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Decoding, Failure, Slots, Turn
-from moot.protocols.socrasynth.debater_slots import Positions, debater_slots
+from moot.protocols.floor import Floor
+from moot.protocols.messages import Failure, Turn
 from moot.protocols.socrasynth.events import (
     PositionsNamed,
-    SideConceded,
     SocraSynthContentiousnessSet,
     SocraSynthRoundEnded,
-    SocraSynthStopped,
 )
 from moot.protocols.socrasynth.moderation import Guidance, moderate
 from moot.protocols.socrasynth.quality import ArgumentQuality, appraise
 from moot.protocols.socrasynth.replies import LabelledOpening, Opening, Speech
-from moot.protocols.socrasynth.schedule import next_level
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, Side, SideTurn, Topic, by_title, open_answers
+from moot.protocols.socrasynth.state import SocraSynthRounds
+from moot.protocols.socrasynth.stopping_rule import stop_due, stop_event, stop_reason_text
 from moot.protocols.text.agreement_language import agreement_share
 
-
-def stop_reason_text(reason: str, *, patience: int, min_delta: float, max_rounds: int) -> str:
-    """Why the rounds ended, or will; an unknown reason as it is.
-
-    >>> stop_reason_text("plateau", patience=2, min_delta=0.01, max_rounds=5)
-    'the quality of the arguments rose by less than 0.01 in 2 rounds'
-    """
-    return {
-        "agreed": "both sides hold the same answer",
-        "plateau": f"the quality of the arguments rose by less than {min_delta:g} in {patience} rounds",
-        "schedule-ended": "the schedule of contentiousness came to its end",
-        "both-done": "both sides said that they had no more to say",
-        "max_rounds": f"no more than {max_rounds} were allowed",
-        "ended-by-person": "a person ended them",
-        "declined": "a side would not argue on",
-        "turn-failed": "no usable reply came from a side",
-    }.get(reason, reason)
+OPENING, REFUTATION = "socrasynth/opening", "socrasynth/refutation"
 
 
 def round_report(quality: ArgumentQuality, kappa: float, due: str | None, following: float | None) -> str:
@@ -67,98 +43,6 @@ def round_report(quality: ArgumentQuality, kappa: float, due: str | None, follow
 
 def _out_of_ten(score: float | None) -> str:
     return "unknown" if score is None else f"{10.0 * score:.1f}"
-
-
-OPENING, REFUTATION = "socrasynth/opening", "socrasynth/refutation"
-
-Stop = Literal[
-    "agreed", "plateau", "schedule-ended", "both-done", "max_rounds", "ended-by-person", "declined", "turn-failed"
-]
-"""Why the rounds ended; `agreed`: both sides hold the same answer, `declined`: a side would not argue on,
-`turn-failed`: no usable reply came from it."""
-
-
-R = TypeVar("R", bound=BaseModel)
-
-
-@dataclass(slots=True)
-class SocraSynthRounds:
-    """The rounds of a debate as far as they have been held.
-
-    Attributes:
-        case, floor, settings: of the debate.
-        topics: as they stand; a person may have edited them.
-        kappa: contentiousness of the last round.
-        said: everything, in order.
-        number: of the last round; 0 after the opening.
-        gammas: one per round.
-        quality: CRIT of the last round.
-        failed: of the last round, by role: the kind of failure, `declined` or `off-topic`.
-        models: that debated.
-        positions: on a closed list, which answer each side named and holds.
-        stop: why they ended; None while they have not.
-    """
-
-    case: Case
-    floor: Floor
-    settings: SocraSynthSettings
-    topics: tuple[Topic, ...]
-    kappa: float
-    turns: list[SideTurn] = field(default_factory=list)
-    number: int = 0
-    gammas: list[float | None] = field(default_factory=list)
-    quality: ArgumentQuality = field(default_factory=lambda: ArgumentQuality({}))
-    failed: dict[str, str] = field(default_factory=dict)
-    models: set[str] = field(default_factory=set)
-    positions: Positions = field(default_factory=Positions)
-    stop: Stop | None = None
-
-    @property
-    def latest(self) -> list[SideTurn]:
-        """What was said in the last round."""
-        return [one for one in self.turns if one.number == self.number]
-
-    @property
-    def conceded(self) -> list[str]:
-        """The roles that have conceded in any round."""
-        return list(dict.fromkeys(one.side.name for one in self.turns if one.conceded))
-
-    @property
-    def scheduled(self) -> float | None:
-        """The level of the next round; None when the schedule has ended."""
-        return next_level(self.settings.schedule, self.number + 1, self.kappa, self.settings.kappa.delta)
-
-    def decoding_at(self, kappa: float) -> Decoding | None:
-        """How a side is asked at a contentiousness; None leaves it to its role."""
-        if self.settings.temperature is None:
-            return None
-        return Decoding(temperature=self.settings.temperature * kappa, max_tokens=self.settings.max_tokens)
-
-    def request(
-        self,
-        side: Side,
-        template: str,
-        reply: type[R],
-        step: str,
-        *,
-        kappa: float | None = None,
-        images: Sequence[Image] = (),
-        more: Slots = MappingProxyType({}),
-    ) -> Request[R]:
-        """What a side is asked at a contentiousness, that of the last round unless another is given.
-
-        Args:
-            step: begins the path, `{step}/agent/I`.
-            more: slots beside those that every prompt of a side takes, or in their place.
-        """
-        level = self.kappa if kappa is None else kappa
-        slots = debater_slots(self.case, self.topics, side, level, self.turns, self.positions) | dict(more)
-        decoding = self.decoding_at(level)
-        return Request(side.name, template, slots, reply, f"{step}/{side.name}", images=images, decoding=decoding)
-
-    def note_concession(self, side: Side, path: str) -> None:
-        """Note that a side takes the other to be right, whatever else it said or did not say."""
-        self.floor.note(SideConceded(side=side.letter, round=self.number, path=path))
 
 
 async def run_rounds(
@@ -258,11 +142,13 @@ async def _take_stock(rounds: SocraSynthRounds, asked: Sequence[str]) -> Guidanc
     rounds.quality = await appraise(rounds.case, floor, texts, settings.crit, path, rounds.positions)
     rounds.gammas.append(rounds.quality.gamma)
     floor.note(_round_ended(rounds, asked))
-    due = _stop_due(rounds)
+    due = stop_due(rounds)
     final = bool(rounds.failed) or rounds.positions.agreed is not None or rounds.number >= settings.max_rounds
     guidance = Guidance(rounds.topics, rounds.topics)
     if not final:  # after the last round there is nothing that a person could still change
-        why = None if due is None else _in_words(due, settings)
+        why = due and stop_reason_text(
+            due, patience=settings.patience, min_delta=settings.min_delta, max_rounds=settings.max_rounds
+        )
         report = round_report(rounds.quality, rounds.kappa, why, rounds.scheduled)
         guidance = await moderate(floor, rounds.topics, report, rounds.number)
     rounds.topics = guidance.topics
@@ -271,36 +157,8 @@ async def _take_stock(rounds: SocraSynthRounds, asked: Sequence[str]) -> Guidanc
     elif not guidance.wants_more:
         rounds.stop = due
     if rounds.stop is not None:
-        floor.note(_stopped(rounds, rounds.stop))
+        floor.note(stop_event(rounds, rounds.stop))
     return guidance
-
-
-def _in_words(stop: Stop, settings: SocraSynthSettings) -> str:
-    return stop_reason_text(
-        stop, patience=settings.patience, min_delta=settings.min_delta, max_rounds=settings.max_rounds
-    )
-
-
-def _stop_due(rounds: SocraSynthRounds) -> Stop | None:
-    """Why no further round follows unless a person wants one; None when one does.
-
-    In this order: a side declined, or failed; both hold the same answer; both have said all that they have to say, or
-    conceded; `max_rounds`; Gamma's plateau; the end of the schedule.
-    """
-    latest, settings = rounds.latest, rounds.settings
-    if rounds.failed:
-        return "declined" if "declined" in rounds.failed.values() else "turn-failed"
-    if rounds.positions.agreed is not None:
-        return "agreed"
-    if len(latest) == len(SIDES) and all(one.finished or one.conceded for one in latest):
-        return "both-done"
-    if rounds.number >= settings.max_rounds:
-        return "max_rounds"
-    if plateaued(rounds.gammas, settings.patience, settings.min_delta):
-        return "plateau"
-    if rounds.scheduled is None:
-        return "schedule-ended"
-    return None
 
 
 def _note_level(rounds: SocraSynthRounds, before: float | None, why: str) -> None:
@@ -333,20 +191,4 @@ def _round_ended(rounds: SocraSynthRounds, asked: Sequence[str]) -> SocraSynthRo
         asked=list(asked),
         left_out={one.side.name: list(one.left_out) for one in latest if one.left_out},
         failed=dict(rounds.failed),
-    )
-
-
-def _stopped(rounds: SocraSynthRounds, reason: Stop) -> SocraSynthStopped:
-    settings = rounds.settings
-    return SocraSynthStopped(
-        path="stop",
-        reason=reason,
-        round=rounds.number,
-        kappa=rounds.kappa,
-        gammas=list(rounds.gammas),
-        patience=settings.patience,
-        min_delta=settings.min_delta,
-        max_rounds=settings.max_rounds,
-        finished=[one.side.name for one in rounds.latest if one.finished or one.conceded],
-        conceded=rounds.conceded,
     )

@@ -17,9 +17,9 @@ from moot.protocols.socrasynth.events import (
     TopicMerge,
     TopicsFixed,
 )
-from moot.protocols.socrasynth.rounds import stop_reason_text
 from moot.protocols.socrasynth.scoring import ANSWERS
 from moot.protocols.socrasynth.sides import SIDES
+from moot.protocols.socrasynth.stopping_rule import stop_reason_text
 
 SIDE: dict[str, Letter] = {side.name: side.letter for side in SIDES}
 """What the two sides are called."""

@@ -1,0 +1,108 @@
+"""State of the rounds of a debate: what was said, which answers are held, and how the next turn is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel
+
+from moot.protocols.case import Case, Image
+from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Decoding, Slots
+from moot.protocols.socrasynth.debater_slots import Positions, debater_slots
+from moot.protocols.socrasynth.events import SideConceded
+from moot.protocols.socrasynth.quality import ArgumentQuality
+from moot.protocols.socrasynth.schedule import next_level
+from moot.protocols.socrasynth.settings import SocraSynthSettings
+from moot.protocols.socrasynth.sides import Side, SideTurn, Topic
+
+Stop = Literal[
+    "agreed", "plateau", "schedule-ended", "both-done", "max_rounds", "ended-by-person", "declined", "turn-failed"
+]
+"""Why the rounds ended; `agreed`: both sides hold the same answer, `declined`: a side would not argue on,
+`turn-failed`: no usable reply came from it."""
+
+R = TypeVar("R", bound=BaseModel)
+
+
+@dataclass(slots=True)
+class SocraSynthRounds:
+    """The rounds of a debate as far as they have been held.
+
+    Attributes:
+        case, floor, settings: of the debate.
+        topics: as they stand; a person may have edited them.
+        kappa: contentiousness of the last round.
+        turns: all that was said, in order.
+        number: of the last round; 0 after the opening.
+        gammas: one per round.
+        quality: CRIT of the last round.
+        failed: of the last round, by role: the kind of failure, `declined` or `off-topic`.
+        models: that debated.
+        positions: on a closed list, which answer each side named and holds.
+        stop: why they ended; None while they have not.
+    """
+
+    case: Case
+    floor: Floor
+    settings: SocraSynthSettings
+    topics: tuple[Topic, ...]
+    kappa: float
+    turns: list[SideTurn] = field(default_factory=list)
+    number: int = 0
+    gammas: list[float | None] = field(default_factory=list)
+    quality: ArgumentQuality = field(default_factory=lambda: ArgumentQuality({}))
+    failed: dict[str, str] = field(default_factory=dict)
+    models: set[str] = field(default_factory=set)
+    positions: Positions = field(default_factory=Positions)
+    stop: Stop | None = None
+
+    @property
+    def latest(self) -> list[SideTurn]:
+        """What was said in the last round."""
+        return [one for one in self.turns if one.number == self.number]
+
+    @property
+    def conceded(self) -> list[str]:
+        """The roles that have conceded in any round."""
+        return list(dict.fromkeys(one.side.name for one in self.turns if one.conceded))
+
+    @property
+    def scheduled(self) -> float | None:
+        """The level of the next round; None when the schedule has ended."""
+        return next_level(self.settings.schedule, self.number + 1, self.kappa, self.settings.kappa.delta)
+
+    def decoding_at(self, kappa: float) -> Decoding | None:
+        """How a side is asked at a contentiousness; None leaves it to its role."""
+        if self.settings.temperature is None:
+            return None
+        return Decoding(temperature=self.settings.temperature * kappa, max_tokens=self.settings.max_tokens)
+
+    def request(
+        self,
+        side: Side,
+        template: str,
+        reply: type[R],
+        step: str,
+        *,
+        kappa: float | None = None,
+        images: Sequence[Image] = (),
+        more: Slots = MappingProxyType({}),
+    ) -> Request[R]:
+        """What a side is asked at a contentiousness, that of the last round unless another is given.
+
+        Args:
+            step: begins the path, `{step}/agent/I`.
+            more: slots beside those that every prompt of a side takes, or in their place.
+        """
+        level = self.kappa if kappa is None else kappa
+        slots = debater_slots(self.case, self.topics, side, level, self.turns, self.positions) | dict(more)
+        decoding = self.decoding_at(level)
+        return Request(side.name, template, slots, reply, f"{step}/{side.name}", images=images, decoding=decoding)
+
+    def note_concession(self, side: Side, path: str) -> None:
+        """Note that a side takes the other to be right, whatever else it said or did not say."""
+        self.floor.note(SideConceded(side=side.letter, round=self.number, path=path))
