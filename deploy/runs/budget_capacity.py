@@ -7,7 +7,8 @@ from itertools import islice
 
 from moot.actors.agent.request_fingerprint import sent_decoding
 from moot.actors.limits.budget_forecast import BudgetForecast, DebateCostBound
-from moot.deploy.runs.dry_run import CHARACTERS_PER_TOKEN, estimate_calls
+from moot.deploy.runs.dry_run import estimate_calls
+from moot.deploy.runs.dry_run_stubs import CHARACTERS_PER_TOKEN
 from moot.deploy.runs.prepare import Prepared
 from moot.protocols.case import Case
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from moot.deploy.runs.config import RunConfig
-from moot.deploy.runs.dry_run import CallEstimate, estimate_calls, plan
+from moot.deploy.runs.dry_run import estimate_calls, plan
+from moot.deploy.runs.dry_run_stubs import CallEstimate
 from moot.deploy.runs.prepare import prepare
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
