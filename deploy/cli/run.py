@@ -26,9 +26,10 @@ from moot.deploy.results.summaries.compare import compare, comparison_blocks
 from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.results.text import visible_line
 from moot.deploy.runs.caveats import log_caveats
-from moot.deploy.runs.checks import TrialResults, check_models
+from moot.deploy.runs.checks import check_models
 from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.dry_run import plan
+from moot.deploy.runs.model_trials import TrialResults
 from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.prepare import Prepared, prepare
 from moot.deploy.runs.resume import check_resumable

@@ -12,8 +12,9 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from moot.actors.debate.placement import cluster_address
-from moot.deploy.runs.checks import TrialResults, check_models
+from moot.deploy.runs.checks import check_models
 from moot.deploy.runs.interruption import run_in_thread
+from moot.deploy.runs.model_trials import TrialResults
 from moot.deploy.runs.open_run import OpenRun
 from moot.deploy.runs.outcome import EXIT_INTERRUPTED, EXIT_OK
 from moot.deploy.runs.prepare import Bindings

@@ -8,11 +8,7 @@ from moot.protocols.case import Case
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Failure, Turn
-from moot.protocols.socrasynth.events import (
-    PositionsNamed,
-    SocraSynthContentiousnessSet,
-    SocraSynthRoundEnded,
-)
+from moot.protocols.socrasynth.events import PositionsNamed, SocraSynthContentiousnessSet, SocraSynthRoundEnded
 from moot.protocols.socrasynth.moderation import Guidance, moderate
 from moot.protocols.socrasynth.quality import ArgumentQuality, appraise
 from moot.protocols.socrasynth.replies import LabelledOpening, Opening, Speech

@@ -77,7 +77,7 @@ async def test_only_the_replies_that_the_cases_need_are_tried(
         tried.update(each.model.__name__ for each in trial.replies)
         return declared_profile(model, model.capabilities.dialect), False
 
-    monkeypatch.setattr("moot.deploy.runs.checks.probe", probed)
+    monkeypatch.setattr("moot.deploy.runs.model_trials.probe", probed)
     given = {"task": task, "protocol": "socrasynth", "model": server.model, "out": str(tmp_path / "run")}
     await check_models(prepare(RunConfig.build(given)))
     assert tried & {"LabelledOpening", "Opening"} == {opening}
@@ -141,7 +141,7 @@ async def test_a_server_without_log_probabilities_is_refused_with_both_ways_out(
     async def no(*_: object) -> tuple[ModelProfile, bool]:
         return ModelProfile(schemas="free"), False
 
-    monkeypatch.setattr("moot.deploy.runs.checks.probe", no)
+    monkeypatch.setattr("moot.deploy.runs.model_trials.probe", no)
     options: dict[str, Any] = {"task": [QUESTION], "protocol": "selene", "model": server.model}
     with pytest.raises(CapabilityMissing, match=r"intrinsic=none.*intrinsic=resampled"):
         await run_checks(tmp_path / "run", **options)

@@ -259,7 +259,7 @@ async def test_a_record_that_is_older_is_resumed_as_it_was_without_another_trial
     """One without any profile, and one that knew two stages of log-probabilities."""
     with monkeypatch.context() as patched:
         if masked is None:
-            patched.setattr("moot.deploy.runs.checks._probe", no_profile)
+            patched.setattr("moot.deploy.runs.model_trials.ModelTrial.profile", no_profile)
         await run_profiled(tmp_path / "run", server.model, 2)
     older = ("schemas", "listed_labels", "server", "reasons", "folds_system", "bounds_completion", "api", "omitted")
     found = profile(tmp_path / "run")

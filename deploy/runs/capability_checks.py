@@ -1,0 +1,68 @@
+"""What a model declares against what its roles and the protocol need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.models.interface import Model
+from moot.actors.models.resolve import is_replay
+from moot.protocols.base import DebateProtocol
+from moot.protocols.errors import CapabilityMissing, ConfigError
+
+
+def check_declared(model: Model, roles: list[RoleBinding], protocol: DebateProtocol) -> None:
+    """Whether the model declares what its roles and the protocol need.
+
+    Raises:
+        CapabilityMissing: it lacks what cannot be done without.
+        ConfigError: it does not take what a role asks.
+    """
+    most = model.capabilities.max_alternatives
+    asked = max(role.top_logprobs or 0 for role in roles)
+    if protocol.needs_logprobs and asked and not most:
+        raise no_logprobs(model, protocol)
+    if asked > most:
+        raise ConfigError(f"model {model.name!r} gives at most {most} alternatives per token, not {asked}")
+    check_schema_support(model, roles)
+    replayed = is_replay(model.name)  # whose replies were stopped, or not, when they were recorded
+    if any(role.early_stop for role in roles) and not (replayed or (most and model.capabilities.streaming)):
+        raise CapabilityMissing(f"model {model.name!r} does not stream log-probabilities: leave `early_stop` out")
+    _check_sampling(model, roles)
+
+
+def check_schema_support(model: Model, roles: Sequence[RoleBinding]) -> None:
+    """Whether the model can hold replies to a schema, where a role insists on it.
+
+    Raises:
+        CapabilityMissing: it cannot.
+    """
+    if model.capabilities.structured_output == "no" and any(role.structured for role in roles):
+        raise CapabilityMissing(
+            f"model {model.name!r} does not support structured output: leave `structured: true` out of its roles"
+        )
+
+
+def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
+    """A setting that somebody wrote down is never left out in silence; the defaults are, where a model takes none."""
+    most = model.capabilities.max_temperature
+    for role in roles:
+        for name in ("seed", "stop", "repetition_penalty", "reasoning_effort", "extra"):
+            if getattr(role, name) not in (None, (), {}) and name not in model.capabilities.settings:
+                raise ConfigError(f"model {model.name!r} takes no `{name}`: leave it out of the role's settings")
+        effort, efforts = role.reasoning_effort, model.capabilities.efforts
+        if effort is not None and efforts and effort not in efforts:
+            known = ", ".join(efforts)
+            raise ConfigError(f"model {model.name!r} takes a `reasoning_effort` of {known}, not {effort!r}")
+        written = [name for name in ("temperature", "top_p") if getattr(role, name) is not None]
+        if most is None:
+            for name in sorted(role.model_fields_set.intersection(written)):
+                raise ConfigError(f"model {model.name!r} takes no `{name}`: leave it out of the role's settings")
+        elif role.temperature is not None and role.temperature > most:
+            raise ConfigError(f"model {model.name!r} takes a temperature of at most {most:g}, not {role.temperature:g}")
+
+
+def no_logprobs(model: Model, protocol: DebateProtocol) -> CapabilityMissing:
+    """The error of a protocol that needs log-probabilities, and how it goes without where it can."""
+    needed = f"model {model.name!r} gives no log-probabilities, which protocol {protocol.name!r} needs"
+    return CapabilityMissing(f"{needed}: {protocol.without_logprobs}" if protocol.without_logprobs else needed)

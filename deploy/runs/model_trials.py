@@ -1,0 +1,165 @@
+"""Trial calls of a run's models: what is tried of each, and what is found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Literal
+
+import msgspec
+import structlog
+from pydantic import BaseModel
+
+from moot.actors.agent.backend_factory import make_model
+from moot.actors.agent.roles import RoleBinding
+from moot.actors.models.interface import Model
+from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.probe import probe
+from moot.actors.models.probe_calls import ExpectedReply, OnlyOverResponses, ProbeRequest
+from moot.actors.models.resolve import ModelBinding, over_responses
+from moot.deploy.runs.capability_checks import check_declared, no_logprobs
+from moot.deploy.runs.prepare import Prepared
+from moot.protocols.base import DebateProtocol
+from moot.protocols.errors import CapabilityMissing
+from moot.protocols.messages import Decoding
+from moot.protocols.replies import Position
+
+_LOOKED_AT = 2_000
+"""Cases whose labels are looked at before a run."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResults:
+    """What trial calls found: runs that belong together make each of them once.
+
+    Attributes:
+        models: what `probe` gave, by who was asked and for what.
+        encoders: those that were asked, with the variable of their key.
+    """
+
+    models: dict[tuple[ModelBinding, ProbeRequest], tuple[ModelProfile, bool]] = field(default_factory=dict)
+    encoders: set[tuple[str, str | None]] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTrial:
+    """Trial calls of one model, in all roles that it serves.
+
+    Args:
+        prepared: the run.
+        roles: with their families.
+        results: of the runs that this one belongs to; what is found here is added.
+    """
+
+    prepared: Prepared
+    roles: Sequence[tuple[str, RoleBinding]]
+    results: TrialResults
+
+    async def profile(self, model: Model, binding: ModelBinding) -> ModelProfile:
+        """What the trial finds; over the Responses API, where OpenAI offers the model there only."""
+        try:
+            return await self._probed(model, binding)
+        except OnlyOverResponses:
+            other = over_responses(binding)
+            if other is None:
+                raise
+        _log.warning("the model is used over the Responses API, the only one that offers it", model=model.name)
+        again = make_model(other, seed=self.prepared.config.seed, answer_key=None)
+        try:
+            check_declared(again, [role for _, role in self.roles], self.prepared.protocol)
+            return await self._probed(again, other)
+        finally:
+            await again.close()
+
+    async def _probed(self, model: Model, binding: ModelBinding) -> ModelProfile:
+        request, protocol = self._request(), self.prepared.protocol
+        if (binding, request) not in self.results.models:
+            self.results.models[binding, request] = await probe(model, request)
+        profile, given = self.results.models[binding, request]
+        role = _most_demanding([member for _, member in self.roles])
+        if not given and protocol.needs_logprobs and role.top_logprobs:
+            raise no_logprobs(model, protocol)
+        if not given and role.early_stop is not None:
+            raise CapabilityMissing(f"model {model.name!r} gives no log-probabilities: leave `early_stop` out")
+        return profile
+
+    def _request(self) -> ProbeRequest:
+        """Calls as the role makes them that asks for most, with the schemas of all its roles."""
+        members, protocol = [member for _, member in self.roles], self.prepared.protocol
+        role = _most_demanding(members)
+        return ProbeRequest(
+            decoding=_trial_role(role, members),
+            timeout_s=role.timeout_s,
+            replies=_asked_replies(self.roles, self.prepared),
+            insists=any(member.structured for member in members),
+            needs_logprobs=role.early_stop is not None or (protocol.needs_logprobs and bool(role.top_logprobs)),
+            free_logprobs=any(_asks_free_text_logprobs(family, member, protocol) for family, member in self.roles),
+            streams=any(member.early_stop is not None for member in members),
+            reasoning_tokens=max(member.reasoning_tokens for member in members),
+            written=frozenset(
+                name for member in members for name in member.model_fields_set if getattr(member, name) is not None
+            ),
+        )
+
+
+def _most_demanding(members: Sequence[RoleBinding]) -> RoleBinding:
+    return max(members, key=lambda member: (member.early_stop is not None, member.top_logprobs or 0))
+
+
+def _trial_role(role: RoleBinding, members: Sequence[RoleBinding]) -> Decoding:
+    """The role's decoding, with what it does not say itself as the first one says it that does: all is to be tried."""
+    decodings = [role.decoding(), *(member.decoding() for member in members)]
+    said = {
+        name: next((given for each in decodings if (given := getattr(each, name)) not in (None, ())), None)
+        for name in ("temperature", "top_p", "seed", "stop", "repetition_penalty", "reasoning_effort")
+    }
+    return msgspec.structs.replace(decodings[0], **{name: value for name, value in said.items() if value is not None})
+
+
+def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared) -> tuple[ExpectedReply, ...]:
+    """What the roles are asked for, with the longest list of labels; of roles whose replies are left free, nothing.
+
+    A protocol of a user's own that does not say is taken to ask for positions.
+    """
+    declared, labels = _needs_of_first_cases(prepared)
+    asked = [
+        ExpectedReply(reply, labels, member.max_tokens, _logprobs_of(member, prepared.protocol))
+        for family, member in roles
+        if member.structured is not False
+        for reply in declared.get(family, () if declared else (Position,))
+    ]
+    return tuple(dict.fromkeys(asked))
+
+
+def _needs_of_first_cases(
+    prepared: Prepared,
+) -> tuple[Mapping[str, Sequence[type[BaseModel]]], tuple[str, ...] | None]:
+    """By role family, the replies that the first cases need, and of their closed sets of labels the one that asks most
+    of a schema; all that the protocol declares, and None, where a task cannot be read twice."""
+    declared = prepared.protocol.replies
+    if prepared.checked is None:
+        return declared, None
+    needed, closed = set[tuple[str, type[BaseModel]]](), list[tuple[str, ...]]()
+    for each in islice(prepared.cases(), _LOOKED_AT):
+        by_family = prepared.protocol.replies_for(each.case)
+        needed |= {(family, reply) for family, replies in by_family.items() for reply in replies}
+        closed += [each.case.labels] if each.case.labels else []
+    asked = {family: [r for r in replies if (family, r) in needed] for family, replies in declared.items()}
+    return asked, max(closed, key=lambda labels: (len(labels), sum(map(len, labels))), default=None)
+
+
+def _logprobs_of(member: RoleBinding, protocol: DebateProtocol) -> Literal["no", "wanted", "needed"]:
+    """Whether a role asks for log-probabilities, and whether its replies are of no use without."""
+    if member.decoding().top_logprobs is None:
+        return "no"
+    written = "top_logprobs" in member.model_fields_set or member.early_stop is not None
+    return "wanted" if protocol.goes_on_without_logprobs and not written else "needed"
+
+
+def _asks_free_text_logprobs(family: str, member: RoleBinding, protocol: DebateProtocol) -> bool:
+    """Whether a role asks for log-probabilities of replies that are left free."""
+    free = member.structured is False or (bool(protocol.replies) and not protocol.replies.get(family))
+    return free and member.decoding().top_logprobs is not None
