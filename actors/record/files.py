@@ -1,8 +1,9 @@
-"""File format of a record: JSON files with checksums, and a check that no link leads out of it."""
+"""Files of a record: JSON with checksums, written atomically, and a check that no link leads out of it."""
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 from zlib import crc32
@@ -39,6 +40,26 @@ def decode_file(file: str | Path, data: bytes, what: type[T]) -> T:
         return msgspec.json.decode(line, type=what)
     except (msgspec.DecodeError, RecursionError) as error:
         raise RecordError(f"{file} cannot be read: {error}") from error
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes a file atomically: it is absent, old or complete (temporary name, sync, rename).
+
+    Raises:
+        RecordError: when it cannot be written; nothing is left of it then.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise RecordError(f"cannot write {path}: {error.strerror}") from error
 
 
 def checksum(file: Path) -> int:

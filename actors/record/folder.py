@@ -15,21 +15,18 @@ what each flush appended to the segments of a roll.
 from __future__ import annotations
 
 import fcntl
-import os
 import re
 import shutil
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from moot.actors.record.files import checksum, decode_file, encode_file, refuse_links
+from moot.actors.record.files import checksum, decode_file, write_whole
 from moot.actors.record.schema import JOURNAL, TABLES
-from moot.protocols.errors import RecordError, RunFolderBusy
+from moot.protocols.errors import RecordError
 
 if TYPE_CHECKING:
     from moot.actors.record.store.store import Store
@@ -270,85 +267,3 @@ def _committed_too_late(part: str, epochs: Sequence[Epoch]) -> bool:
 def roll_name(epoch: int, writer: int, roll: int) -> str:
     """The common stem of a roll's files."""
     return f"e{epoch:04d}-w{writer}-r{roll:04d}"
-
-
-def begin_epoch(folder: RunFolder) -> int:
-    """Starts the epoch of a new owner, so that what older ones append from now on does not count; returns its number.
-
-    Raises:
-        RecordError: the folder cannot be written.
-    """
-    epochs = folder.epochs()
-    known = {name for epoch in epochs for name in epoch.valid_bytes}
-    sizes = {p.name: p.stat().st_size for p in folder.journal.glob("e*.arrows") if p.name not in known}
-    parts = None if folder.store is None else sorted(p.stem for p in folder.parts.glob("*.json"))
-    number = max((epoch.number for epoch in epochs), default=0) + 1
-    epochs.append(Epoch(number, time.time(), sizes, parts))
-    folder.put("epochs.json", encode_file(epochs))
-    return number
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file atomically: it is absent, old or complete (temporary name, sync, rename).
-
-    Raises:
-        RecordError: when it cannot be written; nothing is left of it then.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise RecordError(f"cannot write {path}: {error.strerror}") from error
-
-
-class Ownership:
-    """Ownership of a run's folder: the right to write, from `acquire` to `release`; lost with the process."""
-
-    def __init__(self, folder: RunFolder, lock: IO[bytes], epoch: int) -> None:
-        self.folder = folder
-        self.epoch = epoch
-        self._lock = lock
-
-    @classmethod
-    def acquire(cls, folder: RunFolder) -> Ownership:
-        """Acquire the folder: a new epoch begins, and what older owners append from now on does not count.
-
-        Raises:
-            RunFolderBusy: when another live process owns the folder.
-            RecordError: when the folder cannot be written, or holds a link that leads out of it.
-        """
-        refuse_links(folder.path)
-        try:
-            folder.journal.mkdir(parents=True, exist_ok=True)
-            folder.parts.mkdir(exist_ok=True)
-            lock = open(folder.path / "owner.lock", "a+b")  # noqa: SIM115 - held for the run
-        except OSError as error:
-            raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            owner = lock.read().decode(errors="replace").strip()
-            lock.close()
-            raise RunFolderBusy(
-                f"{folder.path} is being written by another process ({owner or 'unknown'}); wait for it or stop it"
-            ) from None
-        try:
-            lock.seek(0)
-            lock.truncate()
-            lock.write(f"pid {os.getpid()}".encode())
-            lock.flush()
-        except OSError as error:
-            raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
-        return cls(folder, lock, begin_epoch(folder))
-
-    def release(self) -> None:
-        """Release the folder."""
-        self._lock.close()

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from moot.actors.record.compaction import compact_leftovers
-from moot.actors.record.files import checksum, encode_file
-from moot.actors.record.folder import Ownership, Part, RunFolder, decode_part, write_whole
+from moot.actors.record.files import checksum, encode_file, write_whole
+from moot.actors.record.folder import Part, RunFolder, decode_part
+from moot.actors.record.ownership import Ownership
 from moot.actors.record.parts import open_parquet
 from moot.actors.record.schema import ABANDONED, ASKED, JOURNAL, TABLES
 from moot.actors.record.segments import read_segment, salvage_segment

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from moot.actors.record.folder import write_whole
+from moot.actors.record.files import write_whole
 from moot.actors.retrieval.nearest import Rows, nearest
 from moot.protocols.errors import ConfigError, EncoderFailed, RecordError
 from moot.protocols.lookups import Passage

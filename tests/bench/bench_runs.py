@@ -26,7 +26,8 @@ from moot.actors.agent.roles import RoleBinding
 from moot.actors.debate.run_spec import Placement, RunSpec
 from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.dispatch.dispatcher import Dispatcher
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import Ownership
 from moot.actors.record.tables import read_table
 from moot.actors.remote.runtime import RayRuntime
 from moot.protocols.case import LabelledCase

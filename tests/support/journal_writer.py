@@ -24,7 +24,8 @@ import numpy as np
 from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.debate_result import DebateResult
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import Ownership
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.rows import RowBuffer
 from moot.actors.record.schema import KEYS, TABLES

@@ -14,7 +14,8 @@ import numpy as np
 import yaml
 
 from moot.actors.record.debate_result import DebateResult
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import Ownership
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.rows import RowBuffer
 from moot.deploy.studies.ablation.effects import Ablation, measure_grid

@@ -18,7 +18,8 @@ from moot.actors.debate.run_spec import RunSpec
 from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.models.retry import RetryPolicy
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import Ownership
 from moot.actors.record.progress import Counts
 from moot.actors.record.schema import KEYS, TABLES, stable_columns
 from moot.actors.record.tables import read_table

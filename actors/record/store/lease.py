@@ -20,7 +20,8 @@ import msgspec
 import structlog
 
 from moot.actors.record.compaction import compact_leftovers
-from moot.actors.record.folder import Ownership, RunFolder, begin_epoch
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import Ownership, begin_epoch
 from moot.actors.record.store.mirror import pull
 from moot.actors.record.store.store import Store
 from moot.protocols.errors import RecordError, RunFolderBusy

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel
 from rich.console import Console
 
-from moot.actors.record.folder import write_whole
+from moot.actors.record.files import write_whole
 from moot.deploy.results.analysis.analysis import Analysis, AnalysisScope
 from moot.deploy.results.analysis.table import AnalysisTable
 from moot.deploy.results.plotting import has_matplotlib, plot_style, render_figure

@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from moot.actors.record.folder import write_whole
+from moot.actors.record.files import write_whole
 from moot.deploy.results.plotting import (
     OF_ALL,
     OF_SIDES,

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moot.actors.record.folder import RunFolder, write_whole
+from moot.actors.record.files import write_whole
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import yaml_text
 from moot.actors.record.store.uri import is_uri
 from moot.deploy.runs.checks import check_models

@@ -24,7 +24,7 @@ from moot.actors.classifiers.card import (
     read_card,
 )
 from moot.actors.classifiers.classifier import check_body
-from moot.actors.record.folder import write_whole
+from moot.actors.record.files import write_whole
 from moot.actors.record.store.mirror import display_name
 from moot.deploy.results.detection.calibration import BINS
 from moot.deploy.results.detection.estimates import RESAMPLES, estimate

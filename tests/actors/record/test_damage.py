@@ -22,7 +22,8 @@ from small_runs import sorted_rows
 
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.files import encode_file
-from moot.actors.record.folder import Ownership, Part, RunFolder
+from moot.actors.record.folder import Part, RunFolder
+from moot.actors.record.ownership import Ownership
 from moot.actors.record.recorded_run import RecordedRun
 from moot.actors.record.run_yaml import read_run_yaml, yaml_text
 from moot.actors.record.salvage import salvage

@@ -35,7 +35,8 @@ from small_runs import sorted_rows
 from moot.actors.record import compaction, tables
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.debate_result import writer_of
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import Ownership
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.schema import JOURNAL, TABLES
 from moot.actors.record.segments import SegmentWriter, read_segment
@@ -150,7 +151,8 @@ async def test_an_older_owner_replaces_nothing_after_a_takeover(folder: RunFolde
 
 def test_a_second_live_owner_is_refused(folder: RunFolder) -> None:
     code = (
-        "import sys, time; from moot.actors.record.folder import *; "
+        "import sys, time; from moot.actors.record.folder import RunFolder; "
+        "from moot.actors.record.ownership import Ownership; "
         "owner = Ownership.acquire(RunFolder(sys.argv[1])); print('mine', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen([sys.executable, "-c", code, str(folder.path)], stdout=subprocess.PIPE, text=True)

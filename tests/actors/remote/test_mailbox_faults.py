@@ -16,7 +16,8 @@ from small_runs import assert_same_but_unpaid, completed_cases, make_spec, run_d
 from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.dispatch.queue_dispatcher import QueueDispatcher
 from moot.actors.limits.settings import Budget
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import Ownership
 from moot.actors.record.tables import read_table
 from moot.actors.remote import peers
 from moot.actors.simulated.model import SimulatedModel

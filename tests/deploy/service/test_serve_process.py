@@ -18,7 +18,8 @@ import psutil
 import pytest
 from waiting import wait_until
 
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import Ownership
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.main import _command
 from moot.deploy.service.process import changes

@@ -1,0 +1,74 @@
+"""Ownership of a run's folder: a lock on this machine, and an epoch that ends those of older owners."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from typing import IO
+
+from moot.actors.record.files import encode_file, refuse_links
+from moot.actors.record.folder import Epoch, RunFolder
+from moot.protocols.errors import RecordError, RunFolderBusy
+
+
+class Ownership:
+    """Ownership of a run's folder: the right to write, from `acquire` to `release`; lost with the process."""
+
+    def __init__(self, folder: RunFolder, lock: IO[bytes], epoch: int) -> None:
+        self.folder = folder
+        self.epoch = epoch
+        self._lock = lock
+
+    @classmethod
+    def acquire(cls, folder: RunFolder) -> Ownership:
+        """Acquire the folder: a new epoch begins, and what older owners append from now on does not count.
+
+        Raises:
+            RunFolderBusy: when another live process owns the folder.
+            RecordError: when the folder cannot be written, or holds a link that leads out of it.
+        """
+        refuse_links(folder.path)
+        try:
+            folder.journal.mkdir(parents=True, exist_ok=True)
+            folder.parts.mkdir(exist_ok=True)
+            lock = open(folder.path / "owner.lock", "a+b")  # noqa: SIM115 - held for the run
+        except OSError as error:
+            raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            owner = lock.read().decode(errors="replace").strip()
+            lock.close()
+            raise RunFolderBusy(
+                f"{folder.path} is being written by another process ({owner or 'unknown'}); wait for it or stop it"
+            ) from None
+        try:
+            lock.seek(0)
+            lock.truncate()
+            lock.write(f"pid {os.getpid()}".encode())
+            lock.flush()
+        except OSError as error:
+            raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
+        return cls(folder, lock, begin_epoch(folder))
+
+    def release(self) -> None:
+        """Release the folder."""
+        self._lock.close()
+
+
+def begin_epoch(folder: RunFolder) -> int:
+    """Starts the epoch of a new owner, so that what older ones append from now on does not count; returns its number.
+
+    Raises:
+        RecordError: the folder cannot be written.
+    """
+    epochs = folder.epochs()
+    known = {name for epoch in epochs for name in epoch.valid_bytes}
+    sizes = {p.name: p.stat().st_size for p in folder.journal.glob("e*.arrows") if p.name not in known}
+    parts = None if folder.store is None else sorted(p.stem for p in folder.parts.glob("*.json"))
+    number = max((epoch.number for epoch in epochs), default=0) + 1
+    epochs.append(Epoch(number, time.time(), sizes, parts))
+    folder.put("epochs.json", encode_file(epochs))
+    return number
