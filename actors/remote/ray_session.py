@@ -17,7 +17,7 @@ from ray.job_config import JobConfig
 from ray.util import client
 
 from moot.actors.debate.placement import HERE, ClusterInfo, cluster_address
-from moot.actors.record.folder_lock import LOCK, FolderLock, remove_stale_folders
+from moot.actors.record.process_folder import LOCK, FolderLock, remove_stale_folders
 from moot.protocols.errors import ConfigError
 from moot.protocols.user_modules import LOOK_IN
 

@@ -20,7 +20,7 @@ from moot.actors.debate.placement import (
     merge_cluster_settings,
 )
 from moot.actors.models.api_key import ApiKey
-from moot.actors.record.folder_lock import LOCK, FolderLock
+from moot.actors.record.process_folder import LOCK, FolderLock
 from moot.actors.remote import ray_session
 from moot.actors.remote import scheduling as placing_module
 from moot.actors.remote.ray_session import RaySession

@@ -19,7 +19,7 @@ from stored_record import FailingStore, no_waiting, read_remotely, store_in, wri
 from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.folder_lock import LOCK
+from moot.actors.record.process_folder import LOCK
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.schema import TABLES
 from moot.actors.record.store import uri as uris
