@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import math
 import signal
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from urllib.parse import unquote
@@ -23,12 +21,12 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
-from moot.actors.limits.rates import TokenBucket
-from moot.actors.models.interface import ModelReply, TokenLogprobs
+from moot.actors.models.interface import ModelReply
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.actors.simulated.model import SimulatedModel
 from moot.actors.simulated.prompt import count_reasks
+from moot.actors.simulated.server.faults import RequestLimit, garble, retry_headers, send_truncated
 from moot.actors.simulated.server.openai_wire import (
     ChatRequest,
     WireError,
@@ -40,67 +38,14 @@ from moot.actors.simulated.server.openai_wire import (
     read_request,
 )
 from moot.actors.simulated.server.options import SimulateOptions
+from moot.actors.simulated.server.stats import ServedCalls, SimulationStats
 from moot.protocols.errors import ConfigError
-from moot.protocols.messages import Usage
 from moot.protocols.seeds import stable_uniform
 
 _LARGEST_BODY = 64 * 2**20
 _SHUTDOWN_S = 1.0
 _BUSY_S = 0.5
-_TORN_SHARE = 0.7
 _LIMITED = web.RequestKey("limited", bool)
-
-
-class ServedCalls(msgspec.Struct):
-    """Calls that were answered with a reply, and their tokens."""
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-    def add(self, reply: ModelReply) -> None:
-        """Count one reply."""
-        self.calls += 1
-        self.prompt_tokens += reply.usage.prompt_tokens or 0
-        self.completion_tokens += reply.usage.completion_tokens or 0
-
-
-class SimulationStats(ServedCalls):
-    """The same for all steps together, with what went wrong on purpose.
-
-    Attributes:
-        steps: how many steps were served.
-        by_step: what was served by step key; left out of `GET /stats/totals`.
-        in_flight: calls that wait for their reply.
-        failed, limited, garbled: calls answered with 500, with 429, and with a garbled reply.
-        hung: calls that were never answered.
-        pictures, picture_bytes: pictures that came with calls that were served, and their bytes as the model got them.
-        embedding_calls, embedded_texts: requests for embeddings that were answered, and their texts.
-        cut: calls whose reply was cut off: they are among those that were served, and their client does not know what
-            they used.
-    """
-
-    steps: int = 0
-    by_step: dict[str, ServedCalls] = {}
-    in_flight: int = 0
-    failed: int = 0
-    limited: int = 0
-    garbled: int = 0
-    hung: int = 0
-    pictures: int = 0
-    picture_bytes: int = 0
-    embedding_calls: int = 0
-    embedded_texts: int = 0
-    cut: ServedCalls = msgspec.field(default_factory=ServedCalls)
-
-    @contextmanager
-    def track_in_flight(self) -> Iterator[None]:
-        """A call is in flight while inside."""
-        self.in_flight += 1
-        try:
-            yield
-        finally:
-            self.in_flight -= 1
 
 
 class SimulatedServer:
@@ -118,7 +63,7 @@ class SimulatedServer:
         self._options = options
         self._model = SimulatedModel(options.settings, options.seed, key)
         self._token = options.read_token()
-        self._limit = _RateLimit(options.rate_limit) if options.rate_limit else None
+        self._limit = RequestLimit(options.rate_limit) if options.rate_limit else None
         self.stats = SimulationStats()
         self._attempts: dict[str, int] = {}
 
@@ -156,7 +101,7 @@ class SimulatedServer:
         reply, identity, is_cut = await self.answer(request, body, asked)
         if not asked.stream or is_cut:
             whole = completion(asked, reply, identity)
-            return await _send_truncated(request, whole) if is_cut else _json(whole)
+            return await send_truncated(request, whole) if is_cut else _json(whole)
         return await stream_response(request, events(asked, reply, identity))
 
     async def answer(self, request: web.Request, body: bytes, asked: ChatRequest) -> tuple[ModelReply, str, bool]:
@@ -206,7 +151,7 @@ class SimulatedServer:
         self._attempts[step_key] = attempt + 1
         if self._draw_fault("busy", step_key, attempt):
             self.stats.limited += 1
-            raise WireError(429, "the server is busy on purpose (busy rate)", _retry_headers(_BUSY_S))
+            raise WireError(429, "the server is busy on purpose (busy rate)", retry_headers(_BUSY_S))
         if self._draw_fault("hang", step_key, attempt):
             self.stats.hung += 1
             await asyncio.Event().wait()
@@ -223,7 +168,7 @@ class SimulatedServer:
         wait_s = self._limit.wait_s() if self._limit else 0.0
         if wait_s > 0.0:
             self.stats.limited += 1
-            raise WireError(429, f"rate limit reached: try again in {wait_s:.3f} s", _retry_headers(wait_s))
+            raise WireError(429, f"rate limit reached: try again in {wait_s:.3f} s", retry_headers(wait_s))
 
     async def _add_limit_headers(self, request: web.Request, response: web.StreamResponse) -> None:
         """Say in the headers of every response to a limited request what is left when it leaves."""
@@ -240,64 +185,10 @@ class SimulatedServer:
         reply = self._model.reply(asked.messages, decoding, step_key, asked.schema)
         if is_garbled:
             self.stats.garbled += 1
-            reply = _garble(reply, seed, step_key, reasks)
+            reply = garble(reply, seed, step_key, reasks)
         if asked.decoding.top_logprobs is None and not asked.stream:
             reply = replace(reply, tokens=None)
         return reply
-
-
-class _RateLimit:
-    """A bucket of one second's worth of requests, at least one, that starts full."""
-
-    def __init__(self, per_minute: float) -> None:
-        self._size = max(1.0, per_minute / 60.0)
-        self._pace = TokenBucket(per_minute, 60.0, time.monotonic(), empty=False)
-
-    def wait_s(self) -> float:
-        """0 and one request taken, or the seconds until there will be one."""
-        if self._pace.left(time.monotonic(), 1) < 1:
-            return self._pace.free_in(1)
-        self._pace.take(1)
-        return 0.0
-
-    def headers(self) -> dict[str, str]:
-        """What is left, as OpenAI says it; the reset is the time until the bucket is full."""
-        left = self._pace.left(time.monotonic(), 1)
-        return {
-            "x-ratelimit-limit-requests": str(int(self._size)),
-            "x-ratelimit-remaining-requests": str(left),
-            "x-ratelimit-reset-requests": f"{math.ceil(self._pace.free_in(math.ceil(self._size)) * 1000.0)}ms",
-        }
-
-
-def _retry_headers(wait_s: float) -> dict[str, str]:
-    """`Retry-After` in whole seconds, at least 1, and `retry-after-ms`, which OpenAI's clients prefer."""
-    return {
-        "Retry-After": str(max(1, math.ceil(wait_s))),
-        "retry-after-ms": str(max(1, math.ceil(wait_s * 1000.0))),
-    }
-
-
-def _garble(reply: ModelReply, seed: int, step_key: str, reasks: int) -> ModelReply:
-    """The reply with its own JSON torn off (seven in ten), or broken by a lost token; of one token, as it is."""
-    assert reply.tokens is not None
-    tokens, width = reply.tokens.tokens, reply.tokens.alternatives
-    if len(tokens) < 2:
-        return reply
-    where = stable_uniform(seed, "where", step_key, reasks)
-    quotes = [place for place, token in enumerate(tokens) if '"' in token]
-    if not quotes or stable_uniform(seed, "how", step_key, reasks) < _TORN_SHARE:
-        kept = list(range(max(1, int(len(tokens) * (0.1 + 0.8 * where)))))
-    else:
-        lost = quotes[int(where * len(quotes))]
-        kept = [place for place in range(len(tokens)) if place != lost]
-    chosen = TokenLogprobs(
-        tokens=[tokens[place] for place in kept],
-        logprob=reply.tokens.logprob[kept],
-        alt_tokens=[name for place in kept for name in reply.tokens.alt_tokens[place * width : (place + 1) * width]],
-        alt_logprob=reply.tokens.alt_logprob[kept],
-    )
-    return replace(reply, text="".join(chosen.tokens), tokens=chosen, usage=Usage(reply.usage.prompt_tokens, len(kept)))
 
 
 def _step_key(request: web.Request, body: bytes) -> str:
@@ -312,16 +203,6 @@ async def stream_response(request: web.Request, lines: Iterator[bytes]) -> web.S
     for line in lines:
         await response.write(line)
     await response.write_eof()
-    return response
-
-
-async def _send_truncated(request: web.Request, body: bytes) -> web.StreamResponse:
-    """The first half of a response that promises the whole."""
-    response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(body))})
-    await response.prepare(request)
-    await response.write(body[: len(body) // 2])
-    if request.transport is not None:
-        request.transport.close()
     return response
 
 

@@ -1,0 +1,62 @@
+"""Counts of what a simulated server has served, and of what went wrong on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from moot.actors.models.interface import ModelReply
+
+
+class ServedCalls(msgspec.Struct):
+    """Calls that were answered with a reply, and their tokens."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def add(self, reply: ModelReply) -> None:
+        """Count one reply."""
+        self.calls += 1
+        self.prompt_tokens += reply.usage.prompt_tokens or 0
+        self.completion_tokens += reply.usage.completion_tokens or 0
+
+
+class SimulationStats(ServedCalls):
+    """The same for all steps together, with what went wrong on purpose.
+
+    Attributes:
+        steps: how many steps were served.
+        by_step: what was served by step key; left out of `GET /stats/totals`.
+        in_flight: calls that wait for their reply.
+        failed, limited, garbled: calls answered with 500, with 429, and with a garbled reply.
+        hung: calls that were never answered.
+        pictures, picture_bytes: pictures that came with calls that were served, and their bytes as the model got them.
+        embedding_calls, embedded_texts: requests for embeddings that were answered, and their texts.
+        cut: calls whose reply was cut off: they are among those that were served, and their client does not know what
+            they used.
+    """
+
+    steps: int = 0
+    by_step: dict[str, ServedCalls] = {}
+    in_flight: int = 0
+    failed: int = 0
+    limited: int = 0
+    garbled: int = 0
+    hung: int = 0
+    pictures: int = 0
+    picture_bytes: int = 0
+    embedding_calls: int = 0
+    embedded_texts: int = 0
+    cut: ServedCalls = msgspec.field(default_factory=ServedCalls)
+
+    @contextmanager
+    def track_in_flight(self) -> Iterator[None]:
+        """A call is in flight while inside."""
+        self.in_flight += 1
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
