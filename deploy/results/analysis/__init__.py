@@ -1,1 +1,1 @@
-"""Confidence signals against judged reasoning: what `moot analyze` computes, from runs or from anybody's table."""
+"""Token confidence compared with judged reasoning: what `moot analyze` computes, from runs or from a user's table."""

@@ -1,4 +1,4 @@
-"""The whole analysis: replies in, tables and figures out."""
+"""Analysis of token confidence: replies in, tables and figures out."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ Draw = Callable[[], "Figure | None"]
 
 
 class AnalysisScope(FrozenModel):
-    """What an analysis is over.
+    """Scope of an analysis: its replies, and what was left out.
 
     Attributes:
-        sources: the runs or the file.
-        replies: that it is over.
-        cases, groups: that these are on; replies of one group are not independent.
+        sources: the analysed runs, or the file.
+        replies: number of replies.
+        cases, groups: number of cases and of groups; replies of one group are not independent.
         with_logprobs: replies with log-probabilities; the others are left out of every figure about confidence and
             stay in those about scores.
         judged: replies with a score, a Q or a flag.
-        scored: replies whose case's answer can be held against a gold one.
+        scored: replies whose case's answer can be compared with a gold label.
         empty: replies with log-probabilities of no token.
-        one_token: replies of one token, which have no slope.
-        features: extracted from each reply.
+        one_token: replies of a single token, which have no slope.
+        features: number of features extracted from each reply.
         unknown_tokens: tokens whose log-probability is none (not finite, or a vendor's -9999); windows that hold one
             are left out.
-        left_out: replies that could not be taken in, by reason.
-        simulated: whether any of them is a simulated model's.
-        model_replies: what the models of the runs did, by role and template; empty for a table.
+        left_out: excluded replies by reason.
+        simulated: whether any reply is from a simulated model.
+        model_replies: counts of how the runs' models replied, by role and template; empty for a table.
     """
 
     sources: list[str]
@@ -79,10 +79,10 @@ class Analysis:
     """Result of an analysis: tables and figures.
 
     Attributes:
-        facts: what it is over.
-        settings: how it was counted.
+        facts: its scope.
+        settings: its settings.
         tables: by name, in the order in which they are read.
-        figures: by name, how each is drawn; one that has nothing to show gives None.
+        figures: by name, a function that draws the figure, or returns None when there is nothing to show.
     """
 
     facts: AnalysisScope
@@ -91,7 +91,7 @@ class Analysis:
     figures: Mapping[str, Draw]
 
     def table(self, name: str) -> pa.Table:
-        """A table's rows, as Arrow (`.to_pandas()` where pandas is installed).
+        """The rows of a table as Arrow (`.to_pandas()` where pandas is installed).
 
         Raises:
             ConfigError: there is no such table.
@@ -101,7 +101,7 @@ class Analysis:
         return self.tables[name].arrow()
 
     def figure(self, name: str) -> Figure | None:
-        """A figure, for a notebook; None when it has nothing to show.
+        """Draws a figure, for a notebook; None when there is nothing to show.
 
         Raises:
             ConfigError: there is no such figure, or matplotlib is not installed.
@@ -122,19 +122,19 @@ def analyze(
     settings: AnalysisSettings | None = None,
     keep_truncated: bool = False,
 ) -> Analysis:
-    """Analyse token confidence against judged reasoning and correctness, over runs or over a table of your own.
+    """Compares token confidence with judged reasoning and correctness, over runs or over a table of your own.
 
     Args:
         runs: folders of runs whose replies were judged.
         table: a Parquet file instead, one row for each reply; its columns are those of
             `moot.deploy.results.analysis.imported.COLUMNS`.
         vocabulary: tokens in the models' vocabulary, for the upper bound of the entropies; None when unknown.
-        settings: how to count.
-        keep_truncated: whether replies of runs count that ended at their token limit.
+        settings: settings of the analysis.
+        keep_truncated: whether to include replies of runs that were truncated at their token limit.
 
     Raises:
-        ConfigError: neither runs nor a table, or both; a run is named twice; the vocabulary is smaller than what is
-            listed of it; or the table cannot be used.
+        ConfigError: neither runs nor a table, or both; a run is named twice; the vocabulary is smaller than the
+            number of listed alternatives; or the table cannot be used.
         RecordError: a run cannot be read, or no reply was judged in any.
     """
     if bool(runs) == (table is not None):
@@ -160,7 +160,7 @@ def analyze_replies(
     simulated: bool,
     behaviour: Sequence[ModelReplies] = (),
 ) -> Analysis:
-    """Every table and figure over these replies; `behaviour` is what models did in the runs that they are from."""
+    """All tables and figures over these replies; `behaviour` counts how the runs' models replied."""
     measured = extract_features(replies)
     named, by_domain = strata(replies), strata(replies, "domain")
     by_dataset = [stratum for stratum in named if len(stratum.rows) >= settings.too_few]
@@ -220,6 +220,6 @@ def _facts(
 
 
 def _judged(replies: Replies) -> npt.NDArray[np.bool_]:
-    """`(R,)`, whether there is any mark."""
+    """`(R,)`, whether a reply has any mark."""
     marks = [*replies.scores.values(), replies.quality, replies.flag]
     return np.asarray(np.isfinite(marks).any(axis=0))

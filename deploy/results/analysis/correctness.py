@@ -1,6 +1,7 @@
-"""Judged quality, confidence and correctness in pairs ("The Confident Liar", section 3.6.1); what foretells the last.
+"""Correlations of judged quality, confidence and correctness ("The Confident Liar", section 3.6.1).
 
-Do confidence features foretell whether the answer is right, and does the slope add to the mean (RQ 1.2)?
+Also nested logistic regressions: do confidence features predict a right answer, and does the slope add to the mean
+(RQ 1.2)?
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ PAIRS = (
 
 
 def signal_pairs_table(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> AnalysisTable:
-    """Q with mu and sigma, correctness with Q and mu, and each of them with the reply's length."""
+    """Correlations of Q with mu and sigma, of correctness with Q and mu, and of each with the reply's length."""
     return AnalysisTable(
         name="signal_pairs",
         title="Judged quality, confidence and correctness in pairs",
@@ -76,7 +77,7 @@ def _pair_rows(measured: ReplyFeatures, stratum: Stratum, settings: AnalysisSett
 
 
 def _with_q(rows: list[dict[str, Value]]) -> list[dict[str, Value]]:
-    """Each p-value with what Benjamini and Hochberg's method makes of it."""
+    """Adds the Benjamini-Hochberg q-value to each p-value."""
     for name in ("p", "pearson_p"):
         found = benjamini_hochberg([p if isinstance(p := row[name], float) else None for row in rows])
         for row, q in zip(rows, found.tolist(), strict=True):
@@ -124,13 +125,13 @@ def correctness_table(measured: ReplyFeatures, strata: Sequence[Stratum], settin
     """Nested logistic regressions of correctness, cross-validated by case."""
     return AnalysisTable(
         name="correctness",
-        title="What foretells a right answer",
+        title="Predictors of a right answer",
         rows=[row for stratum in strata for row in _rows(measured, stratum, settings)],
         shown=SHOWN,
         notes=(
             "Logistic regressions, each row with the predictors of the rows above it; probabilities are those of "
             f"models that have not seen the case ({settings.folds} folds by case). Gain: log-loss saved, nats; an "
-            "interval above 0 says that the block helps.",
+            "interval above 0 means that the block helps.",
             "Features: " + ", ".join(FEATURES) + " of the log-probabilities.",
         ),
     )
@@ -161,23 +162,23 @@ def _rows(measured: ReplyFeatures, stratum: Stratum, settings: AnalysisSettings)
 
 
 def _questions(measured: ReplyFeatures, rows: npt.NDArray[np.int64]) -> dict[str, Mapping[str, Floats]]:
-    """By question, blocks of predictors in the order in which they are added."""
+    """Blocks of predictors by question, in the order in which they are added."""
     features = np.column_stack([measured.column(f"logprob.{name}")[rows] for name in FEATURES])
     mean, slope = (measured.column(f"logprob.full.{name}")[rows] for name in ("mean", "slope"))
     length, quality = np.log(measured.length[rows]), measured.replies.quality[rows]
     nothing = np.empty((len(rows), 0))
-    asked: dict[str, Mapping[str, Floats]] = {
+    questions: dict[str, Mapping[str, Floats]] = {
         "does the slope add to the mean?": {"share": nothing, "mean": mean, "and slope": slope},
-        "do the features foretell it?": {"share": nothing, "features": features},
+        "do the features predict it?": {"share": nothing, "features": features},
     }
     if np.isfinite(quality).any():
-        asked["... beyond length and Q?"] = {
+        questions["... beyond length and Q?"] = {
             "share": nothing,
             "log T": length,
             "and Q": quality,
             "and features": features,
         }
-    return asked
+    return questions
 
 
 FEWEST_GROUPS = 5
@@ -194,7 +195,7 @@ STATED_SHOWN = (
 
 
 def stated_confidence_table(replies: Replies, strata: Sequence[Stratum], settings: AnalysisSettings) -> AnalysisTable:
-    """One row for each stratum with replies that state a confidence and can be scored."""
+    """Brier score of the stated confidence, for each stratum with replies that state one and can be scored."""
     found = [row for stratum in strata if (row := _row(replies, stratum, settings)) is not None]
     note = (
         "Brier: mean of (c - [right])^2, 0 (best) to 1, of the one confidence c that was stated of the answer given; "

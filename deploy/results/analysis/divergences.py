@@ -48,10 +48,10 @@ _ROUNDING = 1e-12
 def divergence_tables(
     measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings
 ) -> list[AnalysisTable]:
-    """How often each divergence is there, beside what independence would give, and the cases to read.
+    """Prevalence of each divergence, the value expected under independence, and the cases to read.
 
     Args:
-        strata: by domain rather than by data set: what is high or low is told within (domain, role).
+        strata: by domain rather than by data set: high and low are quantiles within (domain, role).
     """
     counted: list[dict[str, Value]] = []
     listed: list[dict[str, Value]] = []
@@ -80,7 +80,7 @@ def divergence_tables(
 def conditions_in(
     measured: ReplyFeatures, rows: npt.NDArray[np.int64], settings: AnalysisSettings
 ) -> Iterator[ConditionPair]:
-    """The three divergences among some replies; what is high or low confidence is told among these."""
+    """The three divergences among some replies; high and low confidence are quantiles of these replies."""
     replies, mu = measured.replies, measured.mu[rows]
     return conditions(
         mu,
@@ -115,8 +115,8 @@ def _counted(each: ConditionPair, groups: npt.NDArray[np.int64], settings: Analy
 
 
 def _prevalence_interval(both: Booleans, shares: Floats, clusters: int) -> tuple[float | None, float | None]:
-    """Percentiles of the resamples; Wilson's where no reply or every one is such, which leaves these nothing to vary,
-    and each is a cluster of its own."""
+    """Percentile interval of the resamples; Wilson's interval where the prevalence is 0 or 1, so that resamples do not
+    vary, and each reply is its own cluster."""
     count = int(both.sum())
     if count in (0, len(both)) and clusters == len(both) >= FEWEST_CLUSTERS:
         wilson = wilson_interval(count, len(both))
@@ -125,7 +125,7 @@ def _prevalence_interval(both: Booleans, shares: Floats, clusters: int) -> tuple
 
 
 def _percentiles(resamples: Floats, clusters: int) -> tuple[float | None, float | None]:
-    """The 95 % interval; unknown for too few clusters, and for resamples that do not vary, which is no certainty."""
+    """Percentile interval, 95 %; unknown for too few clusters, and for resamples that do not vary: that is no certainty."""
     if clusters < FEWEST_CLUSTERS or np.ptp(resamples) < _ROUNDING:
         return None, None
     low, high = np.percentile(resamples, [2.5, 97.5]).tolist()

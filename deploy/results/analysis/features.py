@@ -1,4 +1,4 @@
-"""The sweep in tables: the best features of each target (the papers' Tables 1 to 4), by window, and all of them."""
+"""Tables of the feature sweep: the best features of each target (the papers' Tables 1 to 4), by window, and all."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ TOP_FEATURES = (
 
 
 def top_features_table(measured: ReplyFeatures, sweeps: Sequence[Sweep], settings: AnalysisSettings) -> AnalysisTable:
-    """The best three features for each stratum, target, signal and origin.
+    """Top three features for each stratum, target, signal and origin.
 
-    A feature that orders the replies as a better one does (the variance as the standard deviation, a window that holds
-    the same tokens as another) is left out; so are features that fewer than `settings.least_n` replies have.
+    A feature that ranks the replies as a better one does (the variance as the standard deviation, a window with the
+    same tokens as another) is left out; so are features that fewer than `settings.least_n` replies have.
     """
     rows = [row for each in sweeps for row in _rows(measured, each, settings)]
-    # Without the interval: it knows nothing of the choice, and a terminal has room for one reservation only.
+    # Without the interval: it ignores the selection, and a terminal has room for one caveat only.
     terse = [{name: value for name, value in row.items() if name not in ("value_low", "value_high")} for row in rows]
     return AnalysisTable(
         name="top_features",
@@ -54,9 +54,9 @@ def top_features_table(measured: ReplyFeatures, sweeps: Sequence[Sweep], setting
         terse=[row for row in terse if (row["rank"], row["signal"], row["origin"]) == (1, "logprob", "token 0")],
         notes=(
             "Spearman's rho; for the flag and for correct the AUROC, above .5 when a high value goes with yes.",
-            "The best of many features is an optimistic figure. `held out` is what the feature chosen without some of "
-            f"the cases is worth on these ({settings.folds} folds), in the direction that it had: compare it with "
-            "`folded`, the value whichever way it points, as the papers print it. `p, max` is the chance that the "
+            "The best of many features is an optimistic figure. `held out`: the value, on held-out cases, of the feature "
+            f"that was chosen on the others ({settings.folds} folds), in the direction found there; compare it with "
+            "`folded`, the value in either direction, as the papers print it. `p, max` is the chance that the "
             "best of the sweep is this good when nothing is related.",
             "`length` is what the reply's length alone gives.",
         ),
@@ -85,7 +85,7 @@ def _rows(measured: ReplyFeatures, sweep: Sweep, settings: AnalysisSettings) -> 
 def _top(
     measured: ReplyFeatures, sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, settings: AnalysisSettings
 ) -> list[int]:
-    """The strongest features, none of which orders the replies as one before it does."""
+    """The strongest features without redundant ones, which rank the replies as a stronger one does."""
     x = measured.x[sweep.stratum.rows]
     chosen: list[int] = []
     for f in _rank(sweep, numbers, t, settings):
@@ -99,21 +99,21 @@ def _top(
 
 
 def _rank(sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, settings: AnalysisSettings) -> list[int]:
-    """Numbers of the features, the strongest first; ties in the features' order."""
+    """Indices of the features, the strongest first; ties in the features' order."""
     enough = sweep.enough(settings)[:, t] & np.isfinite(sweep.value[:, t])
     usable = [f for f in numbers.tolist() if may_rank(sweep.features[f]) and enough[f]]
     return sorted(usable, key=lambda f: -round(float(sweep.strength[f, t]), 12))
 
 
 def may_rank(feature: Feature) -> bool:
-    """Whether a feature stands in rankings: the variance orders replies as the standard deviation does."""
+    """Whether a feature is ranked; the variance is not, because it ranks replies as the standard deviation does."""
     return feature.statistic != "variance"
 
 
 def _held_out(
     measured: ReplyFeatures, sweep: Sweep, numbers: npt.NDArray[np.int64], settings: AnalysisSettings
 ) -> Floats:
-    """For each target; NaN where there are too few cases for folds."""
+    """Held-out value for each target; NaN where there are too few cases for folds."""
     rows = sweep.stratum.rows
     targets = measured.replies.ordinal if sweep.kind == "spearman" else measured.replies.binary
     clusters = measured.replies.group[rows]
@@ -147,9 +147,9 @@ ABLATION = (
 
 
 def ablation_table(sweeps: Sequence[Sweep], settings: AnalysisSettings) -> AnalysisTable:
-    """For each window the statistics, and for each statistic the windows, in each stratum and target.
+    """Ablation of the sweep: each window over all statistics and each statistic over all windows, by stratum and target.
 
-    Of the features that `top_features` ranks: others have replies, or replies of a class, too few.
+    Only over the features that `top_features` ranks: others have too few replies, or too few of one class.
     """
     return AnalysisTable(
         name="ablation",
@@ -212,7 +212,7 @@ ASSOCIATIONS = (
 
 
 def associations_table(sweeps: Sequence[Sweep]) -> AnalysisTable:
-    """Every association of the sweep."""
+    """All associations of the sweep."""
     return AnalysisTable(
         name="associations",
         title="Every feature against every target",
@@ -234,7 +234,7 @@ def associations_table(sweeps: Sequence[Sweep]) -> AnalysisTable:
 
 
 def association(sweep: Sweep, f: int, t: int) -> dict[str, Value]:
-    """One feature (the number after the last is the length) and one target as a row."""
+    """The association of a feature and a target as a row; the index after the last feature is the reply's length."""
     feature = sweep.features[f] if f < len(sweep.features) else None
     value = float(sweep.value[f, t])
     further = ("second", "given_length", "within_openings", "p", "q", "max_p")
@@ -257,9 +257,9 @@ def association(sweep: Sweep, f: int, t: int) -> dict[str, Value]:
 
 
 def direction(sweep: Sweep, f: int, t: int) -> str:
-    """Which way confidence points: more flags are worse, more of anything else is better.
+    """Direction of the association for a confident reply: more flags are worse, more of anything else is better.
 
-    Empty for what has no orientation (a slope, the length) and for no association.
+    Empty for a feature without orientation (a slope, the length) and for no association.
     """
     orientation = sweep.features[f].orientation if f < len(sweep.features) else 0
     lean = float(sweep.value[f, t]) - (0.5 if sweep.kind == "auroc" else 0.0)

@@ -1,4 +1,4 @@
-"""The figures: confidence along the replies (the papers' Figure 2), scores (Figure 3), divergences, strengths."""
+"""Figures of the analysis: confidence along the replies (the papers' Figure 2), scores (Figure 3), divergences."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _SHADES = ("#D55E00", "#E69F00", "#F0E442", "#56B4E9", "#0072B2")
 
 
 def _blank(height: float) -> Figure:
-    """A figure of so many inches; Matplotlib is loaded for those that are drawn only."""
+    """An empty figure of this size in inches; loads Matplotlib only when a figure is drawn."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(_WIDTH_INCHES, height), layout="constrained")
 
 
 def _by_setting(found: Sequence[ConfidenceTrajectory]) -> list[tuple[str, list[ConfidenceTrajectory]]]:
-    """The trajectories of the roles of each setting, with its words."""
+    """Trajectories grouped by setting, one for each role, with the setting's name."""
     settings = settings_of([each.stratum for each in found])
     return [(words, [each for each in found if each.stratum in members]) for words, members in settings]
 
 
 def by_position(found: Sequence[ConfidenceTrajectory]) -> Figure | None:
-    """Mean token probability at each position, one line for each role; None when every curve was cut at once."""
+    """Line plot of the mean token probability by position, one line per role; None when no curve has a point."""
     several = _by_setting([each for each in found if len(each.by_position.mean)])
     if not several:
         return None
@@ -62,7 +62,7 @@ def by_position(found: Sequence[ConfidenceTrajectory]) -> Figure | None:
 
 
 def by_percent(found: Sequence[ConfidenceTrajectory]) -> Figure | None:
-    """Log-probability from 0 to 100 % of a reply: mean line, 25-75 and 10-90 bands, a column for each role."""
+    """Band plot of the log-probability from 0 to 100 % of a reply: mean, 25-75 and 10-90 bands, one column per role."""
     rows = _by_setting(found)
     if not rows:
         return None
@@ -92,7 +92,7 @@ def _draw_bands(axes: Axes, color: str, each: ConfidenceTrajectory) -> None:
 
 
 def score_distributions(replies: Replies, strata: Sequence[Stratum]) -> Figure | None:
-    """For each stratum and dimension the share of every score, scores between whole ones rounded to the nearest."""
+    """Stacked bars of the scores' distribution, for each stratum and dimension; scores are rounded to whole ones."""
     bars: list[tuple[str, dict[int, float], int]] = []
     for stratum in strata:
         for name, values in replies.scores.items():
@@ -127,7 +127,7 @@ def score_distributions(replies: Replies, strata: Sequence[Stratum]) -> Figure |
 
 
 def divergences(rows: Sequence[Mapping[str, Value]]) -> Figure | None:
-    """Prevalence of each divergence with its interval, and a cross where independence would put it."""
+    """Prevalence of each divergence with its interval, and a cross at the value expected under independence."""
     if not rows:
         return None
     drawn = _blank(_BAR_HEAD_INCHES + _BAR_INCHES * len(rows))
@@ -155,9 +155,9 @@ def _number(value: Value) -> float:
 
 
 def association_heatmap(sweeps: Sequence[Sweep]) -> Figure | None:
-    """Spearman's rho of Q with every log-probability feature from token 0; None where Q is in no sweep.
+    """Heatmap of Spearman's rho of Q with every log-probability feature from token 0; None where Q is in no sweep.
 
-    Cells are white at 0, blue above, orange below, and hatched where nothing is known.
+    Cells are white at 0, blue above, orange below, and hatched where unknown.
     """
     there = [each for each in sweeps if each.kind == "spearman" and QUALITY in each.targets]
     if not there:

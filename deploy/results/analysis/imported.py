@@ -1,4 +1,4 @@
-"""Replies from a table that the user brings: Parquet, one row for each reply, columns as in `COLUMNS`."""
+"""Import of replies from a user's Parquet table: one row for each reply, columns as in `COLUMNS`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COLUMNS: Mapping[str, str] = {
     "reply": "text: names the reply in the lists of cases to read",
     "dataset": "text; replies of different data sets are never pooled",
     "domain": "text",
-    "role": "text: who said it",
+    "role": "text: who wrote it",
     "model": "text; replies of different models are never pooled",
     "rubric": "text; scores given under different rubrics are never pooled",
     "temperature": "number; replies sampled differently are never pooled",
@@ -60,9 +60,9 @@ _NUMBERS = ("alternatives", "temperature", "top_p", "correct", "confidence", "fl
 
 
 def read_columns(path: Path) -> pa.Table:
-    """The table in a Parquet file, its names, types and lists checked.
+    """Reads a user's Parquet table, and checks the names, types and lists of its columns.
 
-    A column that holds nulls only has the type that it would have with values; categories are texts.
+    A column of nulls only gets its documented type; categories are read as text.
 
     Raises:
         ConfigError: one line: the file cannot be read or has no rows, a column is unknown or of another type, the lists
@@ -80,11 +80,11 @@ def read_columns(path: Path) -> pa.Table:
 
 
 def read_user_table(where: str, form: str, read: Callable[[], pa.Table]) -> pa.Table:
-    """The table in a file of the user's.
+    """Reads a table from a user's file.
 
     Args:
-        where: the flag and the file, for errors.
-        form: what the file is to be, likewise.
+        where: the flag and the file, for error messages.
+        form: the expected format, for error messages.
 
     Raises:
         ConfigError: the file cannot be read, or has no rows.
@@ -114,7 +114,7 @@ def _check_names(path: Path, table: pa.Table) -> None:
 
 
 def _typed(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column, of the type that its name asks for where it has none of its own."""
+    """The column, cast to its documented type where it has none of its own."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
@@ -184,12 +184,12 @@ def _check_alternatives(path: Path, table: pa.Table) -> None:
 
 
 def _lengths(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
-    """How long each row's list is; 0 for none."""
+    """The length of each row's list; 0 for none."""
     return np.asarray(pc.fill_null(pc.list_value_length(column), 0), np.float64)
 
 
 def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
-    """The replies of a Parquet file.
+    """Reads the replies of a Parquet file.
 
     Args:
         path: the file.

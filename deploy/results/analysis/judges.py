@@ -1,4 +1,4 @@
-"""The judges: how consistent they are, with each other and each with itself, and how their scores lie."""
+"""Agreement between and within judges, and the distributions of their scores."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ Marks = list[JudgeMark | None]
 
 
 def _marks(assessments: Sequence[ReplyAssessed]) -> dict[tuple[str, int], Marks]:
-    """By judge and pass, the mark of each reply."""
+    """The marks of each reply by judge and pass."""
     found: dict[tuple[str, int], Marks] = {}
     for place, each in enumerate(assessments):
         for mark in each.judges:
@@ -94,7 +94,7 @@ def _agreement(
 
 
 def _mean_rho(dimension: str, marks: Sequence[Marks]) -> float | None:
-    """Mean over the pairs of raters, as far as it is defined."""
+    """Mean Spearman's rho over the pairs of raters for which it is defined."""
     columns = [numbers(_score(dimension, mark) for mark in each) for each in marks]
     if len({len(column) for column in columns}) != 1:
         return None
@@ -124,16 +124,16 @@ DISTRIBUTIONS = (
 
 
 def score_distributions_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
-    """Each target's scores in each stratum, with the ceiling that their ties set on Spearman's rho."""
+    """Score distribution by target and stratum, with the ceiling that its ties set on Spearman's rho."""
     return AnalysisTable(
         name="score_distributions",
         title="Distributions of the judges' scores",
         rows=[row for stratum in strata for row in _distributions(replies, stratum)],
         shown=DISTRIBUTIONS,
         notes=(
-            "A reply passes a dimension when its mean score is at least what the rubric says passes, and it is not "
-            "flagged; unknown where the rubric says nothing. `share at top`: replies to which every mark gives the "
-            "highest score that there is; unknown for a table, which names no scale. `|rho| at most`: what a feature "
+            "A reply passes a dimension when its mean score is at least the rubric's passing score, and it is not "
+            "flagged; unknown where the rubric has none. `share at top`: replies to which every mark gives the "
+            "highest possible score; unknown for a table, which names no scale. `|rho| at most`: what a feature "
             "without ties could reach with scores tied like these.",
         ),
     )
@@ -165,7 +165,7 @@ def _distributions(replies: Replies, stratum: Stratum) -> Iterator[dict[str, Val
 
 
 def _tops(replies: Replies, stratum: Stratum, target: str) -> Floats:
-    """By reply the highest score that there is, for Q their sum; NaN where the assessment does not say."""
+    """The highest possible score of each reply, for Q their sum; NaN where the assessment does not have it."""
     scales = [{} if each is None else each.ends for each in (replies.assessments[row] for row in stratum.rows)]
     if target != QUALITY:
         return numbers(ends[target][1] if target in ends else None for ends in scales)
@@ -173,13 +173,13 @@ def _tops(replies: Replies, stratum: Stratum, target: str) -> Floats:
 
 
 def _share(holds: npt.NDArray[np.bool_], scores: Floats, bounds: Floats) -> float | None:
-    """The share for which something holds, of the scores that are known as their bounds are; None without any."""
+    """The share of true values, among the scores that are known and have a known bound; None without any."""
     known = np.isfinite(scores) & np.isfinite(bounds)
     return float(holds[known].mean()) if known.any() else None
 
 
 def _in_words(levels: Floats, counts: npt.NDArray[np.int64]) -> str:
-    """Up to eight levels one by one, more as quartiles."""
+    """A distribution as text: up to eight levels one by one, more as quartiles."""
     if len(levels) <= 8:
         return ", ".join(f"{level:g}: {count:,}" for level, count in zip(levels, counts, strict=True))
     quartiles = np.quantile(np.repeat(levels, counts), [0.0, 0.25, 0.5, 0.75, 1.0])

@@ -1,4 +1,4 @@
-"""How far raters agree, from a table of ratings that the user brings: one row for each item, rater and score."""
+"""Inter-rater agreement of a user's table of ratings: one row for each item, rater and score."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _FEW = 30
 
 
 class Statistic(FrozenModel):
-    """A coefficient with its 95 % interval; each None when unknown.
+    """An agreement coefficient with its 95 % interval; each None when unknown.
 
     Attributes:
-        name: what it is called, weights or level included.
-        raters: the two that it is of; None for all together.
-        n: items that at least two of its raters have scored.
+        name: of the coefficient, with its weights or level.
+        raters: the two raters; None for all of them.
+        n: items scored by at least two of these raters.
     """
 
     name: str
@@ -63,17 +63,17 @@ class Statistic(FrozenModel):
 
 
 class RatingAgreement(FrozenModel):
-    """How far the raters of a table agree.
+    """Inter-rater agreement of a table.
 
     Attributes:
         source: the file.
-        items, groups: that were rated, and of how many groups; an item without a group is one of its own.
+        items, groups: number of rated items and of their groups; an item without a group is a group of its own.
         raters: their names.
-        ratings: scores that are there.
-        categories: the scores that occur, in order; AC2 takes them for all that could have been given.
-        numeric: whether scores are numbers; of others there are nominal figures only.
-        together: of all raters: alpha, AC2 and raw agreement.
-        pairs: of each two raters: Cohen's kappa, and with numbers the quadratically weighted one.
+        ratings: number of scores.
+        categories: the scores that occur, in order; AC2 takes them as all possible ones.
+        numeric: whether scores are numbers; others have nominal figures only.
+        together: alpha, AC2 and raw agreement of all raters.
+        pairs: Cohen's kappa of each two raters, and for numbers the quadratically weighted one.
     """
 
     source: str
@@ -88,12 +88,12 @@ class RatingAgreement(FrozenModel):
 
 
 def rating_agreement(path: str | Path, *, resamples: int = 1000, seed: int = 0) -> RatingAgreement:
-    """The agreement of the raters of a table, with intervals of resampled items (or groups of them).
+    """Measures the inter-rater agreement of a table, with intervals from resampled items (or groups of items).
 
     Args:
         path: a CSV or Parquet file with the columns `item`, `rater`, `score` and, optionally, `group`. A score is a
             number or a text; empty or null is missing.
-        resamples: behind every interval.
+        resamples: number of resamples for every interval.
         seed: of the resamples.
 
     Raises:
@@ -135,7 +135,7 @@ Figure = tuple[Callable[[Floats], float], Callable[..., BootstrapInterval]]
 
 
 def _together(categories: Sequence[float], *, numeric: bool) -> dict[str, Figure]:
-    """Alpha, AC2 where more than one score occurs, and raw agreement."""
+    """Krippendorff's alpha, AC2 where more than one score occurs, and raw agreement."""
     levels: tuple[Level, ...] = ("nominal", "ordinal", "interval") if numeric else ("nominal",)
     weights: tuple[Weights, ...] = ("identity", "ordinal", "quadratic") if numeric else ("identity",)
     found: dict[str, Figure] = {
@@ -154,7 +154,7 @@ def _together(categories: Sequence[float], *, numeric: bool) -> dict[str, Figure
 
 
 def _pair(categories: Sequence[float], *, numeric: bool) -> dict[str, Figure]:
-    """Cohen's kappa, and of numbers the quadratically weighted one."""
+    """Cohen's kappa, and for numbers the quadratically weighted one."""
     statistics: dict[str, Callable[[Floats], float]] = {"Cohen's kappa": lambda two: cohen_kappa(two[0], two[1])}
     if numeric and categories:
         low, high = categories[0], categories[-1]
@@ -170,7 +170,7 @@ def _statistics(
     resamples: int,
     seed: int,
 ) -> list[Statistic]:
-    """These coefficients, over the items that two of the raters have scored."""
+    """Computes the coefficients over the items scored by at least two raters."""
     known = np.isfinite(ratings).sum(axis=0) >= 2
     ratings, clusters = ratings[:, known], clusters[known]
     enough, found = len(np.unique(clusters)) >= FEWEST_CLUSTERS, []
@@ -180,8 +180,7 @@ def _statistics(
         if enough and not math.isnan(value):
             drawn = interval(ratings, clusters=clusters, resamples=resamples, seed=seed)
             ends = (drawn.low, drawn.high) if drawn.low < drawn.high and 2 * drawn.resamples >= resamples else None
-        told = None if math.isnan(value) else value
-        found.append(Statistic(name=name, raters=raters, n=int(known.sum()), value=told, interval=ends))
+        found.append(Statistic(name=name, raters=raters, n=int(known.sum()), value=None if math.isnan(value) else value, interval=ends))
     return found
 
 
@@ -200,7 +199,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _scores(given: Any) -> tuple[dict[Any, float], bool]:
-    """Each score that occurs as a number, its own or its place among texts, and whether all of them are numbers."""
+    """Numeric codes of the scores (a text's code is its rank), and whether all scores are numbers."""
     known = {score for score in given if score not in (None, "") and score == score}
     if all(isinstance(score, int | float) for score in known) and all(math.isfinite(score) for score in known):
         return {score: float(score) for score in known}, True
@@ -221,7 +220,7 @@ def _cells(path: Path, rows: Sequence[dict[str, Any]], scores: dict[Any, float])
 
 
 def _groups(path: Path, rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """By item, its group where it has one."""
+    """The group of each item that has one."""
     groups: dict[str, str] = {}
     for row in rows:
         if (group := row.get("group")) in (None, ""):
@@ -232,7 +231,7 @@ def _groups(path: Path, rows: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 
 def show_ratings(found: RatingAgreement, form: str = "text", console: Console | None = None) -> None:
-    """Write the figures to the console.
+    """Shows the figures on the console.
 
     Raises:
         ConfigError: for an unknown format.

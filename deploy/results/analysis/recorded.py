@@ -1,4 +1,4 @@
-"""Replies from the records of runs: those that a panel judged, with tokens, their debate's verdict and its case."""
+"""Import of judged replies from the records of runs, with tokens, the debate's verdict and its case."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TRUNCATED = "truncated at the token limit (--keep-truncated keeps them)"
 
 
 class _JudgedReply(NamedTuple):
-    """A judged reply of a debate that ended well."""
+    """A judged reply of a debate that did not fail."""
 
     run: str
     key: Key
@@ -41,7 +41,7 @@ class _JudgedReply(NamedTuple):
 
     @property
     def slot(self) -> str:
-        """What tells the cases of one group apart: what their ids have after the group's, such as the trait."""
+        """Distinguishes the cases of one group: the rest of the case's id after the group's, such as the trait."""
         case = self.key[0]
         return case.removeprefix(self.cluster) if case.startswith(self.cluster) else ""
 
@@ -49,20 +49,20 @@ class _JudgedReply(NamedTuple):
 def replies_of_runs(
     folders: Sequence[str | Path], vocabulary: int | None = None, *, keep_truncated: bool = False
 ) -> Replies:
-    """Every judged reply of these runs.
+    """Reads every judged reply of these runs.
 
     A debate counts with its latest attempt that has a verdict; replies of failed and open debates are left out and
-    counted, as are events that call themselves assessments and are of another form.
+    counted, as are events `assessment` of another form.
 
     Args:
         folders: of runs.
         vocabulary: tokens in the models' vocabulary, for the upper bound of the entropies; None when unknown.
-        keep_truncated: whether replies stay that ended at their token limit.
+        keep_truncated: whether to include replies that were truncated at their token limit.
 
     Raises:
         ConfigError: a run is named twice.
-        RecordError: there is no run in a folder, it cannot be read, or nobody judged a reply, or none of a
-            debate that ended well, in any of them.
+        RecordError: there is no run in a folder, it cannot be read, or none of them has a judged reply of a
+            debate that did not fail.
     """
     same = [folder for folder, count in Counter(Path(each).resolve() for each in folders).items() if count > 1]
     if same:
@@ -73,14 +73,14 @@ def replies_of_runs(
     datasets = _datasets([Path(folder) for folder in folders])
     for folder in map(Path, folders):
         found = _judged(folder, _name(folder, folders), datasets[folder], left_out)
-        said = _turns(folder, {each.key for each in found})
+        turns_of_run = _turns(folder, {each.key for each in found})
         if not keep_truncated:
-            whole = [each for each in found if said.get(each.key, {}).get("finish_reason") != LENGTH]
+            whole = [each for each in found if turns_of_run.get(each.key, {}).get("finish_reason") != LENGTH]
             left_out.update({_TRUNCATED: len(found) - len(whole)} if len(whole) < len(found) else {})
             found = whole
         judged += found
         tokens.append(_tokens(folder, [each.key for each in found]))
-        turns |= {(_name(folder, folders), key): row for key, row in said.items()}
+        turns |= {(_name(folder, folders), key): row for key, row in turns_of_run.items()}
     if not judged:
         where = ", ".join(str(folder) for folder in folders)
         if left_out:
@@ -92,24 +92,24 @@ def replies_of_runs(
 
 
 def _none_judged(runs: Sequence[RunInfo]) -> str:
-    """What is to be done where no run has a reply that was judged under a rubric."""
+    """Error message for runs without a reply that was judged under a rubric."""
     protocols = ", ".join(dict.fromkeys(str(run.protocol) for run in runs))
     task = shlex.quote(next((run.task for run in runs if run.task), "TASK"))
     return (
-        f"no reply has been judged under a rubric there (protocol {protocols}): `moot show` has what came of it. For "
-        f"this analysis hold `moot run --protocol constructor-auditor --task {task}` and analyze that, judge replies "
-        "that you have with `moot judge FILE`, or bring a table of your own with --table"
+        f"no reply has been judged under a rubric there (protocol {protocols}): see `moot show` for its results. For "
+        f"this analysis run `moot run --protocol constructor-auditor --task {task}` and analyze that, judge replies "
+        "that you have with `moot judge FILE`, or give a table of your own with --table"
     )
 
 
 def _name(folder: Path, folders: Sequence[str | Path]) -> str:
-    """A run's name, and as much of its path as tells it from the others."""
+    """A run's name; its path where another run has the same name."""
     same = [other for other in map(Path, folders) if other.name == folder.name]
     return folder.name if len(same) == 1 else str(folder)
 
 
 def _datasets(folders: Sequence[Path]) -> dict[Path, str]:
-    """What each run's cases are called where they have no parts: its task, and its file where several runs differ."""
+    """Names of the runs' data sets, for cases without parts: the task, and its file where several runs differ."""
     specs = {folder: read_run_info(folder).task or folder.name for folder in folders}
     files = {folder: spec.partition(":")[::2] for folder, spec in specs.items()}
     several = {name for name, _ in files.values() if len({file for other, file in files.values() if other == name}) > 1}
@@ -130,7 +130,7 @@ def _judged(folder: Path, run: str, dataset: str, left_out: Counter[str]) -> lis
             left_out[_why_not(row["attempt"], verdict)] += 1
             continue
         if (data := ReplyAssessed.read(msgspec.json.decode(row["data"]))) is None:
-            left_out["whose marks are of another form than a panel's"] += 1
+            left_out["with marks of another form than a panel's"] += 1
             continue
         case = cases.get(row["case_id"], {})
         found.append(
@@ -149,11 +149,11 @@ def _judged(folder: Path, run: str, dataset: str, left_out: Counter[str]) -> lis
 def _why_not(attempt: int, latest: VerdictRow | None) -> str:
     if latest is None or latest.attempt < attempt:
         return "of a debate without verdict"
-    return "of an attempt that was made again" if latest.attempt > attempt else "of a debate that failed"
+    return "of an attempt that was retried" if latest.attempt > attempt else "of a debate that failed"
 
 
 def _tokens(folder: Path, keys: Sequence[Key]) -> Tokens:
-    """The tokens of these replies, in their order; replies without log-probabilities get none."""
+    """Reads the tokens of these replies, in their order; a reply without log-probabilities has none."""
     columns = ["token", "logprob", "alternatives", "alt_logprob"]
     table = read_table(folder, "tokens", columns)
     place = {key: number for number, key in enumerate(_keys(table))}
@@ -163,7 +163,7 @@ def _tokens(folder: Path, keys: Sequence[Key]) -> Tokens:
 
 
 def _turns(folder: Path, keys: set[Key]) -> dict[Key, Mapping[str, Any]]:
-    """Who said them and how they were sampled."""
+    """Reads the replies' roles, models and sampling parameters."""
     columns = ["role", "model", "temperature", "top_p", "logprob_stage", "held", "finish_reason"]
     table = read_table(folder, "turns", columns)
     table = table.filter(pc.invert(table["superseded"]))
@@ -222,6 +222,6 @@ def _replies(
 
 
 def _roles(facts: RunInfo) -> tuple[str, ...]:
-    """The roles of a run's protocol in its order, as far as it is one of ours."""
+    """The roles of a run's protocol in its order; none for a protocol that is not built in."""
     entry = PROTOCOLS.get(facts.protocol or "")
     return tuple(entry.make({}).roles) if entry is not None else ()

@@ -1,4 +1,4 @@
-"""The replies of an analysis: log-probabilities, scores, correctness and every feature, wherever they are from."""
+"""The data set of an analysis: replies with log-probabilities, scores, correctness and features."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ QUALITY, FLAG = "quality", "critical flag"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replies:
-    """R replies, one row each in every field, in an order that does not depend on how they were recorded.
+    """R replies as columns, in an order that does not depend on how they were recorded.
 
     Attributes:
-        run, case, reply: where each stands: the run or file, the case's id, and the reply's path in it.
-        group: numbers the clusters from 0: replies on one case, or on cases of one group, are not independent.
-        slot: which of the places that every group has it takes, such as the trait of an essay; empty when unknown.
-        rubric: what it was judged by; empty when nobody says.
-        dataset, domain, role, model: what it belongs to.
-        sampling: how it was sampled.
+        run, case, reply: the run or file, the case's id, and the reply's path.
+        group: cluster number from 0: replies on one case, or on cases of one group, are not independent.
+        slot: the case's position in its group, such as the trait of an essay; empty when unknown.
+        rubric: the rubric of its judges; empty when unknown.
+        dataset, domain, role, model: its data set, domain, role and model.
+        sampling: its sampling parameters.
         logprobs: per token, nats; empty rows for replies without any.
-        has_logprobs: whether log-probabilities were there; an empty reply may have them, of no token.
+        has_logprobs: whether it has log-probabilities; an empty reply may have them, of no token.
         content_start: number of the first token after the section label or other fixed opening.
         opening: that opening as text; empty when there is none.
         entropies: by name (`lower`, `renormalised`, `upper`), per token, nats; without alternatives there are none.
@@ -42,9 +42,9 @@ class Replies:
         quality: mean Q; NaN where every mark is missing.
         flag: 1 where at least half of the marks flag it, else 0; NaN where every mark is missing.
         correct: 1 where the case's answer is right, else 0; NaN where it cannot be scored.
-        confidence: the probability, in [0, 1], that was stated of the answer; NaN where none was, as in a run.
-        assessments: what the event `assessment` holds of each; None where nobody judged it.
-        left_out: replies that could not be taken in, by reason.
+        confidence: the stated probability of the answer, in [0, 1]; NaN where none was stated, as in a run.
+        assessments: its event `assessment`; None where it was not judged.
+        left_out: excluded replies by reason.
     """
 
     run: Texts
@@ -76,23 +76,23 @@ class Replies:
 
     @property
     def ordinal(self) -> dict[str, Floats]:
-        """The targets that have an order: every dimension, and Q."""
+        """Ordinal targets: every dimension, and Q."""
         return {**self.scores, QUALITY: self.quality}
 
     @property
     def binary(self) -> dict[str, Floats]:
-        """The targets that are yes or no."""
+        """Binary targets: the flag, and whether the answer is right."""
         return {FLAG: self.flag, "correct": self.correct}
 
     def in_order(self, roles: Sequence[str]) -> Replies:
-        """The same by data set, group, slot, case, role, run and reply, the groups numbered in that order.
+        """The replies sorted by data set, group, slot, case, role, run and reply; groups are numbered in that order.
 
         Args:
             roles: every role, in the order in which they are shown.
         """
         place = {role: number for number, role in enumerate(roles)}
-        said = [place[role] for role in self.role]
-        keys = zip(self.dataset, self.group, self.slot, self.case, said, self.run, self.reply, strict=True)
+        role_order = [place[role] for role in self.role]
+        keys = zip(self.dataset, self.group, self.slot, self.case, role_order, self.run, self.reply, strict=True)
         rows = np.array([number for _, number in sorted((key, n) for n, key in enumerate(keys))], np.int64)
         group = self.group[rows]
         first = np.unique(group, return_index=True)[1]
@@ -103,7 +103,7 @@ class Replies:
 
 
 def _taken(column: Any, rows: Rows) -> Any:
-    """Some rows of a field of `Replies`, in whatever form it holds them."""
+    """The given rows of a field of `Replies`, whatever its type."""
     if isinstance(column, RaggedArray):
         return column.take(rows)
     if isinstance(column, np.ndarray):
@@ -115,12 +115,12 @@ def _taken(column: Any, rows: Rows) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stratum:
-    """Replies that may be pooled: one data set, model, sampling, rubric and role.
+    """A stratum: replies that may be pooled, of one data set, model, sampling, rubric and role.
 
     Attributes:
         dataset: the data set; the domain, for strata by domain.
-        rows: their numbers.
-        words: how readers tell it from the others: `asap-7 / constructor`.
+        rows: indices of its replies.
+        words: its name for readers, unique among the strata: `asap-7 / constructor`.
     """
 
     dataset: str
@@ -133,12 +133,12 @@ class Stratum:
 
     @property
     def named(self) -> dict[str, Any]:
-        """Its words and its keys: what a row of most tables begins with."""
+        """Its name and its keys: the first columns of most tables."""
         return {"stratum": self.words, **self.keys}
 
     @property
     def keys(self) -> dict[str, Any]:
-        """The columns that tell it from others."""
+        """The columns that identify it."""
         return {
             "dataset": self.dataset,
             "model": self.model,
@@ -159,9 +159,9 @@ def numbers(values: Iterable[float | bool | None]) -> Floats:
 
 
 def strata(replies: Replies, by: Literal["dataset", "domain"] = "dataset") -> list[Stratum]:
-    """Every stratum, by data set, model, sampling and rubric, roles as they first occur.
+    """Stratifies replies by data set, model, sampling, rubric and role; roles in the order of their first occurrence.
 
-    `by` domain, data sets of one domain are one.
+    With `by="domain"`, the data sets of a domain are pooled.
     """
     found: dict[tuple[str, str, Sampling, str, str], list[int]] = {}
     keys = zip(getattr(replies, by), replies.model, _stages(replies), replies.rubric, replies.role, strict=True)
@@ -178,23 +178,23 @@ def strata(replies: Replies, by: Literal["dataset", "domain"] = "dataset") -> li
 
 
 def _stages(replies: Replies) -> list[Sampling]:
-    """How each was sampled; of a reply without log-probabilities as of those beside it, where these are of one stage.
+    """The sampling of each reply; one without log-probabilities takes the stage of comparable replies, if they share one.
 
-    Its own stage says nothing, and its scores belong with theirs.
+    Its own stage has no meaning, and its scores are pooled with theirs.
     """
     beside: dict[tuple[Any, ...], set[str]] = {}
     keys = list(zip(replies.dataset, replies.model, (each[:2] for each in replies.sampling), strict=True))
-    for key, sampling, heard in zip(keys, replies.sampling, replies.has_logprobs, strict=True):
-        if heard:
+    for key, sampling, known in zip(keys, replies.sampling, replies.has_logprobs, strict=True):
+        if known:
             beside.setdefault(key, set()).add(sampling.stage)
     return [
-        sampling._replace(stage=next(iter(beside[key]))) if not heard and len(beside.get(key, ())) == 1 else sampling
-        for key, sampling, heard in zip(keys, replies.sampling, replies.has_logprobs, strict=True)
+        sampling._replace(stage=next(iter(beside[key]))) if not known and len(beside.get(key, ())) == 1 else sampling
+        for key, sampling, known in zip(keys, replies.sampling, replies.has_logprobs, strict=True)
     ]
 
 
 def settings_of(several: Sequence[Stratum]) -> Iterator[tuple[str, list[Stratum]]]:
-    """Strata that differ in nothing but the role, together: their common words and themselves."""
+    """Groups strata that differ only in the role: their common name, and the strata."""
     found: dict[tuple[str, str, Sampling, str], list[Stratum]] = {}
     for stratum in several:
         found.setdefault((stratum.dataset, stratum.model, stratum.sampling, stratum.rubric), []).append(stratum)
@@ -203,21 +203,21 @@ def settings_of(several: Sequence[Stratum]) -> Iterator[tuple[str, list[Stratum]
 
 
 ENTROPY = "renormalised"
-"""Which entropy is a feature: the one over the listed alternatives alone. The bounds stand in a table of their own."""
+"""Which entropy is a feature: the one over the listed alternatives alone. The bounds are in a table of their own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplyFeatures:
-    """Every reply in numbers.
+    """Feature matrix of the replies.
 
     Attributes:
-        replies: whose they are.
+        replies: the replies.
         features: names of the columns.
-        x: `(R, F)`, NaN where a reply has no such window.
+        x: `(R, F)`, NaN where a reply has no token in the window.
         mu: `(R,)`, mean log-probability of the whole reply; NaN without any.
         sigma: its standard deviation over the tokens (of the population).
         length: number of tokens with a log-probability; NaN without any.
-        unknown_tokens: how many tokens have a log-probability that is none (not finite, or a vendor's -9999).
+        unknown_tokens: number of tokens without a valid log-probability (not finite, or a vendor's -9999).
     """
 
     replies: Replies
@@ -229,12 +229,12 @@ class ReplyFeatures:
     unknown_tokens: int
 
     def column(self, name: str) -> Floats:
-        """One feature by its name."""
+        """A feature's column by name."""
         return self.x[:, [feature.name for feature in self.features].index(name)]
 
 
 def extract_features(replies: Replies) -> ReplyFeatures:
-    """Extract every feature: both signals, where there are alternatives, and both origins."""
+    """Extracts every feature: both signals, where there are alternatives, and both origins."""
     signals: list[tuple[Signal, RaggedArray]] = [("logprob", replies.logprobs)]
     if ENTROPY in replies.entropies:
         signals.append(("entropy", replies.entropies[ENTROPY]))

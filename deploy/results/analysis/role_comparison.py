@@ -1,4 +1,4 @@
-"""The same fixed features in every stratum, and in both roles of one setting; and the ratio of the roles' best."""
+"""Comparison of roles: the same fixed features in every stratum and in both roles, and the ratio of the roles' best."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from moot.metrics.rank_correlation import somers_d
 from moot.metrics.role_asymmetry import RoleResamples, association_difference, ratio_of_maxima
 
 FIXED = ("logprob.full.mean", "logprob.first-3.range", "logprob.first-10.mean")
-"""Features that are compared across strata, named before anything was seen."""
+"""Features that are compared across strata, specified before any data was seen."""
 
 MOSTLY = 0.8
-"""Where groups with a smaller share of the replies can be exchanged, the p-values are said to rest on so many."""
+"""Below this share of exchangeable replies, a caveat names the share that the p-values rest on."""
 
 STRATA = (
     Column("stratum", "stratum"),
@@ -47,21 +47,21 @@ _WORD = re.compile(r"[A-Za-z]+")
 def strata_table(
     measured: ReplyFeatures, strata: Sequence[Stratum], sweeps: Sequence[Sweep], settings: AnalysisSettings
 ) -> AnalysisTable:
-    """One row for each stratum."""
+    """Summary of the strata: one row each."""
     return AnalysisTable(
         name="strata",
         title="The same features in every stratum",
         rows=[_row(measured, stratum, sweeps, settings) for stratum in strata],
         shown=STRATA,
         notes=(
-            f"A stratum with fewer than {settings.too_few} replies is named and not analysed; a feature that fewer "
+            f"A stratum with fewer than {settings.too_few} replies is listed and not analysed; a feature that fewer "
             f"than {settings.least_n} replies have is not ranked.",
         ),
     )
 
 
 def family_of_model(name: str) -> str:
-    """The family that a model's name begins with: `openai/gpt-4o-mini` is `gpt`, a path's last part counts.
+    """The model family, from the start of the name: `openai/gpt-4o-mini` is `gpt`; of a path the last part counts.
 
     >>> family_of_model("http://127.0.0.1:8000/v1#meta-llama/Llama-3.1-8B-Instruct")
     'llama'
@@ -71,7 +71,7 @@ def family_of_model(name: str) -> str:
 
 
 def size_of_model(name: str) -> float | None:
-    """Parameters in units of 10^9, where the name says them.
+    """The number of parameters in units of 10^9, where the model's name has it.
 
     >>> size_of_model("Llama-3.1-8B-Instruct"), size_of_model("gpt-4o-mini")
     (8.0, None)
@@ -104,7 +104,7 @@ def _row(
 
 
 def _caveats(row: Mapping[str, Value], mu: Floats, settings: AnalysisSettings) -> Iterator[str]:
-    """What a stratum is too small for, or lacks."""
+    """Caveats of a stratum: what it is too small for, or lacks."""
     replies, with_logprobs, exchangeable = (row[name] for name in ("replies", "with_logprobs", "exchangeable"))
     assert isinstance(replies, int)
     assert isinstance(with_logprobs, int)
@@ -117,12 +117,12 @@ def _caveats(row: Mapping[str, Value], mu: Floats, settings: AnalysisSettings) -
     if with_logprobs < settings.least_n:
         yield "too few to rank features"
     if not np.isfinite(mu).any():
-        yield "an unknown token in every reply: nothing about whole replies"
+        yield "an unknown token in every reply: no whole-reply features"
     if isinstance(exchangeable, float) and exchangeable < MOSTLY:
         yield (
             f"p-values exchange {exchangeable:.0%} of the replies"
             if exchangeable
-            else "no p-values: no two groups alike"
+            else "no p-values: no two groups are exchangeable"
         )
 
 
@@ -165,7 +165,7 @@ RATIOS = (
 def role_comparison_tables(
     measured: ReplyFeatures, strata: Sequence[Stratum], sweeps: Sequence[Sweep], settings: AnalysisSettings
 ) -> list[AnalysisTable]:
-    """Each pair of roles of one data set, model and sampling."""
+    """Pairwise comparison of the roles of each data set, model and sampling."""
     differences: list[dict[str, Value]] = []
     ratios: list[dict[str, Value]] = []
     for words, members in settings_of(strata):
@@ -187,9 +187,9 @@ def role_comparison_tables(
             DIFFERENCES,
             terse=[row for row in differences if row["feature"] == MEAN.words],
             notes=(
-                "Features named before anything was seen. Strength: |rho|, or for yes/no targets the AUROC's distance "
-                "from one half; cases drawn for both roles at once.",
-                "Somers' D looks at replies with different scores only, so roles with other score distributions can be "
+                "Features specified before any data was seen. Strength: |rho|, or for yes/no targets the AUROC's distance "
+                "from one half; cases are resampled for both roles at once.",
+                "Somers' D uses replies with different scores only, so roles with other score distributions can be "
                 "compared.",
             ),
         ),
@@ -277,5 +277,5 @@ def _ratios(a: Sweep, b: Sweep, targets: Sequence[str], settings: AnalysisSettin
 
 
 def _mean_of_best(sweep: Sweep, features: Sequence[int], targets: Sequence[int]) -> float:
-    """Mean over targets of the largest strength."""
+    """Mean of the largest strength over the targets."""
     return float(np.nan_to_num(sweep.strength[np.ix_(features, targets)]).max(axis=0).mean())

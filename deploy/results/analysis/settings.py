@@ -1,4 +1,4 @@
-"""What can be set on an analysis."""
+"""Settings of an analysis."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class AnalysisSettings(BaseModel):
     """Settings of an analysis.
 
     Attributes:
-        resamples: cluster-bootstrap resamples behind every interval of the sweep.
-        permutations: cluster permutations behind every p-value.
+        resamples: cluster-bootstrap resamples for every interval of the sweep.
+        permutations: cluster permutations for every p-value.
         seed: of both, and of the folds.
-        folds: of every cross-validation, by case.
-        least_n: a feature that fewer replies have is left out of rankings.
-        least_class: a yes/no target of whose rarer answer there are fewer has no intervals and is in no ranking.
-        too_few: a stratum with fewer replies is shown as too small and not analysed.
+        folds: of every cross-validation, grouped by case.
+        least_n: a feature that fewer replies have is not ranked.
+        least_class: a yes/no target with fewer replies of its rarer class has no intervals and is not ranked.
+        too_few: a stratum with fewer replies is listed as too small and not analysed.
         quantile: confidence is high above the upper and low below the lower one of these within (domain, role).
         low_quality: a reply with at most this Q, or a flagged one, is weak.
         high_quality: a reply with at least this Q, and not flagged, is well reasoned.

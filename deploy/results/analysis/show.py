@@ -1,4 +1,4 @@
-"""An analysis on a terminal, as JSON, as Markdown, and as files: tables, figures, and a page that holds it all."""
+"""Report of an analysis: on a terminal, as JSON, as Markdown, and as files with tables, figures and an HTML page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_ROWS = 200
 TITLE = "Confidence signals against judged reasoning"
 
 FEW_GROUPS = 30
-"""Below, intervals that come from drawing whole groups are too narrow."""
+"""Below this number of groups, intervals from resampled groups are too narrow."""
 
 _NO_FIGURES = "need matplotlib (pip install 'moot[plot]')"
 _CAPTIONS = {
@@ -58,11 +58,11 @@ class AnalysisView(BaseModel):
 
 
 def show_analysis(found: Analysis, written: Path, form: str = "text", console: Console | None = None) -> None:
-    """Write an analysis to the console.
+    """Shows an analysis on the console.
 
     Args:
         found: the analysis.
-        written: its page.
+        written: the path of its page.
         form: `text`, `json` or `md`.
 
     Raises:
@@ -72,13 +72,13 @@ def show_analysis(found: Analysis, written: Path, form: str = "text", console: C
     data = AnalysisView(
         facts=found.facts, settings=found.settings.model_dump(), tables=tables, files=str(written.parent)
     )
-    but = "with figures" if has_matplotlib() else f"but figures, which {_NO_FIGURES}"
-    end = Note(f"everything{',' if has_matplotlib() else ''} {but}: {written}")
+    but = "tables and figures" if has_matplotlib() else f"tables (figures {_NO_FIGURES})"
+    end = Note(f"page with all {but}: {written}")
     show_report(data, lambda: [*_front(found), *_read(found), end], form, console)
 
 
 def analysis_page(found: Analysis, pictures: Mapping[str, bytes]) -> str:
-    """The analysis as one self-contained page.
+    """Renders the analysis as a self-contained HTML page.
 
     Args:
         found: the analysis.
@@ -124,11 +124,11 @@ def _blocks(table: AnalysisTable, title: str, most: int | None = MOST_ROWS) -> I
     yield table.block(title, most)
     yield from (Note(note, "dim") for note in table.notes)
     if most is not None and (left := len(table.rows) - most) > 0:
-        yield Note(f"{left:,} more rows stand in {table.name}.csv and {table.name}.parquet.", "dim")
+        yield Note(f"{left:,} more rows are in {table.name}.csv and {table.name}.parquet.", "dim")
 
 
 def scope_words(facts: AnalysisScope) -> Iterator[str]:
-    """One line for each thing that a reader must know; nothing is said of what there is none of."""
+    """The scope as text: one line per fact, without lines for counts of 0."""
     groups = f" in {facts.groups:,} groups" if facts.groups != facts.cases else ""
     replies = _count(facts.replies, "reply", "replies")
     yield f"{', '.join(facts.sources)}: {replies} on {number_of_cases(facts.cases)}{groups}"
@@ -143,13 +143,13 @@ def scope_words(facts: AnalysisScope) -> Iterator[str]:
             "confidence, kept in the others"
         )
     if facts.empty:
-        yield f"{_count(facts.empty, 'reply', 'replies')} of no token: without any feature"
+        yield f"{_count(facts.empty, 'reply', 'replies')} without a token: no features"
     if facts.one_token:
-        yield f"{_count(facts.one_token, 'reply', 'replies')} of one token: without a slope"
+        yield f"{_count(facts.one_token, 'reply', 'replies')} of one token: no slope"
     if facts.unknown_tokens:
         yield (
-            f"{_count(facts.unknown_tokens, 'token', 'tokens')} whose log-probability is none (not finite, or a "
-            "vendor's -9999): windows that hold one are left out"
+            f"{_count(facts.unknown_tokens, 'token', 'tokens')} without a valid log-probability (not finite, or a "
+            "vendor's -9999): windows with one are left out"
         )
     if facts.model_replies:
         yield f"replies in these runs: {replies_words(facts.model_replies)}"
@@ -164,7 +164,7 @@ def _count(count: int, one: str, several: str) -> str:
 
 
 MANIFEST = "analysis.json"
-"""Names the files of an analysis, what it is over and how it was counted."""
+"""Manifest of an analysis: its files, scope and settings."""
 
 PAGE = "index.html"
 
@@ -172,7 +172,7 @@ _FORMULA = re.compile(r"^[=+\-@\t]")
 
 
 def write_analysis(found: Analysis, folder: Path) -> Path:
-    """Write everything; files of an earlier analysis in that folder go, other files stay.
+    """Writes the analysis as files; those of an earlier analysis in the folder are removed, other files stay.
 
     Returns:
         The page's path.
@@ -214,9 +214,9 @@ def _table_files(found: Analysis) -> Iterable[tuple[str, bytes]]:
 
 
 def _plain(rows: pa.Table) -> pa.Table:
-    """Fit for CSV, which wants a type for every column, and for the programs that open it.
+    """Makes rows safe for CSV, which needs a type for every column, and for spreadsheets.
 
-    Control characters become visible, and a text that a spreadsheet would take for a formula begins with an apostrophe.
+    Control characters are escaped, and a text that a spreadsheet would take for a formula gets an apostrophe in front.
     """
     for place, field in enumerate(rows.schema):
         if pa.types.is_null(field.type):
@@ -228,7 +228,7 @@ def _plain(rows: pa.Table) -> pa.Table:
 
 
 def _figure_files(found: Analysis) -> dict[str, bytes]:
-    """Every figure that has something to show; none without matplotlib."""
+    """Renders every figure that has data; none without matplotlib."""
     if not has_matplotlib():
         return {}
     files = dict[str, bytes]()
@@ -241,14 +241,14 @@ def _figure_files(found: Analysis) -> dict[str, bytes]:
 
 
 def _earlier(folder: Path) -> set[str]:
-    """The files of the analysis that lies in the folder, by what its manifest says."""
+    """The files of an earlier analysis in the folder, from its manifest."""
     try:
         named = msgspec.json.decode((folder / MANIFEST).read_bytes())["files"]
     except (FileNotFoundError, NotADirectoryError):
         return set()
     except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
         raise RecordError(
-            f"{folder / MANIFEST} cannot be read: {error}; take it away or choose another --out"
+            f"{folder / MANIFEST} cannot be read: {error}; remove it or choose another --out"
         ) from None
     return {name for name in named if isinstance(name, str) and Path(name).name == name and (folder / name).is_file()}
 

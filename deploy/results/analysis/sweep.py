@@ -1,4 +1,4 @@
-"""The sweep: every feature against every target, in every stratum, each with n, interval, p and q."""
+"""Feature sweep: the association of every feature with every target, by stratum, with n, interval, p and q."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from moot.metrics.significance import benjamini_hochberg
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sweep:
-    """One stratum's associations of one kind. Arrays are `(F + 1, T)`: the last row is the reply's length, a baseline.
+    """Associations of one kind in one stratum. Arrays are `(F + 1, T)`: the last row is the reply's length, a baseline.
 
     Attributes:
-        kind: `spearman` of targets with an order, or `auroc` of yes/no targets (directed: above .5 when a high value
+        kind: `spearman` for ordinal targets, or `auroc` for yes/no targets (directed: above .5 when a high value
             goes with yes).
         targets: names of the columns.
-        n: replies that have both.
-        rarer: of the two classes of a yes/no target, how many replies the rarer one has; n for other targets.
+        n: replies with both feature and target.
+        rarer: number of replies of the rarer class of a yes/no target; n for other targets.
         value: the association; NaN where it is undefined.
-        low, high: its 95 % interval, clusters resampled.
+        low, high: its 95 % interval, by cluster bootstrap.
         second: Kendall's tau-b beside Spearman's rho, the point-biserial correlation beside the AUROC.
-        given_length: the rank correlation with the reply's length held fixed, for an AUROC, too.
-        within_openings: inside groups of replies with the same opening.
-        p: by permuting clusters; q: the same after Benjamini-Hochberg over the whole sweep, the baseline left out.
+        given_length: the partial rank correlation given the reply's length, for an AUROC, too.
+        within_openings: the association within groups of replies with the same opening.
+        p: by permutation of clusters; q: Benjamini-Hochberg over the whole sweep without the baseline.
         max_p: adjusted by the largest association of the sweep over the features of one signal and origin; NaN for
-            features that few replies have.
-        movable: `(T,)`, the share of the replies whose groups could be exchanged for the p-values; at 0 there are none.
+            features of too few replies.
+        movable: `(T,)`, the share of the replies in exchangeable groups; at 0 there are no p-values.
         resampled: `(B, F + 1, T)`, the association in every resample.
     """
 
@@ -66,25 +66,25 @@ class Sweep:
     resampled: Floats
 
     def enough(self, settings: AnalysisSettings) -> npt.NDArray[np.bool_]:
-        """Where there are replies enough to rank a feature for a target."""
+        """Whether a feature has enough replies to be ranked for a target."""
         least = settings.least_n if self.kind == "spearman" else settings.least_class
         return (self.n >= settings.least_n) & (self.rarer >= least)
 
     @property
     def strength(self) -> Floats:
-        """How far from no association, in [0, 1] or [0, .5]."""
+        """Strength: the distance from no association, in [0, 1] or [0, .5]."""
         return np.abs(self.value - (0.5 if self.kind == "auroc" else 0.0))
 
 
 def feature_blocks(features: Sequence[Feature]) -> Iterator[tuple[str, str, npt.NDArray[np.int64]]]:
-    """(signal, origin, numbers of the features) for each signal and origin: the papers' sweep is one of these."""
+    """Blocks of features: (signal, origin, indices of the features); the papers' sweep is one of them."""
     keys = [(feature.signal, feature.origin) for feature in features]
     for key in dict.fromkeys(keys):
         yield *key, np.array([number for number, other in enumerate(keys) if other == key], np.int64)
 
 
 def run_sweep(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> list[Sweep]:
-    """The sweep over every stratum that is large enough and has log-probabilities."""
+    """Runs the sweep over every stratum that is large enough and has log-probabilities."""
     kinds: list[tuple[Statistic, Mapping[str, Floats]]] = [
         ("spearman", measured.replies.ordinal),
         ("auroc", measured.replies.binary),
@@ -159,9 +159,9 @@ def _tests(
     kind: Statistic,
     settings: AnalysisSettings,
 ) -> tuple[Floats, Floats, Floats]:
-    """`p`, `max_p` and `movable` of a sweep.
+    """Permutation tests: `p`, `max_p` and `movable` of a sweep.
 
-    By chance the features of few replies have the largest associations: they must not stand for the maximum.
+    By chance the features of few replies have the largest associations: they are left out of the maximum.
     """
     clusters, slots = measured.replies.group[stratum.rows], measured.replies.slot[stratum.rows].astype(str)
     p, max_p = np.full(n.shape, np.nan), np.full(n.shape, np.nan)
@@ -182,31 +182,31 @@ def _tests(
 
 
 def targets_by_features(enough: npt.NDArray[np.bool_]) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
-    """The targets for which the same features have enough replies, with these features."""
+    """Groups targets by the features that have enough replies for them."""
     masks, kind = np.unique(enough, axis=1, return_inverse=True)
     for number in range(masks.shape[1]):
         yield np.flatnonzero(kind.ravel() == number), masks[:, number]
 
 
 def _only(flags: Floats, value: float) -> Floats:
-    """Known where a flag has that value."""
+    """The values where a flag has the given value; NaN elsewhere."""
     return np.where(flags == value, flags, np.nan)
 
 
 def _varied(area: Floats, x: Floats, y: Floats) -> Floats:
-    """The area, unknown where the feature does not vary over the rows that have both: one half is not what was seen."""
+    """The AUROC, unknown where the feature does not vary over the rows with both: one half was not observed there."""
     ranges = np.stack([_spread(x[~np.isnan(target)]) for target in y.T], axis=1)
     return np.where(ranges > 0.0, area, np.nan)
 
 
 def _spread(x: Floats) -> Floats:
-    """`(F,)`, greatest less least known value; 0 where there is none."""
+    """Range of the known values, `(F,)`; 0 where there is none."""
     least, greatest = np.fmin.reduce(x, axis=0), np.fmax.reduce(x, axis=0)
     return np.asarray(np.nan_to_num(greatest - least), np.float64)
 
 
 def _with_q(sweeps: Sequence[Sweep]) -> list[Sweep]:
-    """Benjamini-Hochberg over every test of every stratum, the baselines left out."""
+    """Benjamini-Hochberg over all tests of all strata, without the baselines."""
     if not sweeps:
         return []
     adjusted = benjamini_hochberg(np.concatenate([each.p[:-1].ravel() for each in sweeps]))

@@ -1,4 +1,4 @@
-"""The tokens of many replies, from Arrow columns: log-probabilities, alternatives, and where the content starts."""
+"""Token arrays of many replies, from Arrow columns: log-probabilities, alternatives, and where the content starts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ HEAD_TOKENS = 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tokens:
-    """R replies' tokens.
+    """Tokens of R replies.
 
     Attributes:
-        logprobs: nats; an empty row for a reply without any.
+        logprobs: in nats; an empty row for a reply without any.
         alternatives: K log-probabilities for each token of a row; empty rows where there are none.
         known: whether a reply has log-probabilities.
-        heads: the first tokens of each reply, in which its opening is looked for; empty where they are not there.
+        heads: the first tokens of each reply, where its opening is searched; empty where unknown.
     """
 
     logprobs: RaggedArray
@@ -38,7 +38,7 @@ class Tokens:
 
     @staticmethod
     def from_arrow(table: pa.Table, known: npt.NDArray[np.bool_]) -> Tokens:
-        """The tokens of all replies, of which `table` holds those that are known, in order.
+        """Builds the tokens of all replies; `table` has one row for each known one, in order.
 
         Args:
             table: columns `logprob` (list of floats) and, if there are such, `token` (list of text), `alternatives`
@@ -62,10 +62,10 @@ class Tokens:
         )
 
     def own(self, sampling: Sequence[Sampling]) -> Tokens:
-        """The same, unknown where a schema's mask may have left no choice: such a token says nothing of the model.
+        """The tokens with NaN where a schema's mask may have left no choice: such a token has no information on the model.
 
         Args:
-            sampling: of each reply.
+            sampling: the sampling parameters of each reply.
         """
         masked = np.array([each.may_be_masked for each in sampling], np.bool_)
         if not masked.any():
@@ -75,7 +75,7 @@ class Tokens:
         )
 
     def entropies(self, vocabulary: int | None) -> dict[str, RaggedArray]:
-        """Entropies per token, nats, by name; none without alternatives, no `upper` for an unknown vocabulary.
+        """Token entropies in nats, by name; none without alternatives, no `upper` for an unknown vocabulary.
 
         Raises:
             ConfigError: more tokens are listed than the vocabulary has.
@@ -95,7 +95,7 @@ class Tokens:
 
 
 def join_tokens(parts: Sequence[Tokens]) -> Tokens:
-    """The tokens of several runs, in order."""
+    """Concatenates the tokens of several runs."""
     if len(parts) == 1:
         return parts[0]
     return Tokens(
@@ -109,13 +109,13 @@ def join_tokens(parts: Sequence[Tokens]) -> Tokens:
 def content_starts(
     heads: Sequence[Sequence[str]], alike: Sequence[Hashable]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
-    """Where each reply's content starts, and the opening before it.
+    """Finds where each reply's content starts, and the opening before it.
 
-    An opening is a section label, or what nearly all replies that were asked for alike begin with.
+    An opening is a section label, or the common start of nearly all replies to the same kind of ask.
 
     Args:
         heads: the first tokens of each reply.
-        alike: equal for replies that were asked for in the same way.
+        alike: a key, equal for replies to the same kind of ask.
     """
     starts = np.array([content_start(head) for head in heads], np.int64)
     groups: dict[Hashable, list[int]] = {}
@@ -128,7 +128,7 @@ def content_starts(
 
 
 def ragged_of(column: pa.ChunkedArray) -> RaggedArray:
-    """A list column's numbers; a null list is an empty row, a null number is NaN."""
+    """Ragged array of a list column; a null list is an empty row, a null number is NaN."""
     kind = pa.large_list(pa.float32())
     lists = pa.chunked_array(column.chunks, column.type).cast(kind).combine_chunks()
     if isinstance(lists, pa.ChunkedArray):
@@ -139,7 +139,7 @@ def ragged_of(column: pa.ChunkedArray) -> RaggedArray:
 
 
 def _heads(table: pa.Table) -> list[list[str]]:
-    """The first tokens of each reply; empty lists where the texts are not there."""
+    """The first tokens of each reply; empty lists where their texts are unknown."""
     if "token" not in table.column_names:
         return [[] for _ in range(table.num_rows)]
     heads = pc.list_slice(table["token"], 0, HEAD_TOKENS).to_pylist()
@@ -147,7 +147,7 @@ def _heads(table: pa.Table) -> list[list[str]]:
 
 
 def _spread(rows: RaggedArray, known: npt.NDArray[np.bool_]) -> RaggedArray:
-    """The rows where they are known, empty ones elsewhere."""
+    """Spreads rows to the known positions, with empty rows elsewhere."""
     lengths = np.zeros(len(known), np.int64)
     lengths[known] = rows.lengths
     return RaggedArray(rows.values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))

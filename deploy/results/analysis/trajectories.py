@@ -1,4 +1,4 @@
-"""How confidence moves along the replies: mean probability by position with its phases, and bands from 0 to 100 %."""
+"""Confidence trajectories: mean token probability by position with its phases, and bands from 0 to 100 %."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PHASES = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConfidenceTrajectory:
-    """One stratum's way from the first token to the last.
+    """Confidence trajectory of a stratum, from the first token to the last.
 
     Attributes:
         n: replies with log-probabilities.
@@ -49,7 +49,7 @@ class ConfidenceTrajectory:
 
 
 def trajectories(replies: Replies, strata: Sequence[Stratum]) -> list[ConfidenceTrajectory]:
-    """The trajectory of each stratum that has log-probabilities."""
+    """Computes the trajectory of each stratum that has log-probabilities."""
     found = []
     for stratum in strata:
         part = replies.logprobs.take(stratum.rows)
@@ -61,7 +61,7 @@ def trajectories(replies: Replies, strata: Sequence[Stratum]) -> list[Confidence
 
 
 def trajectory_tables(found: Sequence[ConfidenceTrajectory]) -> list[AnalysisTable]:
-    """The phases, and the two curves for files."""
+    """Tables of the phases, and of the two curves for files."""
     by_phase: list[dict[str, Value]] = [
         {
             **each.stratum.named,
@@ -148,7 +148,7 @@ ENTROPIES = (
 
 
 def openings_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
-    """The distinct openings of each stratum's replies: where all begin alike, the first tokens say little."""
+    """Distinct openings of each stratum's replies: where all begin alike, the first tokens have little information."""
     rows: list[dict[str, Value]] = []
     for stratum in strata:
         there = stratum.rows[replies.has_logprobs[stratum.rows]]
@@ -174,7 +174,7 @@ def openings_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable
 
 
 def entropies_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
-    """Mean token entropy in each stratum, in nats, with the bounds that the listed alternatives leave."""
+    """Mean token entropy of each stratum, in nats, with the bounds from the listed alternatives."""
     rows: list[dict[str, Value]] = []
     for stratum in strata if replies.entropies else ():
         parts = {name: values.take(stratum.rows).values for name, values in replies.entropies.items()}

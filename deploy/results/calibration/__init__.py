@@ -1,1 +1,1 @@
-"""Thresholds from a record: the sweep, the choice, the held-out test."""
+"""Calibration of thresholds from a record: grid search, selection, and evaluation on held-out cases."""

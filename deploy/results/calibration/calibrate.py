@@ -1,4 +1,4 @@
-"""Thresholds for the gate: chosen on one part of a run's cases, evaluated on the other, without a further call."""
+"""Calibration of the gate's thresholds: chosen on a validation split, evaluated on held-out cases; no model is called."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ SMALL = 100
 
 
 class AccuracyEstimate(FrozenModel):
-    """A share of right answers with its Wilson interval (95 %)."""
+    """Accuracy with its Wilson interval (95 %)."""
 
     value: float
     interval: Interval
 
 
 class Predictor(FrozenModel):
-    """How well a signal tells the cases that the skip branch gets wrong.
+    """Predictive power of a signal: how well it predicts that the skip branch is wrong.
 
     Attributes:
         name: `d`, `m`, `p` or `c`.
-        direction: which way the score is read.
-        auroc: 0.5 says nothing, 1 everything, below 0.5 points the other way; None when all or none are wrong.
+        direction: whether a higher or a lower value predicts errors.
+        auroc: 0.5 is chance, 1 is perfect, below 0.5 is the opposite direction; None when all or none are wrong.
         n, errors: cases with a known signal, and how many of them are wrong.
     """
 
@@ -57,11 +57,11 @@ class Predictor(FrozenModel):
 
 
 class HeldOutPoint(FrozenModel):
-    """A setting of the gate on the held-out cases, with Wilson intervals (95 %).
+    """A setting of the gate evaluated on the held-out cases, with Wilson intervals (95 %).
 
     Attributes:
-        point: its figures.
-        accuracy_interval, accuracy_skipped_interval: None where the share is.
+        point: the setting and its figures.
+        accuracy_interval, accuracy_skipped_interval: None where the accuracy is.
         vs_debate: the gate (first) against always debating (second), on the same cases.
     """
 
@@ -72,22 +72,22 @@ class HeldOutPoint(FrozenModel):
 
 
 class GateCalibration(FrozenModel):
-    """What `calibrate` found. "Always debating" is the debate branch of the same run.
+    """Result of `calibrate`. "Always debating" is the debate branch of the same run.
 
     Attributes:
-        encoder: whose D the thresholds are for: another one needs others.
-        n_validation, n_held_out: cases that choose and cases that evaluate.
-        left_out: cases that cannot be used, by reason.
+        encoder: the encoder of D; the thresholds are valid for it only.
+        n_validation, n_held_out: cases of the validation split, and held-out cases.
+        left_out: excluded cases by reason.
         debate_accuracy_validation, skip_accuracy_validation: always and never debating on the validation cases.
         debate_accuracy, skip_accuracy: the same on the held-out cases, with intervals.
         grid: every setting on the validation cases.
         chosen: the cheapest setting whose accuracy is at most `tolerance` below always debating's.
         held_out: the chosen setting on the held-out cases; `as_run` the run's own thresholds there, if it had any.
-        predictors: over all usable cases: nothing is fitted to them.
-        stopping: the bound at which debates stop; None where the record has no rounds on one of the two sides.
-        warnings: what a reader must know before using this.
-        set_line: the options to copy: the thresholds. `stopping.chosen` was found by itself, over all debates and by
-            the agents' vote, and is no part of what `held_out` evaluates.
+        predictors: the signals over all usable cases; nothing is fitted.
+        stopping: the choice of `debate.epsilon`; None where the record has no rounds in one of the two splits.
+        warnings: caveats for readers.
+        set_line: the thresholds as command-line options. `stopping.chosen` is chosen separately, over all debates and by
+            the agents' vote, and is not part of what `held_out` evaluates.
     """
 
     schema_version: int
@@ -125,19 +125,19 @@ def calibrate(
     tolerance: float = 0.01,
     keep_truncated: bool = False,
 ) -> GateCalibration:
-    """Choose the gate's thresholds from a run made with `both_branches`.
+    """Chooses the gate's thresholds from a run with `both_branches`.
 
-    The cases are split by a seeded hash of their ids. On the validation part every point of a grid over (tau_d,
-    tau_m, tau_p), cut at the tenths of the observed signals, is evaluated by arithmetic; the cheapest whose accuracy
-    is at most `tolerance` below that of always debating is chosen and evaluated on the held-out part. In the same way
-    `debate.epsilon` is chosen among the run's and larger ones.
+    The cases are split by a seeded hash of their ids. On the validation split every point of a grid over (tau_d,
+    tau_m, tau_p), at the deciles of the observed signals, is evaluated from the record; the cheapest whose accuracy
+    is at most `tolerance` below that of always debating is chosen and evaluated on the held-out cases. In the same
+    way `debate.epsilon` is chosen among the run's and larger ones.
 
     Args:
         folder: the run's folder.
         holdout: share of the cases that is held out, in (0, 1).
         seed: of the split.
-        tolerance: how much accuracy may be given up for fewer tokens, in [0, 1].
-        keep_truncated: whether cases count that rest on a reply which ended at its token limit.
+        tolerance: the largest loss of accuracy for fewer tokens, in [0, 1].
+        keep_truncated: whether to include cases with a reply that was truncated at its token limit.
 
     Raises:
         ConfigError: when the run has no case with both branches, or an argument does not fit.
@@ -152,16 +152,16 @@ def calibrate(
     if not facts.models:
         facts = read_run_info(folder, read_replies(folder))
     cases = read_both_branches(folder, _how(facts), keep_truncated=keep_truncated)
-    held = cases.held_out(holdout, seed)
-    if held.all() or not held.any():
+    held_out = cases.held_out(holdout, seed)
+    if held_out.all() or not held_out.any():
         raise ConfigError(
             f"{folder}: {len(cases)} usable cases cannot be split with holdout={holdout:g}; use more cases"
         )
     encoder = _encoder(folder, facts)
-    grid = sweep_grid(cases, ~held, threshold_axes(cases, ~held))
-    debate_validation = float(cases.debate_right[~held].mean())
+    grid = sweep_grid(cases, ~held_out, threshold_axes(cases, ~held_out))
+    debate_validation = float(cases.debate_right[~held_out].mean())
     chosen = cheapest_within(grid, debate_validation, tolerance)
-    stopping = choose_epsilon(read_debate_rounds(folder, cases.case_ids), cases, held, tolerance)
+    stopping = choose_epsilon(read_debate_rounds(folder, cases.case_ids), cases, held_out, tolerance)
     return GateCalibration(
         **{name: getattr(facts, name) for name in ("schema_version", "task", "protocol", "models", "simulated")},
         run=facts.name,
@@ -169,20 +169,20 @@ def calibrate(
         seed=seed,
         holdout=holdout,
         tolerance=tolerance,
-        n_validation=int((~held).sum()),
-        n_held_out=int(held.sum()),
+        n_validation=int((~held_out).sum()),
+        n_held_out=int(held_out.sum()),
         left_out=cases.left_out,
         debate_accuracy_validation=debate_validation,
-        skip_accuracy_validation=float(cases.skip_right[~held].mean()),
-        debate_accuracy=_share(cases.debate_right[held]),
-        skip_accuracy=_share(cases.skip_right[held]),
+        skip_accuracy_validation=float(cases.skip_right[~held_out].mean()),
+        debate_accuracy=_share(cases.debate_right[held_out]),
+        skip_accuracy=_share(cases.skip_right[held_out]),
         grid=grid,
         chosen=chosen,
-        held_out=_held_out(cases, held, (chosen.tau_d, chosen.tau_m, chosen.tau_p)),
-        as_run=None if cases.taus is None else _held_out(cases, held, cases.taus),
+        held_out=_held_out(cases, held_out, (chosen.tau_d, chosen.tau_m, chosen.tau_p)),
+        as_run=None if cases.taus is None else _held_out(cases, held_out, cases.taus),
         predictors=list(_predictors(cases)),
         stopping=stopping,
-        warnings=_warnings(cases, facts, int(held.sum()), chosen),
+        warnings=_warnings(cases, facts, int(held_out.sum()), chosen),
         set_line=set_line(chosen, encoder),
     )
 
@@ -197,26 +197,26 @@ def _how(facts: RunInfo) -> str:
         return (
             f"protocol {facts.protocol!r} has no gate to calibrate: make a run of selene with --set both_branches=true"
         )
-    return f"give the command of this run again, with --set both_branches=true --out {facts.name}-both"
+    return f"repeat the command of this run with --set both_branches=true --out {facts.name}-both"
 
 
 def _encoder(folder: str | Path, facts: RunInfo) -> str:
-    """The encoder whose embeddings D was computed from: the record's word counts before run.yaml's."""
+    """The encoder of the embeddings behind D; the record's has precedence over run.yaml's."""
     used = read_table(folder, "embeddings", ["encoder"])["encoder"].unique().to_pylist()
     if len(used) > 1:
         names = ", ".join(sorted(used))
-        raise ConfigError(f"{folder}: embeddings of several encoders ({names}): tau_d belongs to one of them")
+        raise ConfigError(f"{folder}: embeddings of several encoders ({names}): tau_d is valid for one of them only")
     return str(used[0]) if used else facts.encoder or "unknown"
 
 
-def _held_out(cases: BothBranches, held: Bools, taus: Sequence[Threshold]) -> HeldOutPoint:
+def _held_out(cases: BothBranches, held_out: Bools, taus: Sequence[Threshold]) -> HeldOutPoint:
     skipped = skip_mask(cases, *taus)
     right = np.where(skipped, cases.skip_right, cases.debate_right)
     return HeldOutPoint(
-        point=evaluate_point(cases, held, taus),
-        accuracy_interval=share(right[held].tolist())[1],
-        accuracy_skipped_interval=share(right[held & skipped].tolist())[1],
-        vs_debate=compare_paired(right[held].tolist(), cases.debate_right[held].tolist()),
+        point=evaluate_point(cases, held_out, taus),
+        accuracy_interval=share(right[held_out].tolist())[1],
+        accuracy_skipped_interval=share(right[held_out & skipped].tolist())[1],
+        vs_debate=compare_paired(right[held_out].tolist(), cases.debate_right[held_out].tolist()),
     )
 
 
@@ -241,15 +241,15 @@ def _warnings(cases: BothBranches, facts: RunInfo, n_held_out: int, chosen: Grid
         )
     if chosen.n_skipped == 0:
         found.append(
-            "no setting that skips a debate keeps the accuracy on the validation cases: this one always debates"
+            "no setting that skips a debate keeps the accuracy on the validation cases: the chosen one always debates"
         )
     if chosen.cost_vs_debate is None:
-        found.append("no usage was recorded: the highest skip rate counts as the cheapest")
+        found.append("no token usage was recorded: the highest skip rate counts as the cheapest")
     return [*found, *cases.notes]
 
 
 def set_line(point: GridPoint, encoder: str) -> str:
-    """The options that set a point's thresholds, the encoder they belong to included.
+    """Command-line options for a point's thresholds and their encoder.
 
     >>> line = set_line(GridPoint(tau_d=0.2, tau_m=None, tau_p=0.6, skip_rate=0.5, accuracy=1.0, accuracy_skipped=1.0,
     ...     n_skipped=1, cost_vs_debate=None, cost_vs_single=None), "hashed-ngrams-512-v1")

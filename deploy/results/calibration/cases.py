@@ -1,4 +1,4 @@
-"""What calibration reads from a record: per case the gate's signals, both branches' answers, and their tokens."""
+"""Data set of the calibration, from a record: per case the gate's signals, both branches' answers, and their tokens."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class BothBranches:
-    """One row per case that ran both branches and can be scored; NaN is unknown.
+    """Cases that ran both branches and can be scored, one row each; NaN is unknown.
 
     Attributes:
         case_ids: in order.
         d, m, p, c: disagreement, misalignment, mean intrinsic and mean stated probability of the openings.
-        may_skip: whether the tests that have no threshold here let the case skip (equal answers, and one of every
-            agent, if required; probabilities of one stage).
+        may_skip: whether the tests without a threshold allow a skip (equal answers, and an answer of every agent, if
+            required; probabilities of one stage).
         skip_right, debate_right: whether each branch's answer is right.
-        skip_tokens, debate_tokens: openings and that branch, as if only it had run.
-        single_tokens: agent 0's opening.
-        taus: the run's own tau_d, tau_m, tau_p, None where a test was off; None when its gate asked no signals.
-        left_out: cases that cannot be used, by reason.
-        notes: what a reader must know of the signals.
+        skip_tokens, debate_tokens: tokens of the openings and that branch, as if only it had run.
+        single_tokens: tokens of agent 0's opening.
+        taus: the run's own tau_d, tau_m, tau_p, None where a test was off; None when its gate used no signals.
+        left_out: excluded cases by reason.
+        notes: caveats of the signals.
     """
 
     case_ids: tuple[str, ...]
@@ -61,7 +61,7 @@ class BothBranches:
         return len(self.case_ids)
 
     def held_out(self, share: float, seed: int) -> Bools:
-        """Which cases are held out, see `held_out_mask`."""
+        """Mask of the held-out cases, see `held_out_mask`."""
         return held_out_mask(self.case_ids, share, seed)
 
 
@@ -73,18 +73,18 @@ class _UsableCase(NamedTuple):
 
 
 def held_out_mask(case_ids: Sequence[str], share: float, seed: int) -> Bools:
-    """Which cases are held out: by a hash of seed and case id, so that no case changes sides if others come."""
+    """Mask of the held-out cases: by a hash of seed and case id, so that a case keeps its split when others are added."""
     ids = (blake2b(f"{seed}/{case_id}".encode(), digest_size=8).digest() for case_id in case_ids)
     return np.array([int.from_bytes(digest, "big") / 2**64 < share for digest in ids], np.bool_)
 
 
 def read_both_branches(folder: str | Path, how: str, *, keep_truncated: bool = False) -> BothBranches:
-    """Read the cases of a run with `both_branches`.
+    """Reads the cases of a run with `both_branches`.
 
     Args:
         folder: the run's folder.
-        how: what gives such a run, for the error.
-        keep_truncated: whether cases stay that rest on a reply which ended at its token limit.
+        how: how to make such a run, for the error message.
+        keep_truncated: whether to include cases with a reply that was truncated at its token limit.
 
     Raises:
         ConfigError: when the run has no case that ran both branches and can be scored.
@@ -116,8 +116,8 @@ def read_both_branches(folder: str | Path, how: str, *, keep_truncated: bool = F
         usable.append(_UsableCase(verdict.key, gate, skip_right, debate_right))
     if not usable and left_out["with a truncated reply"]:
         raise ConfigError(
-            f"{folder}: {left_out['with a truncated reply']} cases rest on truncated replies, and no other is left: "
-            f"{RAISE_MAX_TOKENS}, or say --keep-truncated"
+            f"{folder}: {left_out['with a truncated reply']} cases have truncated replies, and no other is usable: "
+            f"{RAISE_MAX_TOKENS}, or give --keep-truncated"
         )
     if not usable:
         raise ConfigError(f"{folder}: no case with both branches has a gold label to score it by; give labelled cases")
@@ -125,7 +125,7 @@ def read_both_branches(folder: str | Path, how: str, *, keep_truncated: bool = F
 
 
 def _truncated(folder: str | Path) -> set[CaseKey]:
-    """The debates that rest on a reply which ended at its token limit."""
+    """The debates with a reply that was truncated at its token limit."""
     replies = read_replies(folder)
     return {reply.key for reply in replies if reply.truncated and reply.outcome in USABLE and not reply.superseded}
 
@@ -180,7 +180,7 @@ def _tokens(keys: Sequence[CaseKey], replies: Mapping[CaseKey, list[ReplyRow]], 
 
 
 def _stages(folder: str | Path, keys: set[CaseKey]) -> set[str]:
-    """Whether the servers took log-probabilities before or after temperature, over the openings."""
+    """The stages of the openings' log-probabilities: before or after temperature."""
     return {
         row["logprob_stage"]
         for row in read_table(folder, "turns", ["logprob_stage"]).to_pylist()

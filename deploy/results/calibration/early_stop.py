@@ -1,4 +1,4 @@
-"""When to stop a reply early: learned on one part of a run's cases, tried on the other, without a further call."""
+"""Calibration of early stop: a signal chosen on a validation split, evaluated on held-out cases; no model is called."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ WINDOWS = (3, 5, 10, 20, 30, 50)
 """First so many tokens that are tried; the windows of "Early-Token Confidence"."""
 
 LEAST = 50
-"""Replies with a known value that a feature needs on either part."""
+"""Replies with a known value that a feature needs in each split."""
 
 
 class EarlySignal(FrozenModel):
-    """What the first tokens of one model's replies say of their answers, at one temperature and stage.
+    """Early signal: how the first tokens of a model's replies predict wrong answers, at one temperature and stage.
 
     Attributes:
-        model, temperature: whose replies; a temperature of None is the server's default.
-        stage: where their log-probabilities are taken; those of several stages are never learned from together.
-        n_learning, n_held_out: replies of the two parts.
-        early_stop: the choice; None where no feature could be tried.
-        auroc_learning: of the chosen feature on the part that chose it: optimistic, for it is the best of many.
-        auroc: on the held-out part, read in the learned direction; 0.5 says nothing. None when unknown; so below.
+        model, temperature: of the replies; a temperature of None is the server's default.
+        stage: where their log-probabilities are taken; stages are never pooled.
+        n_learning, n_held_out: replies of the two splits.
+        early_stop: the chosen rule; None where no feature could be evaluated.
+        auroc_learning: of the chosen feature on the validation split: optimistic, as the best of many.
+        auroc: on the held-out cases, in the learned direction; 0.5 is chance. None when unknown; so below.
         auroc_interval: 95 %, by case.
-        n_known: held-out replies that have the feature.
-        share_stopped: of them, how many the choice would stop.
-        error_stopped, error_kept: share of wrong answers among those it would stop, and among the others.
+        n_known: held-out replies with a known feature.
+        share_stopped: the share of them that the rule would stop.
+        error_stopped, error_kept: error rate of the replies that it would stop, and of the others.
         difference_interval: 95 % interval of their difference, by case.
-        works: whether the held-out area lies above 0.5, and the difference above 0, with the whole interval: a signal
-            may tell right from wrong on the whole and yet stop the right ones.
+        works: whether the whole interval of the held-out AUROC is above 0.5, and that of the difference above 0: a
+            signal may discriminate overall and yet stop the right replies.
     """
 
     model: str
@@ -68,7 +68,7 @@ class EarlySignal(FrozenModel):
 
     @property
     def role_yaml(self) -> str:
-        """The lines to put under the role; empty unless it works."""
+        """The rule as YAML for the role; empty unless it works."""
         if not self.works or self.early_stop is None:
             return ""
         settings = self.early_stop.model_dump(mode="json")
@@ -76,14 +76,14 @@ class EarlySignal(FrozenModel):
 
 
 class EarlyStopCalibration(FrozenModel):
-    """What `calibrate_early_stop` found.
+    """Result of `calibrate_early_stop`.
 
     Attributes:
-        role: whose replies; `share` is the share of them that was to be stopped.
-        left_out: replies that cannot be used, by reason. Those with a forced token in the window (the chosen one, else
-            the shortest) are among the replies of their signal.
+        role: the role of the replies; `share` is the target share of stopped ones.
+        left_out: excluded replies by reason. Those with a forced token in the window (the chosen one, else the
+            shortest) are among the replies of their signal.
         signals: by model, temperature and stage.
-        warnings: what a reader must know before using this.
+        warnings: caveats for readers.
     """
 
     schema_version: int
@@ -114,19 +114,18 @@ def calibrate_early_stop(
     share: float = 0.1,
     keep_truncated: bool = False,
 ) -> EarlyStopCalibration:
-    """Learn which early signal goes with wrong answers, in which direction, and try it on other cases.
+    """Chooses the early signal that predicts wrong answers, with its direction, and evaluates it on held-out cases.
 
-    On one part of the cases the area under the ROC curve of every window and statistic is computed; the one farthest
-    from 0.5 is chosen, with its direction and the bound that would stop `share` of the replies. The other part says how
-    good that is: the choice was not made there.
+    On a validation split the AUROC of every window and statistic is computed; the one farthest from 0.5 is chosen,
+    with its direction and the bound that would stop `share` of the replies. It is evaluated on the other cases.
 
     Args:
         folder: the run's folder; its cases are labelled and its tokens recorded.
-        role: the family whose replies count.
+        role: the role family whose replies are used.
         holdout: share of the cases that is held out, in (0, 1).
         seed: of the split and of the bootstrap.
-        share: of the replies that shall be stopped, in (0, 0.5].
-        keep_truncated: whether replies count that ended at their token limit.
+        share: target share of the stopped replies, in (0, 0.5].
+        keep_truncated: whether to include replies that were truncated at their token limit.
 
     Raises:
         ConfigError: no reply can be used, or an argument does not fit.
@@ -159,28 +158,28 @@ def calibrate_early_stop(
 
 def _warnings(simulated: bool, signals: list[EarlySignal]) -> Iterator[str]:
     if simulated:
-        yield "simulated models: what was learned says nothing about any real model"
+        yield "simulated models: these signals say nothing about any real model"
     if len(signals) > 1:
         yield f"{len(signals)} models, temperatures and stages were tried: one in forty seems to work by chance"
     if not any(signal.works for signal in signals):
-        yield "no early signal tells wrong answers from right ones on the held-out cases: leave early stop off"
+        yield "no early signal predicts wrong answers on the held-out cases: leave early stop off"
 
 
 def _signal(replies: LabelledReplies, holdout: float, seed: int, share: float) -> EarlySignal:
-    held = held_out_mask(replies.case_ids, holdout, seed)
+    held_out = held_out_mask(replies.case_ids, holdout, seed)
     known = EarlySignal(
         model=replies.model,
         temperature=replies.temperature,
         stage=replies.stage,
-        n_learning=int((~held).sum()),
-        n_held_out=int(held.sum()),
+        n_learning=int((~held_out).sum()),
+        n_held_out=int(held_out.sum()),
     )
-    choice = _choice(replies, ~held, share)
-    return known if choice is None else known.model_copy(update=_tried(replies, held, choice, seed))
+    choice = _choice(replies, ~held_out, share)
+    return known if choice is None else known.model_copy(update=_evaluated(replies, held_out, choice, seed))
 
 
 def _choice(replies: LabelledReplies, learning: Bools, share: float) -> _StopChoice | None:
-    """The feature farthest from saying nothing; of equal ones the one that is known first."""
+    """The feature with the AUROC farthest from 0.5; of equal ones the one that is known earliest."""
     best: _StopChoice | None = None
     for window in WINDOWS:
         for statistic in STATISTICS:
@@ -200,19 +199,19 @@ def _choice(replies: LabelledReplies, learning: Bools, share: float) -> _StopCho
     return best
 
 
-def _tried(replies: LabelledReplies, held: Bools, choice: _StopChoice, seed: int) -> dict[str, object]:
+def _evaluated(replies: LabelledReplies, held_out: Bools, choice: _StopChoice, seed: int) -> dict[str, object]:
     values = choice.sign * replies.feature(choice.stop.window, choice.stop.statistic)
-    usable = held & ~np.isnan(values)
-    told: dict[str, object] = {"early_stop": choice.stop, "auroc_learning": choice.auroc, "n_known": int(usable.sum())}
+    usable = held_out & ~np.isnan(values)
+    figures: dict[str, object] = {"early_stop": choice.stop, "auroc_learning": choice.auroc, "n_known": int(usable.sum())}
     values, wrong = values[usable], replies.wrong[usable]
     found = auroc(values, wrong)
     if usable.sum() < LEAST or math.isnan(found):
-        return told
+        return figures
     cases = np.array(replies.case_ids)[usable]
     stopped = values > choice.sign * choice.stop.bound
     area = cluster_bootstrap(lambda drawn: auroc(values[drawn], wrong[drawn]), cases, seed=seed)
     difference = cluster_bootstrap(lambda drawn: _difference(wrong[drawn], stopped[drawn]), cases, seed=seed)
-    return told | {
+    return figures | {
         "auroc": found,
         "auroc_interval": _interval(area),
         "share_stopped": float(stopped.mean()),

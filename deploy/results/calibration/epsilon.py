@@ -1,4 +1,4 @@
-"""The bound at which a debate stops: what would have been answered, and paid, at each `debate.epsilon`."""
+"""Calibration of `debate.epsilon`, the convergence threshold of a debate: accuracy and tokens at each value."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _DIGITS = 4
 
 
 class EpsilonPoint(FrozenModel):
-    """What a bound comes to on a set of debates.
+    """Figures of a value of epsilon on a set of debates.
 
     Attributes:
-        epsilon: the bound.
-        rounds: mean rounds until it stops.
-        accuracy: of the agents' vote after the last of these rounds.
-        cost_vs_run: tokens over those of the same debates as they were held; None when no debate's usage is known.
+        epsilon: the value.
+        rounds: mean number of rounds until a debate stops.
+        accuracy: accuracy of the agents' vote after the last of these rounds.
+        cost_vs_run: tokens relative to the same debates as they ran; None when no debate's usage is known.
     """
 
     epsilon: float
@@ -42,15 +42,15 @@ class EpsilonPoint(FrozenModel):
 
 
 class EpsilonChoice(FrozenModel):
-    """The bound that was chosen, and what it is worth.
+    """The chosen epsilon, and its evaluation.
 
     Attributes:
-        run_epsilon: of the run; what a smaller one would have done was never seen.
-        n_validation, n_held_out: debates that choose and that evaluate.
-        grid: every bound on the validation cases.
-        chosen: the cheapest whose accuracy is at most the tolerance below that of the run's bound.
-        held_out, as_run: the chosen bound and the run's on the held-out cases, with Wilson intervals (95 %).
-        vs_run: the chosen bound (first) against the run's (second), on the same held-out cases.
+        run_epsilon: the run's; a smaller one cannot be evaluated from the record.
+        n_validation, n_held_out: debates of the validation split, and held-out debates.
+        grid: every value on the validation cases.
+        chosen: the cheapest whose accuracy is at most the tolerance below that of the run's epsilon.
+        held_out, as_run: the chosen value and the run's on the held-out cases, with Wilson intervals (95 %).
+        vs_run: the chosen value (first) against the run's (second), on the same held-out cases.
     """
 
     run_epsilon: float
@@ -67,15 +67,15 @@ class EpsilonChoice(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class DebateRounds:
-    """The debates of a run, one row per case and one column per round; NaN beyond a debate's end.
+    """Rounds of a run's debates, one row per case and one column per round; NaN beyond a debate's end.
 
     Attributes:
-        moved: |D(t-1) - D(t)|; infinite after a round that is no sign of stability: D unknown, an agent joined in, or
-            no revision came.
+        moved: |D(t-1) - D(t)|; infinite after a round without evidence of convergence: D unknown, an agent joined, or
+            no agent revised its answer.
         right: 1 where the vote after the round is right, else 0.
         tokens: of all replies of the round; NaN also where unknown.
-        rounds: how many were held, per case; 0 where they are not known or cannot be scored.
-        epsilon: of the run; the least where its debates had several, as after a resume.
+        rounds: number of rounds per case; 0 where they are unknown or cannot be scored.
+        epsilon: the run's; the smallest where its debates had several, as after a resume.
     """
 
     moved: Floats
@@ -91,7 +91,7 @@ class DebateRounds:
 
 
 def read_debate_rounds(folder: str | Path, case_ids: Sequence[str]) -> DebateRounds:
-    """The rounds of these cases' last attempts, in their order.
+    """Reads the rounds of these cases' last attempts, in order.
 
     Raises:
         RecordError: the record cannot be read.
@@ -105,23 +105,22 @@ def read_debate_rounds(folder: str | Path, case_ids: Sequence[str]) -> DebateRou
     paid = _paid(read_replies(folder))
     longest = max(map(len, rounds.values()), default=0)
     moved, right, tokens = (np.full((len(case_ids), longest), np.nan) for _ in range(3))
-    held = np.zeros(len(case_ids))
+    run = np.zeros(len(case_ids))
     for i, case_id in enumerate(case_ids):
         verdict = verdicts[case_id]
-        told = sorted(rounds.get(verdict.key, ()), key=lambda ended: ended.round)
-        scored = [references.correct(case_id, majority_answer(ended), verdict.gold) for ended in told]
+        ended_rounds = sorted(rounds.get(verdict.key, ()), key=lambda ended: ended.round)
+        scored = [references.correct(case_id, majority_answer(ended), verdict.gold) for ended in ended_rounds]
         if any(each is None for each in scored):
             continue
-        held[i] = len(told)
-        moved[i, : len(told)] = [_moved(ended) for ended in told]
-        right[i, : len(told)] = [bool(each) for each in scored]
-        tokens[i, : len(told)] = [paid.get((verdict.key, ended.round)) for ended in told]
-    return DebateRounds(moved, right, tokens, held, min(bounds, default=0.0))
+        run[i] = len(ended_rounds)
+        moved[i, : len(ended_rounds)] = [_moved(ended) for ended in ended_rounds]
+        right[i, : len(ended_rounds)] = [bool(each) for each in scored]
+        tokens[i, : len(ended_rounds)] = [paid.get((verdict.key, ended.round)) for ended in ended_rounds]
+    return DebateRounds(moved, right, tokens, run, min(bounds, default=0.0))
 
 
 def majority_answer(ended: RoundEnded) -> str:
-    """The answer that most agents give after a round; of several the one with the higher mean stated confidence, then
-    that of the first agent."""
+    """Majority answer after a round; ties go to the higher mean stated confidence, then to the first agent's answer."""
     votes = Counter(ended.answers.values())
 
     def strength(answer: str) -> tuple[int, float]:
@@ -139,25 +138,25 @@ def _moved(ended: RoundEnded) -> float:
 
 def _paid(replies: Sequence[ReplyRow]) -> dict[tuple[CaseKey, int], float | None]:
     """Tokens by debate and round; None where a reply's are unknown."""
-    said: dict[tuple[CaseKey, int], list[ReplyRow]] = {}
+    by_round: dict[tuple[CaseKey, int], list[ReplyRow]] = {}
     for reply in replies:
         parts = step_of(reply.path).split("/")
         if parts[0] == "round" and not reply.superseded:
-            said.setdefault((reply.key, int(parts[1])), []).append(reply)
-    return {at: total_tokens(several) for at, several in said.items()}
+            by_round.setdefault((reply.key, int(parts[1])), []).append(reply)
+    return {at: total_tokens(several) for at, several in by_round.items()}
 
 
-def choose_epsilon(debates: DebateRounds, cases: BothBranches, held: Bools, tolerance: float) -> EpsilonChoice | None:
-    """Choose the bound on the cases that are not `held` out, and evaluate it on those that are.
+def choose_epsilon(debates: DebateRounds, cases: BothBranches, held_out: Bools, tolerance: float) -> EpsilonChoice | None:
+    """Chooses epsilon on the validation cases, and evaluates it on the held-out ones.
 
-    The bounds tried are the run's and, above it, the tenths of what D moved by. A debate that stops earlier is answered
-    by the agents' vote, for no judge was asked then; so is, to compare like with like, every other.
+    The candidates are the run's epsilon and, above it, the deciles of the changes of D. A debate that stops earlier is
+    answered by the agents' vote, because no judge was asked then; for a fair comparison so is every other.
 
     Returns:
-        None where no debate with known rounds is on one of the two sides.
+        None where one of the two splits has no debate with known rounds.
     """
     known = debates.rounds > 0
-    choosing, testing = known & ~held, known & held
+    choosing, testing = known & ~held_out, known & held_out
     if not choosing.any() or not testing.any():
         return None
     grid = [_point(debates, cases, choosing, epsilon) for epsilon in _bounds(debates, choosing)]
@@ -200,8 +199,8 @@ def _right(debates: DebateRounds, epsilon: float) -> Bools:
 def _point(debates: DebateRounds, cases: BothBranches, among: Bools, epsilon: float) -> EpsilonPoint:
     stops = debates.stops(epsilon)
     after = np.arange(1, debates.moved.shape[1] + 1) > stops[:, None]
-    held = np.arange(1, debates.moved.shape[1] + 1) <= debates.rounds[:, None]
-    saved = np.where(after & held, debates.tokens, 0.0).sum(axis=1)
+    ran = np.arange(1, debates.moved.shape[1] + 1) <= debates.rounds[:, None]
+    saved = np.where(after & ran, debates.tokens, 0.0).sum(axis=1)
     counted = among & ~np.isnan(saved + cases.debate_tokens)
     whole = float(cases.debate_tokens[counted].sum())
     return EpsilonPoint(

@@ -1,4 +1,4 @@
-"""What the gate would have done at every point of a grid of thresholds: arithmetic on the record, no further call."""
+"""Grid search over the gate's thresholds, evaluated from the record; no model is called."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _DIGITS = 4
 
 
 class GridPoint(FrozenModel):
-    """What a setting of the gate comes to on a set of cases.
+    """Figures of a setting of the gate on a set of cases.
 
     Attributes:
         tau_d, tau_m, tau_p: the thresholds; None turns a test off.
-        skip_rate: share of the cases whose debate is skipped.
+        skip_rate: share of the cases that are not debated.
         accuracy: over all cases; `accuracy_skipped` over the skipped ones (None: none was skipped).
-        n_skipped: how many were skipped.
-        cost_vs_debate: tokens over those of always debating; None when no case's usage is known.
-        cost_vs_single: tokens over those of agent 0's openings.
+        n_skipped: number of skipped cases.
+        cost_vs_debate: tokens relative to always debating; None when no case's usage is known.
+        cost_vs_single: tokens relative to agent 0's openings.
     """
 
     tau_d: Threshold
@@ -45,7 +45,7 @@ class GridPoint(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class ThresholdAxes:
-    """The thresholds that are tried."""
+    """The candidate thresholds of the grid."""
 
     tau_d: list[Threshold]
     tau_m: list[Threshold]
@@ -56,7 +56,7 @@ class ThresholdAxes:
 
 
 def threshold_axes(cases: BothBranches, among: Bools) -> ThresholdAxes:
-    """Thresholds at the tenths of the signals observed in some cases, to four digits.
+    """Candidate thresholds at the deciles of the observed signals, to four digits.
 
     tau_d begins at 0, where every case is debated; tau_d and tau_m end just above the largest value and tau_p begins
     at 0, where a test lets every case pass. A signal that is never known has its test off.
@@ -89,7 +89,7 @@ def _lower(values: Floats) -> list[Threshold]:
 
 
 def skip_mask(cases: BothBranches, tau_d: Threshold, tau_m: Threshold, tau_p: Threshold) -> Bools:
-    """Which cases the gate skips: the rule of `selene.gate.decide` on arrays (unknown D debates, M and p pass)."""
+    """Mask of the cases that the gate skips: `selene.gate.decide` on arrays (unknown D debates, unknown M and p pass)."""
     low_d = _below(cases.d, tau_d, unknown=False)
     return cases.may_skip & low_d & _below(cases.m, tau_m, unknown=True) & _at_least(cases.p, tau_p)
 
@@ -105,7 +105,7 @@ def _at_least(values: Floats, tau: Threshold) -> Bools:
 
 
 def sweep_grid(cases: BothBranches, among: Bools, axes: ThresholdAxes) -> list[GridPoint]:
-    """Every point of the grid on the cases `among`, tau_d slowest and tau_p fastest.
+    """Evaluates every point of the grid on the cases `among`, tau_d slowest and tau_p fastest.
 
     The sums over cases for all (tau_m, tau_p) of one tau_d are one matrix product per quantity.
     """
@@ -124,7 +124,7 @@ def sweep_grid(cases: BothBranches, among: Bools, axes: ThresholdAxes) -> list[G
 
 
 def evaluate_point(cases: BothBranches, among: Bools, taus: Sequence[Threshold]) -> GridPoint:
-    """One setting on the cases `among`."""
+    """Evaluates one setting on the cases `among`."""
     weights = _Weights.of(cases, among)
     skipped = skip_mask(cases, *taus)[among].astype(np.float64)
     return weights.point(taus, [float(skipped @ weight) for weight in weights.of_skipped])
@@ -190,7 +190,7 @@ def _cheap_first(point: GridPoint) -> tuple[float, float, float, float, float]:
 
 
 def best_by_skip_rate(points: Sequence[GridPoint]) -> list[GridPoint]:
-    """For each skip rate on the grid, rising, the most accurate point; ties as in `cheapest_within`."""
+    """The most accurate point at each skip rate, in rising order; ties as in `cheapest_within`."""
     best: dict[int, GridPoint] = {}
     for point in sorted(points, key=lambda each: (-each.accuracy, _cheap_first(each))):
         best.setdefault(point.n_skipped, point)

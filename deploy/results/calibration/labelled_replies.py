@@ -1,4 +1,4 @@
-"""Replies with log-probabilities whose answers can be scored, from a record."""
+"""Data set of labelled replies from a record: with log-probabilities, and answers that can be scored."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _Scored = tuple[str, bool, Floats, float]
 
 @dataclass(frozen=True, slots=True)
 class LabelledReplies:
-    """Replies of one model at one temperature and stage; log-probabilities of others mean something else.
+    """Labelled replies of one model at one temperature and stage; others' log-probabilities are not comparable.
 
     Attributes:
         model: its name.
-        temperature: as asked; None is the server's default.
+        temperature: as requested; None is the server's default.
         stage: where their log-probabilities are taken, see `actors.record.sampling`.
         case_ids: `(n,)`, the case of each reply.
         wrong: `(n,)`, whether its answer is wrong.
@@ -51,12 +51,12 @@ class LabelledReplies:
     first_forced: Floats
 
     def forced(self, window: int) -> int:
-        """Replies whose first `window` tokens are there, one of them NaN because a schema may have forced it."""
+        """Number of replies with `window` tokens or more, of which a schema may have forced one among the first `window`."""
         lengths = np.array([len(values) for values in self.logprobs])
         return int(np.count_nonzero((lengths >= window) & (self.first_forced < window)))
 
     def feature(self, window: int, statistic: Statistic) -> Floats:
-        """`(n,)`, the statistic of each reply's first `window` tokens; NaN for a shorter reply or an unknown value."""
+        """Feature vector, `(n,)`: a statistic of each reply's first `window` tokens; NaN for a shorter reply or when unknown."""
         found = np.full(len(self.logprobs), np.nan)
         long_enough = [i for i, values in enumerate(self.logprobs) if len(values) >= window]
         if long_enough:
@@ -68,12 +68,10 @@ class LabelledReplies:
 def read_labelled_replies(
     folder: str | Path, role: str, *, keep_truncated: bool = False
 ) -> tuple[list[LabelledReplies], dict[str, int]]:
-    """The replies of a role by model, temperature and stage, and how many of the role's were left out, by reason.
+    """Reads the replies of a role by model, temperature and stage, and the number of excluded ones by reason.
 
-    Those that ended at their token limit are left out unless `keep_truncated`.
-
-    Replies that were themselves stopped early are left out, and those they were replaced by, too: which ones came to be
-    kept is no fair sample.
+    Truncated replies are excluded unless `keep_truncated`. So are replies that were stopped early and their
+    replacements: those that were kept are a biased sample.
 
     Raises:
         ConfigError: no reply can be used.
@@ -94,7 +92,7 @@ def read_labelled_replies(
         tokens = logprobs.get(row["reply_id"])
         correct = references.correct(row["case_id"], row["answer"], gold.get(row["case_id"]))
         if (row["case_id"], row["attempt"], row["path"]) in replaced:
-            left_out["in place of one that was stopped"] += 1
+            left_out["replacing one that was stopped"] += 1
         elif row["finish_reason"] == LENGTH and not keep_truncated:
             left_out["truncated"] += 1
         elif correct is None:
@@ -108,7 +106,7 @@ def read_labelled_replies(
             first_forced = float(forced[0]) if len(forced) else np.inf
             groups[row["model"], row["temperature"], stage].append((row["case_id"], not correct, own, first_forced))
     if not groups:
-        why = ", ".join(f"{n} {reason}" for reason, n in sorted(left_out.items())) or f"the role {role!r} said nothing"
+        why = ", ".join(f"{n} {reason}" for reason, n in sorted(left_out.items())) or f"the role {role!r} has no replies"
         raise ConfigError(f"{folder}: no reply can be used: {why}; log-probabilities come with `top_logprobs: 1`")
     return [_labelled(*key, found) for key, found in groups.items()], dict(sorted(left_out.items()))
 
@@ -126,7 +124,7 @@ def _labelled(model: str, temperature: float | None, stage: str, found: Sequence
 
 
 def _logprobs(folder: str | Path) -> dict[str, Floats]:
-    """By reply id; an empty vector where none were recorded."""
+    """Log-probabilities by reply id; an empty vector where none were recorded."""
     table = read_table(folder, "tokens", ["logprob"])
     found: dict[str, Floats] = {}
     for batch in table.to_batches():

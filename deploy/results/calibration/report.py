@@ -1,4 +1,4 @@
-"""Shows a calibration, and what was learned of early signals."""
+"""Reports of the gate's calibration and of early stop's."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SWEEP = "validation cases: the most accurate setting at each skip rate"
 _STOPPING = "where debates stop: when D moves by less than epsilon"
 _SIGNALS = {"d": "D", "m": "M", "p": "p", "c": "c"}
 _GRID_HEADER = ("tau_d", "tau_m", "tau_p", "skipped", "accuracy", "on skipped", "cost / debate", "cost / single")
-_HELD_HEADER = ("", "skipped", "accuracy", "on skipped", "cost / debate", "against always debating")
+_HELD_OUT_HEADER = ("", "skipped", "accuracy", "on skipped", "cost / debate", "against always debating")
 _STOPPING_HEADER = ("epsilon", "cases", "rounds", "accuracy of the vote", "cost / as run", "against the run's")
 _PREDICTOR_HEADER = ("signal", "read as", "AUROC", "n", "errors")
 
 
 def show_calibration(found: GateCalibration, form: str = "text", console: Console | None = None) -> None:
-    """Write a calibration to the console."""
+    """Shows a gate calibration on the console."""
     show_report(found, lambda: _blocks(found), form, console)
 
 
@@ -45,25 +45,25 @@ def _grid_cells(point: GridPoint) -> tuple[str, ...]:
     )
 
 
-def _held_cells(name: str, held: HeldOutPoint) -> tuple[str, ...]:
-    point = held.point
-    skipped = percent(point.accuracy_skipped, held.accuracy_skipped_interval, point.n_skipped)
+def _held_out_cells(name: str, found: HeldOutPoint) -> tuple[str, ...]:
+    point = found.point
+    skipped = percent(point.accuracy_skipped, found.accuracy_skipped_interval, point.n_skipped)
     return (
         name,
         percent(point.skip_rate),
-        percent(point.accuracy, held.accuracy_interval),
+        percent(point.accuracy, found.accuracy_interval),
         skipped if point.n_skipped else "-",
         times(point.cost_vs_debate),
-        paired_words(held.vs_debate),
+        paired_words(found.vs_debate),
     )
 
 
-def _held_rows(found: GateCalibration) -> list[tuple[str, ...]]:
+def _held_out_rows(found: GateCalibration) -> list[tuple[str, ...]]:
     debate = percent(found.debate_accuracy.value, found.debate_accuracy.interval)
     never = percent(found.skip_accuracy.value, found.skip_accuracy.interval)
-    own = [] if found.as_run is None else [_held_cells("the run's own thresholds", found.as_run)]
+    own = [] if found.as_run is None else [_held_out_cells("the run's own thresholds", found.as_run)]
     return [
-        _held_cells("the chosen thresholds", found.held_out),
+        _held_out_cells("the chosen thresholds", found.held_out),
         *own,
         ("always debating", "0.0 %", debate, "-", "1.00x", "-"),
         ("never debating", "100.0 %", never, never, "-", "-"),
@@ -84,20 +84,20 @@ def _stopping_rows(found: EpsilonChoice) -> list[tuple[str, ...]]:
 
 def _stopping_rule(found: EpsilonChoice) -> str:
     smaller = (
-        " What a smaller one than the run's does was not seen: for that, make the run with --set debate.epsilon=0."
+        " A value below the run's cannot be evaluated from its record: for that, run with --set debate.epsilon=0."
         if found.run_epsilon
         else ""
     )
     return (
         f"Chosen: epsilon {number(found.chosen.epsilon, 4)}, the cheapest whose vote on the validation cases is within "
-        f"the same tolerance of the run's ({number(found.run_epsilon, 4)}). It was found by itself, over the debates "
-        "that the chosen thresholds skip, too: the two were not tried together, and each may give up the tolerance. To "
+        f"the same tolerance of the run's ({number(found.run_epsilon, 4)}). It was chosen separately, over the debates "
+        "that the chosen thresholds skip, too: the two were not evaluated together, and each may lose the tolerance. To "
         f"use it: --set debate.epsilon={found.chosen.epsilon:g}.{smaller}"
     )
 
 
 def _shown_points(found: GateCalibration) -> list[GridPoint]:
-    """The best point of each skip rate, thinned to a screenful; the ends and the chosen point stay."""
+    """The best point of each skip rate, thinned to fit a screen; both ends and the chosen point stay."""
     points = [point for point in best_by_skip_rate(found.grid) if point.n_skipped != found.chosen.n_skipped]
     step = -(-len(points) // _ROWS) or 1
     kept = [point for i, point in enumerate(points) if i % step == 0 or point == points[-1]]
@@ -105,7 +105,7 @@ def _shown_points(found: GateCalibration) -> list[GridPoint]:
 
 
 def left_out_words(left_out: Mapping[str, int]) -> str:
-    """What was left out, by reason, for the end of a sentence; empty when it was nothing.
+    """Excluded items by reason, as the end of a sentence; empty without any.
 
     >>> left_out_words({"cannot be scored": 2, "failed": 1})
     '; left out: 2 cannot be scored, 1 failed'
@@ -126,9 +126,9 @@ def _blocks(found: GateCalibration) -> Iterator[Block]:
         f"{100 * found.tolerance:g} points below always debating ({percent(found.debate_accuracy_validation)})."
     )
     yield Table("", _GRID_HEADER, [_grid_cells(found.chosen)])
-    yield Table("held-out cases", _HELD_HEADER, _held_rows(found))
+    yield Table("held-out cases", _HELD_OUT_HEADER, _held_out_rows(found))
     rows = [(_SIGNALS[e.name], e.direction, number(e.auroc), str(e.n), str(e.errors)) for e in found.predictors]
-    yield Table("what tells that the skipped answer is wrong", _PREDICTOR_HEADER, rows)
+    yield Table("signals as predictors of a wrong answer when skipping", _PREDICTOR_HEADER, rows)
     if found.stopping is not None:
         yield Table(_STOPPING, _STOPPING_HEADER, _stopping_rows(found.stopping))
         yield Note(_stopping_rule(found.stopping))
@@ -137,7 +137,7 @@ def _blocks(found: GateCalibration) -> Iterator[Block]:
 
 
 def show_early_stop(found: EarlyStopCalibration, form: str = "text", console: Console | None = None) -> None:
-    """Write what was learned of early signals to the console."""
+    """Shows a calibration of early stop on the console."""
     show_report(found, lambda: _signal_blocks(found), form, console)
 
 
@@ -145,11 +145,11 @@ def _signal_blocks(found: EarlyStopCalibration) -> Iterator[Block]:
     yield Heading("Early signals of wrong answers", 1)
     yield from (Note(warning, "warning") for warning in found.warnings)
     yield Note(
-        f"replies of `{found.role}` in {found.run} (seed {found.seed}, {100 * found.share:g} % to be stopped"
+        f"replies of `{found.role}` in {found.run} (seed {found.seed}, {100 * found.share:g} % of them to stop"
         f"{left_out_words(found.left_out)})"
     )
     for signal in found.signals:
-        yield Table(_signal_title(signal), ("", "learned from", "held-out cases"), _signal_rows(signal))
+        yield Table(_signal_title(signal), ("", "validation cases", "held-out cases"), _signal_rows(signal))
         if signal.role_yaml:
             yield Note(f"to use it, under the role `{found.role}` in YAML:")
             yield Code(signal.role_yaml)
@@ -173,7 +173,7 @@ def _signal_rows(signal: EarlySignal) -> list[tuple[str, str, str]]:
         *rows,
         ("signal", f"{stop.statistic} of the first {stop.window} tokens: {confident}", "the same"),
         ("AUROC for a wrong answer", number(signal.auroc_learning), _with(signal.auroc, signal.auroc_interval)),
-        ("stopped", f"not {stop.keep} {stop.bound:g}", percent(signal.share_stopped)),
+        ("stopped", f"unless {stop.keep} {stop.bound:g}", percent(signal.share_stopped)),
         ("wrong among those stopped", "", percent(signal.error_stopped)),
         ("wrong among the others", "", percent(signal.error_kept)),
         ("their difference", "", _with(difference, signal.difference_interval)),

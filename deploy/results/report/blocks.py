@@ -1,4 +1,4 @@
-"""What a report is made of, in the order in which it is read; nothing in a block is escaped yet: renderers do that."""
+"""Blocks of a report, in reading order. Their texts are not escaped: renderers do that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading: level 1 for the whole report, 2 for a part, 3 for what is inside of one."""
+    """A heading: level 1 for the report, 2 for a section, 3 for a subsection."""
 
     text: str
     level: int = 2
@@ -17,20 +17,19 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line or more: `strong` for what should be seen first, `warning` for what should not be missed, `dim` for how to
-    read what stands above it."""
+    """A paragraph. Styles: `strong` for the main result, `warning` for a warning, `dim` for how to read the block above."""
 
     text: str
     style: str = ""
 
 
 class Table(NamedTuple):
-    """A table of words, with its title where it has one; " /" in a head begins a new line on a terminal.
+    """A table of texts with an optional title; " /" in a column's title begins a new line on a terminal.
 
     Attributes:
-        grouped: whether the first column heads the rows that share it, on a terminal.
-        folded: whether it is too long to be read through: a page folds it up, and the other forms leave it out.
-        terse: what a terminal shows in its place; None for the whole of it.
+        grouped: whether rows are grouped under the values of the first column, on a terminal.
+        folded: whether it is too long to be read: an HTML page collapses it, and other formats leave it out.
+        terse: a shorter table for terminals; None for the same one.
     """
 
     title: str
@@ -43,7 +42,7 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Names with their values; on a terminal a value may have several lines."""
+    """Name-value pairs; on a terminal a value may have several lines."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -58,7 +57,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A text as somebody wrote it, under a line that says who; `failed` where it could not be used."""
+    """A verbatim quotation under a line that names its author; `failed` when it could not be used."""
 
     head: str
     text: str = ""
@@ -67,14 +66,14 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class TextFigure:
-    """Lines drawn for a terminal of that many columns, in ASCII alone or not; Markdown leaves it out."""
+    """A text figure, drawn for a number of columns, in ASCII only or not; Markdown leaves it out."""
 
     draw: Callable[[int, bool], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of a page; the other forms leave it out."""
+    """An image of an HTML page; other formats leave it out."""
 
     caption: str
     svg: bytes
@@ -82,7 +81,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A command, or a piece of a file, to be copied: it is not wrapped."""
+    """A command or a file excerpt to copy: it is not wrapped."""
 
     text: str
 

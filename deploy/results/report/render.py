@@ -1,4 +1,4 @@
-"""A report on a terminal, as Markdown, as JSON, and as a page; whatever models and files say in it stays text."""
+"""Renderers of a report: terminal, Markdown, JSON and HTML. Texts of models and files are escaped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from moot.deploy.results.text import (
 )
 
 SIMULATED = "simulated models: these figures show that the machinery works; they say nothing about any real model"
-"""What is said wherever results of the simulated model are shown."""
+"""Warning above all results of the simulated model."""
 
 
 _WIDTH_OF_A_PIPE = 1000
@@ -50,30 +50,30 @@ _WORD_LENGTH = 24
 
 
 def banner(simulated: bool) -> list[Block]:
-    """What stands above results of the simulated model."""
+    """The warning above results of the simulated model; empty for real ones."""
     return [Note(SIMULATED, "warning")] if simulated else []
 
 
 def report_text(blocks: Iterable[Block]) -> RenderableType:
-    """The report for a terminal."""
+    """Renders the report for a terminal."""
     return Group(*(part for block in blocks for part in _terminal(block)))
 
 
 def report_markdown(blocks: Iterable[Block]) -> str:
-    """The report as Markdown; nothing in it is Markdown or HTML but what the renderer writes."""
+    """Renders the report as Markdown; Markdown and HTML in its texts are escaped."""
     return "\n\n".join(part for block in blocks for part in _markdown(block)) + "\n"
 
 
 def show_report(
     found: BaseModel, blocks: Callable[[], Iterable[Block]], form: str = "text", console: Console | None = None
 ) -> None:
-    """Write a report to the console; JSON and Markdown go out as they are, without wrapping.
+    """Shows a report on the console; JSON and Markdown are not wrapped.
 
-    What the encoding of standard output does not have is written as its code, except in JSON.
+    Characters that the encoding of standard output lacks are written as their codes, except in JSON.
 
     Args:
-        found: what JSON holds.
-        blocks: the same to be read.
+        found: the content of the JSON format.
+        blocks: makes the blocks of the other formats.
 
     Raises:
         ConfigError: for an unknown format.
@@ -173,7 +173,7 @@ def _marked(block: Items) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Fitted:
-    """A table in as many parts as the width asks for: columns wrap between words, never within a figure.
+    """Fits a table to the width by splitting its columns into parts; cells wrap between words, never within a figure.
 
     Every part begins with the first column, which names the rows.
     """
@@ -202,14 +202,14 @@ class _Fitted:
 
 
 def _least(text: str, most: int) -> int:
-    """Columns that a cell needs: of its longest figure with its interval and base, or its longest word."""
+    """Minimum width of a cell: its longest figure with interval and base, or its longest word."""
     kept = [found.group() for found in _FIGURE.finditer(text)]
     words = [word[:_WORD_LENGTH] for word in text.split()]
     return min(most, max(map(cell_len, (*kept, *words)), default=1))
 
 
 def _parts(least: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Columns that fit side by side, the first one in every part."""
+    """Splits the columns into parts that fit the width; the first column is in every part."""
     part = [0]
     for i in range(1, len(least)):
         if len(part) > 1 and sum(least[each] + _GAP for each in (*part, i)) - _GAP > width:
@@ -228,13 +228,13 @@ class _Drawn:
 
 
 def report_html(title: str, blocks: Sequence[Block]) -> str:
-    """The page; its headings of level 2 are linked under that of level 1."""
+    """Renders the report as an HTML page; headings of level 2 are linked below that of level 1."""
     parts = [block.text for block in blocks if isinstance(block, Heading) and block.level == 2]
     return _template().render(title=title, parts=parts, blocks=[(type(block).__name__, block) for block in blocks])
 
 
 def _uri(svg: bytes) -> str:
-    """A picture as an address that holds it: the page needs no other file, and no script in a picture would run."""
+    """Data URI of an image: the page needs no other file, and scripts in an image do not run."""
     return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
 
 

@@ -62,7 +62,7 @@ def test_a_table_is_analysed_into_80_columns(analyze: Command) -> None:
         "Top features for each target",
         "Judged quality, confidence and correctness in pairs",
         "The same feature in both roles",
-        "What foretells a right answer",
+        "Predictors of a right answer",
         "Where the signals disagree",
         "Distributions of the judges' scores",
     ):

@@ -101,7 +101,7 @@ def test_the_page_needs_nothing_else(found: Analysis, written: Path) -> None:
     assert pictures == [(written / f"{name}.svg").read_bytes() for name in found.figures]
     anchors = {source[1:] for source in sources if source.startswith("#")}
     assert anchors <= set(re.findall(r'id="([^"]+)"', page))
-    assert "more rows stand in associations.csv" in page
+    assert "more rows are in associations.csv" in page
 
 
 @pytest.mark.slow

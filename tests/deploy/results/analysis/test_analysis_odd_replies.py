@@ -55,9 +55,9 @@ def test_odd_tokens_leave_out_only_windows_that_hold_them(table: pa.Table, tmp_p
     assert (facts.with_logprobs, facts.empty, facts.one_token, facts.unknown_tokens) == (N, 1, 1, 3)
     words = _words(found)
     for said in (
-        "1 reply of no token: without any feature",
-        "1 reply of one token: without a slope",
-        "3 tokens whose log-probability is none (not finite, or a vendor's -9999)",
+        "1 reply without a token: no features",
+        "1 reply of one token: no slope",
+        "3 tokens without a valid log-probability (not finite, or a vendor's -9999)",
     ):
         assert said in words
     n = {row["feature"]: row["n"] for row in rows_of(found, "associations", target="quality")}
@@ -190,14 +190,14 @@ def test_different_replies_are_never_pooled(
 def test_groups_of_different_makeup_have_no_p_values_and_it_is_said(table: pa.Table, tmp_path: Path) -> None:
     group = [f"g{size}" for size in range(1, N) for _ in range(size)][:N]
     found = analysed(changed(table.drop_columns([*TARGETS]), group=group), tmp_path)
-    assert "no two groups alike" in str(row_of(found, "strata")["remark"])
+    assert "no two groups are exchangeable" in str(row_of(found, "strata")["remark"])
     assert {row["p"] for row in rows_of(found, "associations")} == {None}
 
 
 def test_one_unknown_token_in_every_reply_leaves_the_windows_without_it(table: pa.Table, tmp_path: Path) -> None:
     broken = [[*each[:-1], -9999.0] for each in table["logprob"].to_pylist()]
     found = analysed(changed(table.drop_columns([*TARGETS]), logprob=broken), tmp_path)
-    assert "nothing about whole replies" in str(row_of(found, "strata")["remark"])
+    assert "no whole-reply features" in str(row_of(found, "strata")["remark"])
     assert row_of(found, "associations", target="quality", feature="logprob.first-3.mean")["value"] is not None
     assert row_of(found, "associations", target="quality", feature="logprob.full.mean")["value"] is None
 

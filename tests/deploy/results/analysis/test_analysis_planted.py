@@ -121,7 +121,7 @@ def test_equal_roles_are_not_told_apart(tmp_path: Path) -> None:
     assert ratio["ratio_low"] < 1.0 < ratio["ratio_high"]
 
 
-def test_what_foretells_a_right_answer(worlds: list[Analysis]) -> None:
+def test_predictors_of_a_right_answer(worlds: list[Analysis]) -> None:
     """The mean does, in the role that has the link; the slope adds nothing to it."""
     found = worlds[0]
     asked = {"question": "does the slope add to the mean?"}
@@ -180,7 +180,7 @@ def test_the_chosen_feature_is_worth_nothing_on_other_essays(unlinked: list[Anal
         assert min(top["folded"] for top in tops) > nothing + 0.04, "in the sample it looks like something"
 
 
-def test_confidence_foretells_no_right_answer(unlinked: list[Analysis]) -> None:
+def test_confidence_does_not_predict_a_right_answer(unlinked: list[Analysis]) -> None:
     gains = [row["gain_low"] for found in unlinked for row in rows_of(found, "correctness", model_of="mean")]
     assert len(gains) == NULL_WORLDS
     assert sum(low > 0.0 for low in gains) <= _most(NULL_WORLDS)

@@ -232,8 +232,8 @@ def test_replies_of_failed_and_open_debates_are_left_out_and_counted(session: Pl
     assert found.facts.left_out == {
         "of a debate that failed": 2,
         "of a debate without verdict": 1,
-        "of an attempt that was made again": 1,
-        "whose marks are of another form than a panel's": 1,
+        "of an attempt that was retried": 1,
+        "with marks of another form than a panel's": 1,
     }
     words = " ".join(shown(found).split())
     assert "2 replies of a debate that failed: left out" in words

@@ -122,7 +122,7 @@ def test_what_cannot_be_used_is_counted(session: PlantedSession) -> None:
     found = calibrate_early_stop(session.plant())
     assert found.left_out == {
         "cannot be scored": 1,
-        "in place of one that was stopped": 1,
+        "replacing one that was stopped": 1,
         "without log-probabilities": 1,
     }
     assert sum(each.n_learning + each.n_held_out for each in found.signals) == 2 * CASES - 2
