@@ -125,7 +125,7 @@ def _prevalence_interval(both: Booleans, shares: Floats, clusters: int) -> tuple
 
 
 def _percentiles(resamples: Floats, clusters: int) -> tuple[float | None, float | None]:
-    """Percentile interval, 95 %; unknown for too few clusters, and for resamples that do not vary: that is no certainty."""
+    """Percentile interval, 95 %; unknown for too few clusters, and for resamples that do not vary."""
     if clusters < FEWEST_CLUSTERS or np.ptp(resamples) < _ROUNDING:
         return None, None
     low, high = np.percentile(resamples, [2.5, 97.5]).tolist()

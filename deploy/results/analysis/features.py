@@ -54,8 +54,8 @@ def top_features_table(measured: ReplyFeatures, sweeps: Sequence[Sweep], setting
         terse=[row for row in terse if (row["rank"], row["signal"], row["origin"]) == (1, "logprob", "token 0")],
         notes=(
             "Spearman's rho; for the flag and for correct the AUROC, above .5 when a high value goes with yes.",
-            "The best of many features is an optimistic figure. `held out`: the value, on held-out cases, of the feature "
-            f"that was chosen on the others ({settings.folds} folds), in the direction found there; compare it with "
+            "The best of many features is an optimistic figure. `held out`: the value, on held-out cases, of the "
+            f"feature chosen on the others ({settings.folds} folds), in the direction found there; compare it with "
             "`folded`, the value in either direction, as the papers print it. `p, max` is the chance that the "
             "best of the sweep is this good when nothing is related.",
             "`length` is what the reply's length alone gives.",
@@ -147,7 +147,7 @@ ABLATION = (
 
 
 def ablation_table(sweeps: Sequence[Sweep], settings: AnalysisSettings) -> AnalysisTable:
-    """Ablation of the sweep: each window over all statistics and each statistic over all windows, by stratum and target.
+    """Ablation of the sweep: each window over all statistics, each statistic over all windows, by stratum and target.
 
     Only over the features that `top_features` ranks: others have too few replies, or too few of one class.
     """

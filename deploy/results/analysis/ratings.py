@@ -180,7 +180,11 @@ def _statistics(
         if enough and not math.isnan(value):
             drawn = interval(ratings, clusters=clusters, resamples=resamples, seed=seed)
             ends = (drawn.low, drawn.high) if drawn.low < drawn.high and 2 * drawn.resamples >= resamples else None
-        found.append(Statistic(name=name, raters=raters, n=int(known.sum()), value=None if math.isnan(value) else value, interval=ends))
+        found.append(
+            Statistic(
+                name=name, raters=raters, n=int(known.sum()), value=None if math.isnan(value) else value, interval=ends
+            )
+        )
     return found
 
 

@@ -178,7 +178,7 @@ def strata(replies: Replies, by: Literal["dataset", "domain"] = "dataset") -> li
 
 
 def _stages(replies: Replies) -> list[Sampling]:
-    """The sampling of each reply; one without log-probabilities takes the stage of comparable replies, if they share one.
+    """The sampling of each reply; one without log-probabilities takes the stage of comparable ones, if they share it.
 
     Its own stage has no meaning, and its scores are pooled with theirs.
     """

@@ -187,7 +187,7 @@ def role_comparison_tables(
             DIFFERENCES,
             terse=[row for row in differences if row["feature"] == MEAN.words],
             notes=(
-                "Features specified before any data was seen. Strength: |rho|, or for yes/no targets the AUROC's distance "
+                "Features specified in advance. Strength: |rho|, or for yes/no targets the AUROC's distance "
                 "from one half; cases are resampled for both roles at once.",
                 "Somers' D uses replies with different scores only, so roles with other score distributions can be "
                 "compared.",

@@ -247,9 +247,7 @@ def _earlier(folder: Path) -> set[str]:
     except (FileNotFoundError, NotADirectoryError):
         return set()
     except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
-        raise RecordError(
-            f"{folder / MANIFEST} cannot be read: {error}; remove it or choose another --out"
-        ) from None
+        raise RecordError(f"{folder / MANIFEST} cannot be read: {error}; remove it or choose another --out") from None
     return {name for name in named if isinstance(name, str) and Path(name).name == name and (folder / name).is_file()}
 
 

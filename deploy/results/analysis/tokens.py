@@ -62,7 +62,7 @@ class Tokens:
         )
 
     def own(self, sampling: Sequence[Sampling]) -> Tokens:
-        """The tokens with NaN where a schema's mask may have left no choice: such a token has no information on the model.
+        """The tokens with NaN where a schema's mask may have left no choice: those have no information on the model.
 
         Args:
             sampling: the sampling parameters of each reply.

@@ -1,4 +1,4 @@
-"""Calibration of the gate's thresholds: chosen on a validation split, evaluated on held-out cases; no model is called."""
+"""Calibration of the gate's thresholds: chosen on a validation split, evaluated on held-out cases, without a call."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ class GateCalibration(FrozenModel):
         predictors: the signals over all usable cases; nothing is fitted.
         stopping: the choice of `debate.epsilon`; None where the record has no rounds in one of the two splits.
         warnings: caveats for readers.
-        set_line: the thresholds as command-line options. `stopping.chosen` is chosen separately, over all debates and by
-            the agents' vote, and is not part of what `held_out` evaluates.
+        set_line: the thresholds as command-line options. `stopping.chosen` is chosen separately, over all debates and
+            by the agents' vote, and is not part of what `held_out` evaluates.
     """
 
     schema_version: int

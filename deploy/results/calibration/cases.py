@@ -73,7 +73,7 @@ class _UsableCase(NamedTuple):
 
 
 def held_out_mask(case_ids: Sequence[str], share: float, seed: int) -> Bools:
-    """Mask of the held-out cases: by a hash of seed and case id, so that a case keeps its split when others are added."""
+    """Mask of the held-out cases: by a hash of seed and id, so that a case keeps its split when others are added."""
     ids = (blake2b(f"{seed}/{case_id}".encode(), digest_size=8).digest() for case_id in case_ids)
     return np.array([int.from_bytes(digest, "big") / 2**64 < share for digest in ids], np.bool_)
 

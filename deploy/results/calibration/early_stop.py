@@ -202,7 +202,11 @@ def _choice(replies: LabelledReplies, learning: Bools, share: float) -> _StopCho
 def _evaluated(replies: LabelledReplies, held_out: Bools, choice: _StopChoice, seed: int) -> dict[str, object]:
     values = choice.sign * replies.feature(choice.stop.window, choice.stop.statistic)
     usable = held_out & ~np.isnan(values)
-    figures: dict[str, object] = {"early_stop": choice.stop, "auroc_learning": choice.auroc, "n_known": int(usable.sum())}
+    figures: dict[str, object] = {
+        "early_stop": choice.stop,
+        "auroc_learning": choice.auroc,
+        "n_known": int(usable.sum()),
+    }
     values, wrong = values[usable], replies.wrong[usable]
     found = auroc(values, wrong)
     if usable.sum() < LEAST or math.isnan(found):

@@ -146,7 +146,9 @@ def _paid(replies: Sequence[ReplyRow]) -> dict[tuple[CaseKey, int], float | None
     return {at: total_tokens(several) for at, several in by_round.items()}
 
 
-def choose_epsilon(debates: DebateRounds, cases: BothBranches, held_out: Bools, tolerance: float) -> EpsilonChoice | None:
+def choose_epsilon(
+    debates: DebateRounds, cases: BothBranches, held_out: Bools, tolerance: float
+) -> EpsilonChoice | None:
     """Chooses epsilon on the validation cases, and evaluates it on the held-out ones.
 
     The candidates are the run's epsilon and, above it, the deciles of the changes of D. A debate that stops earlier is

@@ -89,7 +89,7 @@ def _lower(values: Floats) -> list[Threshold]:
 
 
 def skip_mask(cases: BothBranches, tau_d: Threshold, tau_m: Threshold, tau_p: Threshold) -> Bools:
-    """Mask of the cases that the gate skips: `selene.gate.decide` on arrays (unknown D debates, unknown M and p pass)."""
+    """Mask of the cases that the gate skips: `selene.gate.decide` on arrays (an unknown D fails, M and p pass)."""
     low_d = _below(cases.d, tau_d, unknown=False)
     return cases.may_skip & low_d & _below(cases.m, tau_m, unknown=True) & _at_least(cases.p, tau_p)
 

@@ -51,12 +51,12 @@ class LabelledReplies:
     first_forced: Floats
 
     def forced(self, window: int) -> int:
-        """Number of replies with `window` tokens or more, of which a schema may have forced one among the first `window`."""
+        """Number of replies of `window` tokens or more where a schema may have forced one of the first `window`."""
         lengths = np.array([len(values) for values in self.logprobs])
         return int(np.count_nonzero((lengths >= window) & (self.first_forced < window)))
 
     def feature(self, window: int, statistic: Statistic) -> Floats:
-        """Feature vector, `(n,)`: a statistic of each reply's first `window` tokens; NaN for a shorter reply or when unknown."""
+        """Feature vector, `(n,)`: a statistic of each reply's first `window` tokens; NaN for shorter ones."""
         found = np.full(len(self.logprobs), np.nan)
         long_enough = [i for i, values in enumerate(self.logprobs) if len(values) >= window]
         if long_enough:
@@ -106,7 +106,9 @@ def read_labelled_replies(
             first_forced = float(forced[0]) if len(forced) else np.inf
             groups[row["model"], row["temperature"], stage].append((row["case_id"], not correct, own, first_forced))
     if not groups:
-        why = ", ".join(f"{n} {reason}" for reason, n in sorted(left_out.items())) or f"the role {role!r} has no replies"
+        why = (
+            ", ".join(f"{n} {reason}" for reason, n in sorted(left_out.items())) or f"the role {role!r} has no replies"
+        )
         raise ConfigError(f"{folder}: no reply can be used: {why}; log-probabilities come with `top_logprobs: 1`")
     return [_labelled(*key, found) for key, found in groups.items()], dict(sorted(left_out.items()))
 

@@ -91,7 +91,7 @@ def _stopping_rule(found: EpsilonChoice) -> str:
     return (
         f"Chosen: epsilon {number(found.chosen.epsilon, 4)}, the cheapest whose vote on the validation cases is within "
         f"the same tolerance of the run's ({number(found.run_epsilon, 4)}). It was chosen separately, over the debates "
-        "that the chosen thresholds skip, too: the two were not evaluated together, and each may lose the tolerance. To "
+        "that the chosen thresholds skip, too: the two were not evaluated together; each may lose the tolerance. To "
         f"use it: --set debate.epsilon={found.chosen.epsilon:g}.{smaller}"
     )
 

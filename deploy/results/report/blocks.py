@@ -17,7 +17,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A paragraph. Styles: `strong` for the main result, `warning` for a warning, `dim` for how to read the block above."""
+    """A paragraph. Styles: `strong` for the main result, `warning`, `dim` for how to read the block above."""
 
     text: str
     style: str = ""

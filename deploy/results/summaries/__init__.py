@@ -1,1 +1,1 @@
-"""A run as a whole: its figures, costs, and other runs beside it."""
+"""Summaries of runs: figures, costs, and comparison of runs."""

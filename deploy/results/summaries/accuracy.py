@@ -1,4 +1,4 @@
-"""Shares of right answers: of verdicts together, and part by part where a task has several."""
+"""Accuracy of verdicts: overall, by part of the task, by rounds, of votes, and of short answers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from moot.protocols.tasks.scoring import accepted_answers, token_f1
 
 
 class PairedComparison(FrozenModel):
-    """Two ways to answer the same cases, compared case by case (McNemar's exact test).
+    """Paired comparison of two methods on the same cases (McNemar's exact test).
 
     Attributes:
-        only_first, only_second: cases that only the one got right.
+        only_first, only_second: cases that only this one got right.
         difference: accuracy of the first minus accuracy of the second; None for n = 0.
         p_value: two-sided; None for n = 0.
-        n: cases on which both can be scored.
+        n: cases that can be scored for both.
     """
 
     only_first: int
@@ -34,7 +34,7 @@ class PairedComparison(FrozenModel):
 
 
 def compare_paired(first: Sequence[bool | None], second: Sequence[bool | None]) -> PairedComparison:
-    """Compare two ways to answer the same cases, in the same order; unknown outcomes are left out."""
+    """Compares two methods on the same cases, in the same order; unknown outcomes are left out."""
     found = paired_difference(first, second)
     return PairedComparison(
         only_first=found.b,
@@ -48,9 +48,9 @@ def compare_paired(first: Sequence[bool | None], second: Sequence[bool | None]) 
 def audit_difference(
     finished: Iterable[VerdictRow], events: Sequence[EventRow], references: References
 ) -> PairedComparison | None:
-    """Skipped answers against those of the debates held anyway; None where none was (`audit_skipped`, `both_branches`).
+    """Paired comparison of skipped answers with debates run anyway; None without (`audit_skipped`, `both_branches`).
 
-    Of a run of both branches, the cases that the gate skipped count.
+    In a run of both branches, the cases that the gate skipped count.
     """
     gold = {verdict.key: verdict.gold for verdict in finished}
     both = (each for each in read_as(events, BranchesCompared) if each[1].verdict_from == "skip")
@@ -61,14 +61,14 @@ def audit_difference(
 
 
 class PartAccuracy(FrozenModel):
-    """The share of right answers in one part of a task, such as one essay set.
+    """Accuracy in one part of a task, such as one essay set.
 
     Attributes:
-        part: its name; empty for cases of no part.
-        accuracy: in [0, 1], no answer being wrong; None when nothing can be scored.
+        part: its name; empty for cases without a part.
+        accuracy: in [0, 1]; a verdict without an answer is wrong; None when nothing can be scored.
         interval: Wilson's, 95 %; None where several cases are about one text.
-        scored: verdicts that it is over.
-        answered: of these, those with an answer.
+        scored: number of scored verdicts.
+        answered: how many of them have an answer.
     """
 
     part: str
@@ -79,10 +79,10 @@ class PartAccuracy(FrozenModel):
 
 
 class RoundsAccuracy(FrozenModel):
-    """The share of right answers among the verdicts after so many rounds of debate.
+    """Accuracy of the verdicts after a number of rounds.
 
     Attributes:
-        rounds: how many.
+        rounds: the number of rounds.
         accuracy, interval, scored: as in `PartAccuracy`.
     """
 
@@ -93,7 +93,7 @@ class RoundsAccuracy(FrozenModel):
 
 
 def share(outcomes: Iterable[bool | None]) -> tuple[float | None, Interval | None, int]:
-    """Share of the known outcomes that are true, its Wilson interval (95 %), and how many are known.
+    """Share of true outcomes among the known ones, with its Wilson interval (95 %) and their number.
 
     >>> share([None])
     (None, None, 0)
@@ -106,19 +106,19 @@ def share(outcomes: Iterable[bool | None]) -> tuple[float | None, Interval | Non
 
 
 def accuracy_of(verdicts: Sequence[VerdictRow], references: References) -> tuple[float | None, Interval | None, int]:
-    """The share of right answers, its interval where the cases are independent, and how many can be scored."""
+    """Accuracy, with its interval where the cases are independent, and the number of scored verdicts."""
     value, interval, n = share(verdict.correct for verdict in verdicts)
     independent = references.independent(verdict.case_id for verdict in verdicts)
     return value, interval if independent else None, n
 
 
 def answered(verdicts: Iterable[VerdictRow]) -> list[VerdictRow]:
-    """The verdicts that name an answer."""
+    """The verdicts with an answer."""
     return [verdict for verdict in verdicts if verdict.answer is not None]
 
 
 def accuracy_by_part(finished: Sequence[VerdictRow], references: References) -> list[PartAccuracy] | None:
-    """The shares of the parts, in the order in which they first come; None where all cases are of one part."""
+    """Accuracy by part, in the order in which they first occur; None where all cases are of one part."""
     parts = dict.fromkeys(references[verdict.case_id].part for verdict in finished)
     if len(parts) < 2:
         return None
@@ -132,7 +132,7 @@ def accuracy_by_part(finished: Sequence[VerdictRow], references: References) -> 
 
 
 def accuracy_by_rounds(debated: Sequence[VerdictRow], references: References) -> list[RoundsAccuracy] | None:
-    """The shares by length of the debate, the shortest first (SELENE's table 4); None where all are of one length."""
+    """Accuracy by number of rounds, the fewest first (SELENE's table 4); None where all have the same."""
     lengths = sorted({verdict.rounds for verdict in debated})
     if len(lengths) < 2:
         return None
@@ -144,15 +144,15 @@ def accuracy_by_rounds(debated: Sequence[VerdictRow], references: References) ->
 
 
 class VoteFigures(FrozenModel):
-    """Verdicts that a vote decided. Intervals are Wilson's, 95 %; None where several cases are about one text.
+    """Figures of the verdicts decided by a vote. Intervals are Wilson's, 95 %; None where several cases share a text.
 
     Attributes:
-        n: verdicts by a vote that did not fail.
-        tied: of these, where several answers shared the most votes, so that a tie-break chose.
-        accuracy_untied: share of right answers where there was no tie, in [0, 1]; None when nothing can be scored.
-        scored_untied: verdicts that it is over.
-        accuracy_strict: share of right answers with every tie counted as wrong: a strict plurality is asked for.
-        scored: verdicts that it is over.
+        n: finished verdicts decided by a vote.
+        tied: how many of them were ties, decided by a tie-break.
+        accuracy_untied: accuracy without ties, in [0, 1]; None when nothing can be scored.
+        scored_untied: number of scored verdicts behind it.
+        accuracy_strict: accuracy with every tie counted as wrong: a strict plurality is required.
+        scored: number of scored verdicts.
     """
 
     n: int
@@ -168,7 +168,7 @@ class VoteFigures(FrozenModel):
 def vote_figures(
     finished: Sequence[VerdictRow], events: Iterable[EventRow], references: References
 ) -> VoteFigures | None:
-    """Count the verdicts that a vote decided; None when none did, and for records from before votes were noted."""
+    """Counts the verdicts decided by a vote; None without any, and for records from before votes were recorded."""
     ties = {(event.key, event.path): bool(vote.tied) for event, vote in read_as(events, VotesCounted)}
     voted = [verdict for verdict in finished if _place(verdict) in ties]
     if not voted:
@@ -190,12 +190,12 @@ def vote_figures(
 
 
 def _place(verdict: VerdictRow) -> tuple[CaseKey, str]:
-    """Where the vote is noted that decided a verdict, if one did."""
+    """The path of the vote that decided a verdict, if one did."""
     return verdict.key, "vote/consensus" if verdict.how == "skipped" else "vote"
 
 
 def vote_rows(found: VoteFigures) -> list[tuple[str, str]]:
-    """The figures as pairs of a name and a value in words; of accuracy only where a vote was a tie."""
+    """Rows of the vote figures, as name and text; accuracies only where a vote was a tie."""
     rows = [("tied votes", f"{found.tied:,} of {found.n:,}")]
     if found.tied:
         untied = percent(found.accuracy_untied, found.accuracy_untied_interval, found.scored_untied)
@@ -205,13 +205,13 @@ def vote_rows(found: VoteFigures) -> list[tuple[str, str]]:
 
 
 class ShortAnswers(FrozenModel):
-    """Figures over the finished cases with an accepted answer; none given shares no word with it. Intervals are 95 %.
+    """Exact match and token F1 of short answers, over the finished cases with an accepted answer. Intervals are 95 %.
 
     Attributes:
-        n: cases that both are over.
-        exact_match: share of answers that are an accepted one after normalisation; Wilson's interval.
-        token_f1: mean over the cases of the best F1 with an accepted answer, in [0, 1]; BCa interval, None when the
-            cases are all alike.
+        n: number of cases.
+        exact_match: share of answers that equal an accepted one after normalisation; Wilson's interval.
+        token_f1: mean over the cases of the best F1 with an accepted answer, in [0, 1]; a missing answer has 0; BCa
+            interval, None when all cases are equal.
     """
 
     n: int
@@ -222,7 +222,7 @@ class ShortAnswers(FrozenModel):
 
 
 def short_answers(finished: Sequence[VerdictRow], references: References) -> ShortAnswers | None:
-    """The figures of a run's verdicts; None when none is a short answer that can be scored. Raises nothing."""
+    """Measures a run's short answers; None when none can be scored. Raises nothing."""
     exact, shared = list[bool](), list[float]()
     for verdict in finished:
         reference = references[verdict.case_id]
@@ -243,7 +243,7 @@ def short_answers(finished: Sequence[VerdictRow], references: References) -> Sho
 
 
 def short_answer_rows(found: ShortAnswers) -> list[tuple[str, str]]:
-    """The figures as pairs of a name and a value in words."""
+    """Rows of the short-answer figures, as name and text."""
     ends = found.token_f1_interval
     interval = f" [{number(ends[0])}, {number(ends[1])}]" if ends else ""
     return [

@@ -1,4 +1,4 @@
-"""Runs side by side: one row each, and each against the first on the cases that both scored."""
+"""Comparison of runs: a row for each, and each against the first on the cases that both scored."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from moot.protocols.errors import ConfigError
 
 
 class RunRow(FrozenModel):
-    """A run among others; the figures are those of its summary.
+    """A run of a comparison; the figures are those of its summary.
 
     Attributes:
-        n: cases with a verdict that did not fail.
-        tokens_per_case: tokens of a finished case, without what served only to measure.
+        n: finished cases.
+        tokens_per_case: mean tokens of a finished case, without measurement-only calls.
         token_cost_x: the same relative to agent 0's openings.
-        judge_passes_per_case: judgments of a finished case, without what served only to measure.
-        flip_rate, judge_stability: by the audit's passes, the same for every protocol; None without an audit.
-            `flip_rate_split` is over the cases with several answers, for a single one cannot flip.
-        answered: of the `scored` verdicts, those with an answer; the others are wrong for `accuracy`, and
-            `accuracy_answered` leaves them out.
-        votes: of the verdicts that a vote of the agents decided, ties apart; None when none did.
-        claims: how well claims are classified; None for runs over anything else, or without one that counts.
-        seconds: of a finished claim; None likewise.
-        trained_on, group_trained_on: claims left out of these because the run's classifier was trained on them, or on
-            others of their groups.
-        macro_f1_vs_first: difference of the macro F1 on the claims that count in both; None for the first run itself,
-            and for runs over anything else.
-        vs_first: this run (first) against the first run (second) on the cases that both scored; None for the first
+        judge_passes_per_case: mean number of judgments of a finished case, without measurement-only ones.
+        flip_rate, judge_stability: from the audit's passes, the same for every protocol; None without an audit.
+            `flip_rate_split` is over the cases with several answers, because a single one cannot flip.
+        answered: the `scored` verdicts with an answer; the others are wrong in `accuracy` and left out of
+            `accuracy_answered`.
+        votes: figures of the verdicts decided by a vote of the agents; None without any.
+        claims: classification figures over claims; None for runs over anything else, or without a usable claim.
+        seconds: mean duration of a finished claim; None likewise.
+        trained_on, group_trained_on: claims excluded because the run's classifier was trained on them, or on others
+            of their groups.
+        macro_f1_vs_first: difference of the macro F1 on the claims usable in both; None for the first run itself, and
+            for runs over anything else.
+        vs_first: paired comparison of this run with the first run, on the cases that both scored; None for the first
             run itself.
     """
 
@@ -88,7 +88,7 @@ _SAME = (RunRow.model_fields.keys() & Summary.model_fields.keys()) - {
 
 
 class RunComparison(FrozenModel):
-    """Several runs, in the order given; `warnings` say what makes them unequal, and what is pooled."""
+    """Comparison of several runs, in the order given; `warnings` list what differs between them, and what is pooled."""
 
     schema_version: int
     rows: list[RunRow]
@@ -96,7 +96,7 @@ class RunComparison(FrozenModel):
 
 
 class _Cases:
-    """A run's cases: which text each id stands for, and whether its verdict is right, where that may count."""
+    """A run's cases: the content hash of each id, and whether its verdict is right, where it may be scored."""
 
     def __init__(self, folder: str | Path) -> None:
         hashes = read_table(folder, "cases", ["content_hash"]).to_pylist()
@@ -108,15 +108,15 @@ class _Cases:
         self.claims: Mapping[str, Claim] = {claim.case_id: claim for claim in counted_claims(claims)}
 
     def claims_among(self, case_ids: Iterable[str]) -> dict[str, Claim]:
-        """Those of the cases that are claims that count."""
+        """The usable claims among these cases."""
         return {each: self.claims[each] for each in case_ids if each in self.claims}
 
 
 def compare(folders: Sequence[str | Path]) -> RunComparison:
-    """Compare runs of the same cases.
+    """Compares runs of the same cases.
 
-    A case is paired when its id stands for the same text in both runs and both verdicts can be scored. Claims that a
-    run's classifier was trained on, or on others of their groups, are in no pair and no accuracy.
+    A case is paired when its id has the same text in both runs and both verdicts can be scored. Claims that a run's
+    classifier was trained on, or on others of their groups, are excluded from pairs and accuracies.
 
     Raises:
         ConfigError: without a folder, or for runs without a common case.
@@ -137,8 +137,8 @@ def compare(folders: Sequence[str | Path]) -> RunComparison:
         if first.content and each.content and not same_id:
             raise ConfigError(f"{summary.run} and {summaries[0].run} have no case in common: nothing can be compared")
         if other := len(same_id) - len(shared):
-            said = "1 case id stands for another text" if other == 1 else f"{other:,} case ids stand for other texts"
-            warnings.append(f"{summary.run}: {said}; not paired")
+            differ = "1 case id has another text" if other == 1 else f"{other:,} case ids have other texts"
+            warnings.append(f"{summary.run}: {differ}; not paired")
         if len(shared) < max(len(first.content), len(each.content)):
             are = "is" if len(shared) == 1 else "are"
             only = f"only {number_of_cases(len(shared))} {are} shared with {summaries[0].run}"
@@ -166,7 +166,7 @@ def compare(folders: Sequence[str | Path]) -> RunComparison:
 
 
 def run_names(runs: Sequence[str]) -> list[str]:
-    """Runs by as much of the end of their paths as distinguishes them.
+    """Short unique names of runs: as much of the end of their paths as distinguishes them.
 
     >>> run_names(["runs/a/selene", "runs/a/single-agent"]), run_names(["a/selene", "b/selene"])
     (['selene', 'single-agent'], ['a/selene', 'b/selene'])
@@ -180,7 +180,7 @@ def run_names(runs: Sequence[str]) -> list[str]:
 
 
 def comparison_blocks(comparison: RunComparison) -> list[Block]:
-    """The figures; each run against the first; and the judges, where a run has an audit."""
+    """Report blocks of a comparison: figures, each run against the first, and judges where a run has an audit."""
     rows = comparison.rows
     names = run_names([row.run for row in rows])
     remarks = [SIMULATED] * any(row.simulated for row in rows) + comparison.warnings
@@ -204,7 +204,7 @@ def comparison_blocks(comparison: RunComparison) -> list[Block]:
 
 
 def _against_always_debate(rows: Sequence[RunRow], names: Sequence[str]) -> list[Table]:
-    """Rounds, judge passes and tokens beside those of `always-debate` (SELENE's table 1); nothing without it."""
+    """Table of rounds, judge passes and tokens relative to `always-debate` (SELENE's table 1); none without it."""
     always = next((row.tokens_per_case for row in rows if row.protocol == "always-debate"), None)
     if always is None or len(rows) == 1:
         return []
@@ -221,7 +221,7 @@ def _against_always_debate(rows: Sequence[RunRow], names: Sequence[str]) -> list
 
 
 def _answered(rows: Sequence[RunRow], names: Sequence[str]) -> list[Table]:
-    """How many cases each run has answered, and how well; nothing where all have answered all."""
+    """Table of answered cases and their accuracy by run; none where all cases are answered."""
     if all(row.answered == row.scored for row in rows):
         return []
     shares = [percent(row.accuracy_answered, row.accuracy_answered_interval) for row in rows]
@@ -230,7 +230,7 @@ def _answered(rows: Sequence[RunRow], names: Sequence[str]) -> list[Table]:
 
 
 def _tied(rows: Sequence[RunRow], names: Sequence[str]) -> list[Table]:
-    """How many votes of each run were ties, which the accuracy above counts as they were broken."""
+    """Table of tied votes by run; the accuracy above counts them as the tie-break decided."""
     found = [(name, row.votes) for name, row in zip(names, rows, strict=True) if row.votes is not None]
     if not any(votes.tied for _, votes in found):
         return []
@@ -274,7 +274,7 @@ def _against(found: PairedComparison | None) -> tuple[str, str, str, str]:
 
 
 def _claims(names: Sequence[str], runs: Sequence[RunRow]) -> list[Table]:
-    """The F1 of each run, and of the trivial answers to the claims of the first that has any; and the differences."""
+    """Table of F1 by run, with trivial answers to the claims of the first run that has any, and the differences."""
     known = next((run.claims for run in runs if run.claims), None)
     judged = any(run.claims and run.claims.has_bare for run in runs)
     rows = [
@@ -306,7 +306,7 @@ def _f1s(claims: ClaimSet | None, by: str) -> tuple[str, str, str]:
 
 
 def _f1(claims: ClaimSet | None, by: str, label: str = "") -> str:
-    """The F1 of a label, or the mean of both; the recall, where only one class occurs."""
+    """F1 of a label, or macro F1; recall where only one class occurs."""
     found = claims.by(by) if claims is not None else None
     if claims is None or found is None:
         return "-"

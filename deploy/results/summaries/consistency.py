@@ -1,4 +1,4 @@
-"""How far judges agree with each other, and each with itself over its passes, from the events `assessment`.
+"""Inter-judge and intra-judge agreement, from the events `assessment`.
 
 Alpha collapses where nearly all ratings are on one level, however high the raw agreement is; so raw agreement and
 Gwet's AC2 stand beside it, always.
@@ -45,15 +45,15 @@ _MANY = 5_000
 
 
 class Agreement(FrozenModel):
-    """How far raters agree on one dimension, or on the flag.
+    """Agreement of raters on one dimension, or on the flag.
 
     Attributes:
         name: the dimension's name, or `critical_flag`.
         raters: judges, or passes.
         n: units with at least two ratings: replies within a judge, replies times passes between judges.
-        clusters: independent cases (or groups of cases) that these come from.
+        clusters: number of independent cases (or groups of cases) behind the units.
         alpha: Krippendorff's; ordinal for a dimension, nominal for the flag; at most 1, 0 for chance.
-        raw: share of pairs of ratings that are the same, in [0, 1].
+        raw: raw agreement, the share of equal pairs of ratings, in [0, 1].
         ac2: Gwet's AC2 with ordinal weights; AC1 for the flag.
         why: why alpha is unknown; empty when it is known.
     """
@@ -69,7 +69,7 @@ class Agreement(FrozenModel):
 
 
 class WithinJudge(FrozenModel):
-    """One judge's agreement with itself over its passes."""
+    """Intra-judge agreement: one judge's agreement with itself over its passes."""
 
     judge: str
     model: str
@@ -77,7 +77,7 @@ class WithinJudge(FrozenModel):
 
 
 class Consistency(FrozenModel):
-    """How consistent a panel is.
+    """Agreement between and within the judges of a panel.
 
     Attributes:
         between: by dimension, then the flag; empty with a single judge. A pass of one judge is compared with the pass
@@ -90,14 +90,14 @@ class Consistency(FrozenModel):
 
 
 def judge_consistency(read: Sequence[ReplyAssessed], clusters: Sequence[str | int]) -> Consistency:
-    """How far judges agree, from what the events `assessment` say of each reply.
+    """Measures the agreement of judges from the events `assessment`.
 
     Args:
-        read: the events' data.
-        clusters: for each what it is not independent of: its case, or its case's group.
+        read: the events.
+        clusters: the cluster of each: its case, or its case's group.
 
     Raises:
-        ValueError: there is not one cluster per assessment.
+        ValueError: the numbers of clusters and assessments differ.
     """
     if len(read) != len(clusters):
         raise ValueError(f"{len(read)} assessments but {len(clusters)} clusters")
@@ -120,7 +120,7 @@ def judge_consistency(read: Sequence[ReplyAssessed], clusters: Sequence[str | in
 
 
 def _scales(read: Sequence[ReplyAssessed]) -> dict[str, tuple[int, int]]:
-    """By dimension, and for the flag, the lowest and the highest score that could have been given, as far as known."""
+    """The lowest and highest possible scores by dimension and for the flag, as far as known."""
     seen: dict[str, list[int]] = defaultdict(list)
     for each in read:
         for name, ends in each.ends.items():
@@ -138,7 +138,7 @@ def _scales(read: Sequence[ReplyAssessed]) -> dict[str, tuple[int, int]]:
 def _agreements(
     table: Sequence[Sequence[JudgeMark | None]], scales: Mapping[str, tuple[int, int]], clusters: npt.NDArray[Any]
 ) -> list[Agreement]:
-    """By dimension, then the flag; `table` holds the marks of each rater on each unit."""
+    """Agreement by dimension, then on the flag; `table` has the marks of each rater on each unit."""
     found = []
     for name, (lowest, highest) in scales.items():
         ratings = np.array([[_rating(mark, name) for mark in row] for row in table], dtype=np.float64)
@@ -181,12 +181,12 @@ def _agreement(name: str, ratings: Floats, levels: Sequence[int], clusters: npt.
 
 
 def _figure(value: float, spread: BootstrapInterval, clusters: int, resamples: int) -> IntervalEstimate:
-    """A statistic with its 95 % interval (percentiles over resampled cases).
+    """Estimate of a statistic with its 95 % interval (percentiles over resampled cases).
 
-    There is no interval of fewer than `FEWEST_CLUSTERS` cases, of a statistic that half of the resamples do not have,
-    and of one that is the same in all of them: that is no certainty, only data without a disagreement.
+    There is no interval for fewer than `FEWEST_CLUSTERS` cases, for a statistic undefined in half of the resamples, and
+    for one that is equal in all of them: that is no certainty, only data without a disagreement.
     """
     if isnan(value):
         return IntervalEstimate()
-    told = clusters >= FEWEST_CLUSTERS and 2 * spread.resamples > resamples and spread.high - spread.low > 1e-9
-    return IntervalEstimate(value=float(value), interval=(spread.low, spread.high) if told else None)
+    has_interval = clusters >= FEWEST_CLUSTERS and 2 * spread.resamples > resamples and spread.high - spread.low > 1e-9
+    return IntervalEstimate(value=float(value), interval=(spread.low, spread.high) if has_interval else None)

@@ -1,4 +1,4 @@
-"""What a run cost in tokens: paid, reused, paid again, and relative to one agent's single answer."""
+"""Token costs of a run: paid, reused, repaid, and relative to a single answer of one agent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")
 def run_totals(
     replies: Sequence[ReplyRow], bookkeeping: Sequence[EventRow], prices: Mapping[str, Price]
 ) -> dict[str, Any]:
-    """Tokens and money of a whole run, every attempt of every case, by the names that `Summary` has for them.
+    """Totals of tokens and money over all attempts of all cases, by field of `Summary`.
 
     Args:
         replies: all of the run's.
@@ -51,7 +51,7 @@ def run_totals(
 
 
 def _is_silent(reply: ReplyRow) -> bool:
-    """Whether it may have used more than is known: a failure that no attempt of was billed has used nothing."""
+    """Whether a reply may have used more than is known: a failure without a billed attempt has used nothing."""
     return reply.tokens is None and (reply.outcome != "failed" or reply.unconfirmed > 0)
 
 
@@ -71,7 +71,7 @@ def _usd(paid: Sequence[ReplyRow], prices: Mapping[str, Price]) -> float | None:
 
 
 def _at_least(replies: Sequence[ReplyRow]) -> int | None:
-    """Tokens as far as they are known; None when there are replies and none of them said."""
+    """Lower bound of the tokens: the known ones; None when no reply has a known usage."""
     silent = all(reply.prompt is None and reply.completion is None and _is_silent(reply) for reply in replies)
     return None if replies and silent else sum(map(_known, replies))
 
@@ -81,7 +81,7 @@ def _known(reply: ReplyRow) -> int:
 
 
 def tokens_repaid(replies: Sequence[ReplyRow], bookkeeping: Iterable[EventRow]) -> int:
-    """An upper bound on the tokens paid again for asks that were under way when a run was killed.
+    """Upper bound of the tokens paid again for asks in flight when a run was killed.
 
     Each ask is noted before it is paid for. An ask noted more often than it has replies on record was sent again:
     the tokens of its standing reply (and of its unreadable first one) count once per extra note, although the
@@ -104,7 +104,7 @@ def tokens_repaid(replies: Sequence[ReplyRow], bookkeeping: Iterable[EventRow]) 
 
 
 def measurement_only(path: str, verdict_from: str | None) -> bool:
-    """Whether a reply served only to measure: an audit's passes, or the branch that the verdict was not taken from.
+    """Whether a reply is measurement-only: an audit's pass, or the branch that the verdict was not taken from.
 
     Args:
         path: the reply's path.
@@ -118,13 +118,13 @@ def measurement_only(path: str, verdict_from: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CaseCost:
-    """Tokens of one debate; None where a call did not say.
+    """Token cost of one debate; None where a call's usage is unknown.
 
     Attributes:
         total: all standing replies, whether paid here or reused.
-        measuring: the part of `total` that served only to measure (see `measurement_only`).
+        measuring: the measurement-only part of `total` (see `measurement_only`).
         single: agent 0's independent answer, a re-ask included; None when there is none.
-        judge_passes: judgments that were asked for, without those that served only to measure.
+        judge_passes: requested judgments, without measurement-only ones.
     """
 
     total: int | None
@@ -134,14 +134,14 @@ class CaseCost:
 
     @property
     def method(self) -> int | None:
-        """The tokens without those that served only to measure."""
+        """The tokens of the method itself, without measurement-only ones."""
         return None if self.total is None else self.total - self.measuring
 
 
 def case_costs(
     replies: Iterable[ReplyRow], keys: Collection[CaseKey], verdict_from: Mapping[CaseKey, str]
 ) -> dict[CaseKey, CaseCost]:
-    """The cost of each debate in `keys`; superseded replies are the price of an accident, not of the method."""
+    """Cost by debate in `keys`, without superseded replies: they are the cost of a crash, not of the method."""
     standing: dict[CaseKey, list[ReplyRow]] = {key: [] for key in keys}
     for reply in replies:
         if reply.key in standing and not reply.superseded:
@@ -162,20 +162,20 @@ def _case_cost(replies: Sequence[ReplyRow], verdict_from: str | None) -> CaseCos
 
 
 def total_tokens(replies: Sequence[ReplyRow]) -> int | None:
-    """Tokens of several replies; None when there is none or one did not say."""
+    """Total tokens of replies; None without replies, or when one has an unknown usage."""
     tokens = [reply.tokens for reply in replies]
     known = [each for each in tokens if each is not None]
     return sum(known) if tokens and len(known) == len(tokens) else None
 
 
 def relative_cost(costs: Iterable[CaseCost], shared: int = 0) -> dict[str, Any]:
-    """The cost of cases relative to agent 0's openings, by the names that `Summary` has for it.
+    """Cost of cases relative to agent 0's openings, by field of `Summary`.
 
-    A case with an unknown usage is left out on both sides.
+    A case with unknown usage is left out of both sums.
 
     Args:
         costs: of the finished cases.
-        shared: tokens of replies that several cases share, added as a whole.
+        shared: tokens of replies shared by several cases, added in full.
     """
     known = [cost for cost in costs if cost.total is not None]
     both = [cost for cost in known if cost.single]
@@ -191,17 +191,17 @@ def relative_cost(costs: Iterable[CaseCost], shared: int = 0) -> dict[str, Any]:
 
 
 class StoppedEarly(FrozenModel):
-    """Replies that were stopped early. All tokens are estimates: no server says what a reply that was cut has used.
+    """Replies that were stopped early. All tokens are estimates: servers do not report the usage of a stopped reply.
 
     Attributes:
-        replies: how many.
-        unknown: of them, those that nothing can be estimated of: none was kept in their place yet, or it did not say
-            what it used. The estimates are over the others.
-        tokens_used_estimate: their prompts, taken to be those of the replies that were kept in their place, and the
-            tokens that had come; None when all are unknown.
-        tokens_saved_estimate: what they would have had more if they had become as long as the replies that were kept;
-            negative when those were shorter. Saved against letting them end before asking again, not against a run
-            without early stop. None as above.
+        replies: their number.
+        unknown: those without an estimate: no replacement was kept yet, or its usage is unknown. The estimates are over
+            the others.
+        tokens_used_estimate: their prompt tokens, taken from the replies kept in their place, and the tokens received;
+            None when all are unknown.
+        tokens_saved_estimate: their missing tokens if they had become as long as the kept replies; negative when those
+            were shorter. The comparison is with completing them before asking again, not with a run without early
+            stop. None as above.
     """
 
     replies: int
@@ -211,7 +211,7 @@ class StoppedEarly(FrozenModel):
 
 
 def stopped_early(replies: Sequence[ReplyRow]) -> StoppedEarly | None:
-    """Sum a run's; None when no reply was stopped."""
+    """Sums over a run's early stops; None without any."""
     stopped = [reply for reply in replies if reply.outcome == CUT]
     if not stopped:
         return None
@@ -234,7 +234,7 @@ def stopped_early(replies: Sequence[ReplyRow]) -> StoppedEarly | None:
 
 
 def _kept_for(reply: ReplyRow, kept: Mapping[tuple[str, int, str], ReplyRow]) -> ReplyRow | None:
-    """The reply to the same call: an unreadable first one, or the one that ended the ask."""
+    """The reply that was kept for the same call: an unreadable first one, or the one that ended the ask."""
     call = call_of(reply.path) or reply.path
     step = step_of(reply.path)
     first = kept.get((*reply.key, step + INVALID_SUFFIX))

@@ -1,5 +1,4 @@
-"""How steadily the judges of a run judged: their stability over evidence variants, how often a winner flips, and how
-often a judge contradicts itself."""
+"""Judge stability: over evidence variants, how often a winner flips, and how often a judge contradicts itself."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from moot.protocols.selene.scoring import contradicts_score
 
 
 def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Sequence[EventRow]) -> dict[str, Any]:
-    """Stability and flip rate, each in [0, 1] or None when unknown: of the verdicts' own judging, and of audits'.
+    """Stability and flip rate of the verdicts' own judging and of audits, each in [0, 1] or None when unknown.
 
     The flip rate is given twice: where at least two answers were judged it can be other than 0 (`_split`), beside all.
     `judgments_at_odds` counts the own judgments that contradict themselves among the `judgments_read`; None without
@@ -62,7 +61,7 @@ def _stabilities(judgings: Iterable[CandidatesJudged]) -> list[float | None]:
 
 
 def _at_odds(judgings: Iterable[CandidatesJudged]) -> dict[str, int | None]:
-    """Counted from the judgments themselves, which older records have, too."""
+    """Counts contradictory judgments from the judgments themselves, which older records have, too."""
     judgments = [one for judged in judgings for candidate in judged.candidates for one in candidate.judgments]
     read = [(one.support, one.score) for one in judgments if one.support and one.score is not None]
     return {
@@ -72,7 +71,7 @@ def _at_odds(judgings: Iterable[CandidatesJudged]) -> dict[str, int | None]:
 
 
 def _stability_of_judgments(folder: str | Path, keys: set[CaseKey]) -> float | None:
-    """For protocols that note no `judging` events: from the table of judgments, by the floor's own paths."""
+    """Stability from the table of judgments, for protocols without `judging` events, by the floor's own paths."""
     scores: dict[tuple[str, int, str], dict[int, list[float]]] = {}
     for row in read_table(folder, "judgments", ["score"]).to_pylist():
         place = JUDGE_PASS.fullmatch(row["path"])
@@ -87,6 +86,6 @@ def _stability_of_judgments(folder: str | Path, keys: set[CaseKey]) -> float | N
 
 
 def verdict_sources(events: Sequence[EventRow]) -> dict[CaseKey, str]:
-    """By debate that ran both branches, the one that its verdict was taken from: `skip` or `debate`."""
+    """The branch of the verdict, `skip` or `debate`, by debate that ran both branches."""
     both = (*read_as(events, BranchesCompared), *read_as(events, SkipAudited))
     return {event.key: branches.verdict_from for event, branches in both}

@@ -1,4 +1,4 @@
-"""A run of judges in figures: scores by judge and pass, how far they agree, and the panel's verdict on each reply."""
+"""Summary of a judging run: scores by judge and pass, agreement, and the panel's verdict on each reply."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from moot.protocols.rubrics.score_sheet import FLAG
 
 
 class CaseAssessment(NamedTuple):
-    """An assessment of a run, with the case that it is of.
+    """An assessment with its case.
 
     Attributes:
-        cluster: the case's group, or the case itself: what is not independent has the same.
+        cluster: the case's group, or the case itself: dependent cases share it.
     """
 
     case_id: str
@@ -37,7 +37,7 @@ class CaseAssessment(NamedTuple):
 
 
 def read_assessments(folder: str | Path) -> list[CaseAssessment]:
-    """The assessments of each case's latest attempt that has any, in the order of the task's file.
+    """Reads the assessments of each case's latest attempt that has any, in the order of the task's file.
 
     Raises:
         RecordError: the record cannot be read.
@@ -54,14 +54,14 @@ def read_assessments(folder: str | Path) -> list[CaseAssessment]:
 
 
 class PassScores(FrozenModel):
-    """What one judge gave in one pass over all replies; means are over the marks that are there.
+    """Scores of one judge in one pass over all replies; means are over the available marks.
 
     Attributes:
-        marks: how many are there.
-        scores: by dimension the mean; None without marks.
+        marks: number of available marks.
+        scores: mean by dimension; None without marks.
         quality: mean Q: the sum of the dimensions, 0 when flagged.
         flagged: share of the marks that flag; None without marks, or under a rubric without a flag.
-        missing: how many marks are not there, by the kind of failure.
+        missing: number of missing marks by kind of failure.
     """
 
     judge: str
@@ -75,15 +75,15 @@ class PassScores(FrozenModel):
 
 
 class PanelVerdict(FrozenModel):
-    """What the panel found of one reply; everything but the counts is None when no mark is there.
+    """The panel's verdict on one reply; everything but the counts is None without a mark.
 
     Attributes:
-        reply: where it was said.
+        reply: its path.
         means, medians: by dimension.
         quality: mean Q over the marks.
         flag: share of the marks that flag; None under a rubric without a flag.
-        marks: how many are there.
-        missing: how many are not, by the kind of failure: judges that failed or abstained.
+        marks: number of available marks.
+        missing: number of missing ones by kind of failure: judges that failed or abstained.
     """
 
     case_id: str
@@ -98,16 +98,16 @@ class PanelVerdict(FrozenModel):
 
 
 class JudgingSummary(FrozenModel):
-    """A run of judges.
+    """Summary of a judging run.
 
     Attributes:
         run: its folder.
         simulated: whether any judge was the simulated model: then the figures mean nothing.
-        rubrics: the names of the rubrics that were used, usually one.
-        scales: by dimension, and for the flag where there is one, the lowest and the highest score.
-        replies: how many were judged, those without any mark included.
+        rubrics: names of the used rubrics, usually one.
+        scales: the lowest and the highest score, by dimension and for the flag where there is one.
+        replies: number of judged replies, those without any mark included.
         passes: by judge and pass.
-        consistency: how far judges agree.
+        consistency: agreement of the judges.
         verdicts: in the order of the task's file.
     """
 
@@ -127,7 +127,7 @@ class JudgingSummary(FrozenModel):
 
 
 def summarise_judging(folder: str | Path) -> JudgingSummary | None:
-    """Count the assessments of a run; None when it has none.
+    """Summarises the assessments of a run; None when it has none.
 
     Raises:
         RecordError: there is no run in the folder, or it cannot be read.
@@ -200,13 +200,13 @@ _LEGEND = "alpha, AC2: 1 is full agreement, 0 is chance; [95 % intervals], cases
 
 
 def show_judging(found: JudgingSummary, form: str = "text", console: Console | None = None) -> None:
-    """Write the figures of a run of judges to the console."""
+    """Shows a judging run on the console."""
     head = [*banner(found.simulated), Heading("Judges", 1)]
     show_report(found, lambda: [*head, *judging_tables(found)], form, console)
 
 
 def judging_tables(found: JudgingSummary) -> list[Block]:
-    """Scores, agreement between and within judges, the verdicts; and what is to be said of them."""
+    """Report blocks of a judging run: scores, agreement between and within judges, verdicts, and caveats."""
     agreement = found.consistency
     blocks = [_scores(found)]
     if agreement.between:
@@ -217,7 +217,7 @@ def judging_tables(found: JudgingSummary) -> list[Block]:
 
 
 def _agreement(title: str, units: str, rows: Sequence[Agreement]) -> Table:
-    """One table of agreement; how many units there are stands in its title where that is the same for all rows."""
+    """Table of agreement; the number of units is in its title where it is the same for all rows."""
     counts = {row.n for row in rows}
     alike = f", n = {counts.pop():,} {units}" if len(counts) == 1 else ""
     header = ("", *(() if alike else ("n",)), "Krippendorff's alpha", "raw", "Gwet's AC2")
@@ -248,7 +248,7 @@ def _score_heads(found: JudgingSummary) -> tuple[str, ...]:
 def _means(
     row: PassScores | PanelVerdict, means: Mapping[str, float | None], flagged: float | None, found: JudgingSummary
 ) -> Iterable[str]:
-    """By dimension, Q, the share that flags where there is a flag, and how many marks are there (of how many)."""
+    """Cells: means by dimension, Q, the share of flags where there is a flag, and the number of marks (of how many)."""
     yield from (number(means.get(name), 2) for name in found.dimensions)
     yield number(row.quality, 2)
     if FLAG in found.scales:
@@ -257,7 +257,7 @@ def _means(
 
 
 def _verdicts(found: JudgingSummary) -> Table:
-    """The panel's means, the lowest Q first; replies that nobody could judge before all others."""
+    """Table of the panel's means, the lowest Q first; replies without any mark before all others."""
     rows = sorted(found.verdicts, key=lambda row: -1.0 if row.quality is None else row.quality)
     what = "" if len(rows) <= _SHOWN else f", {_SHOWN} of {len(rows):,}"
     title = f"the panel's verdicts: means over the marks, lowest Q first{what}"
@@ -290,12 +290,12 @@ def _remarks(found: JudgingSummary) -> list[str]:
     if agreements and independent < _FEW_CLUSTERS:
         remarks.append(f"{independent} independent cases: below about {_FEW_CLUSTERS} the intervals are too narrow")
     if found.consistency.between and (same := _same_model(found.passes)):
-        remarks.append(f"{same} are the same model: that they agree says no more than that its passes do")
+        remarks.append(f"{same} are the same model: their agreement is no more evidence than that of its passes")
     return remarks
 
 
 def _same_model(passes: Sequence[PassScores]) -> str:
-    """The judges on the model that most of them have; empty when no two have one in common."""
+    """The judges on the model that most of them share; empty when no two share one."""
     judges: dict[str, dict[str, None]] = {}
     for row in passes:
         if row.model:

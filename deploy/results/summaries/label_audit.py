@@ -1,4 +1,4 @@
-"""Labels to look at again: cases where a converged, confident consensus of good arguments contradicts the label.
+"""Label audit: cases whose label is contradicted by a converged, confident consensus of good arguments.
 
 No debate ever sees a label; only whoever reads the record can compare.
 """
@@ -30,7 +30,7 @@ _QUESTION_LENGTH = 60
 
 
 class LabelIssue(FrozenModel):
-    """A case whose label should be looked at.
+    """A label to review.
 
     Attributes:
         confidence: the consensus' probability of its answer.
@@ -46,13 +46,13 @@ class LabelIssue(FrozenModel):
 
 
 class LabelAudit(FrozenModel):
-    """The labels of a run that should be looked at, the most confidently contradicted first.
+    """Labels of a run to review, the most confidently contradicted first.
 
     Attributes:
-        confidence_from, crit_from: the bounds, both in [0, 1].
+        confidence_from, crit_from: the lower bounds, both in [0, 1].
         compared: cases with a converged consensus and a label.
-        unknown: of those that contradict their label, how many have an unknown confidence or CRIT score.
-        note: what the list does not say.
+        unknown: cases that contradict their label with an unknown confidence or CRIT score.
+        note: the limits of the audit.
     """
 
     schema_version: int
@@ -67,7 +67,7 @@ class LabelAudit(FrozenModel):
 
 
 def audit_labels(folder: str | Path, confidence: float = CONFIDENCE, crit: float = CRIT) -> LabelAudit:
-    """Find them in a run.
+    """Finds the labels of a run to review.
 
     Raises:
         ConfigError: a bound is outside [0, 1].
@@ -92,7 +92,7 @@ def audit_labels(folder: str | Path, confidence: float = CONFIDENCE, crit: float
 
 
 def converged(verdicts: Iterable[ConsensusVerdict]) -> list[ConsensusVerdict]:
-    """Those that converged and can be compared with a label."""
+    """Converged verdicts that can be compared with a label."""
     answered = [verdict for verdict in verdicts if verdict.answer is not None and verdict.correct is not None]
     return [verdict for verdict in answered if verdict.how == "converged"]
 
@@ -100,7 +100,7 @@ def converged(verdicts: Iterable[ConsensusVerdict]) -> list[ConsensusVerdict]:
 def contradicted(
     compared: Iterable[ConsensusVerdict], confidence: float = CONFIDENCE, crit: float = CRIT
 ) -> list[LabelIssue]:
-    """Those of `converged` that contradict their label with at least this confidence and CRIT score."""
+    """Verdicts of `converged` that contradict their label with at least this confidence and CRIT score."""
     found = [
         LabelIssue(
             case_id=verdict.case_id,
@@ -140,6 +140,6 @@ def _rows(labels: Sequence[LabelIssue]) -> list[tuple[str, ...]]:
 
 
 def label_audit_blocks(found: LabelAudit) -> list[Block]:
-    """The list with its bounds, and what it does not say."""
+    """Report blocks of a label audit: the list with its bounds and limits."""
     head = [*banner(found.simulated), Heading(f"Labels to look at: {found.run}", 1), Note(_head(found))]
     return [*head, Table("", _HEADER, _rows(found.labels)), Note(NOTE, "dim")] if found.labels else head

@@ -1,4 +1,4 @@
-"""What the models did, by role and template: usable, mended, truncated, repetitive, refused, outside the labels."""
+"""Counts of the models' replies by role and template: usable, repaired, truncated, repetitive, refused and so on."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ _COLUMNS = ("role", "template", "outcome", "failure", "error", "finish_reason", 
 
 
 class ModelReplies(FrozenModel):
-    """What models did in one role with one template; also read from records from before it was counted.
+    """Reply counts of one role and template; also computed for records from before they were kept.
 
     Attributes:
         role: the family.
         template: the prompt; empty in the sum over all of them.
-        asks: that have ended.
-        usable: of them, those that got a usable reply; so for the next two.
-        repaired: whose JSON had to be mended.
+        asks: completed asks.
+        usable: asks with a usable reply; so for the next two.
+        repaired: whose JSON had to be repaired.
         reasked: that were asked a second time.
-        by_prefix: whose label is the start of an answer that goes on.
-        replies: texts that came, those included that could not be read; so for the rest.
-        truncated: that ended at their token limit.
-        repetitive: that repeat one passage without a break.
-        refused: that the model or a filter declined to give.
+        by_prefix: whose label is the start of a longer answer.
+        replies: received texts, unreadable ones included; so for the rest.
+        truncated: that were truncated at their token limit.
+        repetitive: that repeat one passage over and over.
+        refused: refusals of the model or a content filter.
         outside_labels: whose answer is none of the labels.
-        from_reasoning: that the server put where hidden reasoning belongs.
-        unaligned: whose tokens do not join to their text, so that the answer's probability is unknown.
-        reasoning_tokens: of hidden reasoning; None when no server said.
+        from_reasoning: that the server returned in the field of hidden reasoning.
+        unaligned: whose tokens do not concatenate to their text, so that the answer's probability is unknown.
+        reasoning_tokens: of hidden reasoning; None when no server reports them.
     """
 
     role: str
@@ -75,7 +75,7 @@ class ModelReplies(FrozenModel):
 
     @property
     def noteworthy(self) -> bool:
-        """Whether anything but plain usable replies came."""
+        """Whether anything but plain usable replies was received."""
         return self.usable < self.asks or any(getattr(self, name) for name in _NOTEWORTHY)
 
 
@@ -84,7 +84,7 @@ _NOTEWORTHY = tuple(name for name in _COUNTS if name not in ("asks", "usable", "
 
 
 def model_replies(*folders: str | Path) -> list[ModelReplies]:
-    """Count the replies of cases' latest attempts by role and template, in order.
+    """Counts the replies of the cases' latest attempts by role and template, in order.
 
     Replies that were replaced and persons' decisions are not counted.
 
@@ -92,7 +92,7 @@ def model_replies(*folders: str | Path) -> list[ModelReplies]:
         RecordError: a record cannot be read.
     """
     counts: dict[tuple[str, str], Counter[str]] = {}
-    said: set[tuple[str, str]] = set()
+    with_reasoning_tokens: set[tuple[str, str]] = set()
     for folder in folders:
         table = read_table(folder, "turns", [*_COLUMNS, "reasoning_tokens"])
         latest = _latest_attempts(_rows(table.select(["case_id", "attempt"])))
@@ -102,13 +102,13 @@ def model_replies(*folders: str | Path) -> list[ModelReplies]:
             key = (family_of(row["role"] or ""), row["template"] or "")
             counts.setdefault(key, Counter()).update(_marks(row))
             if row["reasoning_tokens"] is not None:
-                said.add(key)
+                with_reasoning_tokens.add(key)
                 counts[key]["reasoning_tokens"] += row["reasoning_tokens"]
-    return [_made(*key, counts[key], known=key in said) for key in sorted(counts)]
+    return [_made(*key, counts[key], known=key in with_reasoning_tokens) for key in sorted(counts)]
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Rows a batch at a time: the texts of a long run need not be in memory twice."""
+    """Iterates over rows in batches, so that the texts of a long run are not in memory twice."""
     for batch in table.to_batches(max_chunksize=4096):
         yield from batch.to_pylist()
 
@@ -147,7 +147,7 @@ def _marks(row: dict[str, Any]) -> Iterator[str]:
 
 
 def by_role(found: Sequence[ModelReplies]) -> list[ModelReplies]:
-    """The same over all templates of each role."""
+    """Sums the counts over the templates of each role."""
     summed: dict[str, Counter[str]] = {}
     for each in found:
         counts = summed.setdefault(each.role, Counter())
@@ -158,7 +158,7 @@ def by_role(found: Sequence[ModelReplies]) -> list[ModelReplies]:
 
 
 def warnings_of(found: Sequence[ModelReplies]) -> list[str]:
-    """One line, with its remedy, for each role that was often truncated or got nothing usable."""
+    """Warnings, each with a remedy, for roles that were often truncated or got nothing usable."""
     return [line for each in by_role(found) for line in _warnings(each)]
 
 
@@ -180,7 +180,7 @@ def _warnings(role: ModelReplies) -> Iterator[str]:
 
 
 def members_without_replies(folder: str | Path) -> list[str]:
-    """The full names of roles of which no ask got a usable reply, though others of their family did.
+    """Members of a role family without a usable reply, where other members have some.
 
     Raises:
         RecordError: the record cannot be read.
@@ -193,7 +193,7 @@ def members_without_replies(folder: str | Path) -> list[str]:
 
 
 def commonest_failure(folder: str | Path) -> str:
-    """The most frequent reason for which asks failed, with its count; empty when none failed.
+    """The most frequent failure reason of asks, with its count; empty when none failed.
 
     Raises:
         RecordError: the record cannot be read.
@@ -209,7 +209,7 @@ def commonest_failure(folder: str | Path) -> str:
 
 
 def _of_latest_attempts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of each case's latest attempt: an earlier one has been made up for."""
+    """The rows of each case's latest attempt: an earlier one was retried."""
     latest = _latest_attempts(rows)
     return [row for row in rows if row["attempt"] == latest[row["case_id"]]]
 
@@ -222,7 +222,7 @@ def _latest_attempts(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
 
 
 def _reason(kind: str, error: str) -> str:
-    """What failures have in common: the remedy where one is named, else the message without what a model wrote."""
+    """The common part of failures: the remedy where one is named, else the message without a model's text."""
     if error.startswith(TRUNCATED) or NOT_HELD in error:
         return error
     return f"an answer outside the labels ({kind})" if is_outside_labels(error) else f"{kind}: {error}"
@@ -248,7 +248,7 @@ REPLIES_NOTE = "What the models did: by role and template. Asks first, then ever
 
 
 def reply_blocks(found: Sequence[ModelReplies]) -> list[Block]:
-    """A row for each role of which something is noteworthy, without columns in which nothing is counted."""
+    """Table with a row for each noteworthy role, without empty columns."""
     shown = [each for each in found if each.noteworthy]
     names = [name for name in _HEADER if name in _ALWAYS or any(getattr(each, name) for each in shown)]
     counts = [["-" if (n := getattr(each, name)) is None else count(n) for name in names] for each in shown]
@@ -258,7 +258,7 @@ def reply_blocks(found: Sequence[ModelReplies]) -> list[Block]:
 
 
 def replies_words(found: Sequence[ModelReplies]) -> str:
-    """The same over all templates, in one line.
+    """The counts over all templates, in one line.
 
     >>> replies_words([ModelReplies(role="agent", template="a", asks=4, usable=3, replies=4, truncated=1)])
     'agent 3 of 4 asks usable, truncated 1'
@@ -267,6 +267,6 @@ def replies_words(found: Sequence[ModelReplies]) -> str:
 
 
 def _words(each: ModelReplies) -> str:
-    said = {word: getattr(each, name) for name, word in _HEADER.items() if name not in _ALWAYS}
-    more = [f", {word} {count(n)}" for word, n in said.items() if n]
+    counts = {word: getattr(each, name) for name, word in _HEADER.items() if name not in _ALWAYS}
+    more = [f", {word} {count(n)}" for word, n in counts.items() if n]
     return f"{each.role} {count(each.usable)} of {count(each.asks)} asks usable{''.join(more)}"

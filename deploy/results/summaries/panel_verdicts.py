@@ -1,4 +1,4 @@
-"""What the panels of a run of debates on subjects have found, where no answer is right or wrong."""
+"""Panel verdicts of a run of debates on subjects, where no answer is right or wrong."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from moot.protocols.socrasynth.events import JointProposal, SocraSynthPayload
 
 
 class PanelVerdictCounts(FrozenModel):
-    """Verdicts of panels, counted.
+    """Counts of panel verdicts.
 
     Attributes:
-        winners: finished debates by who closed better: `For`, `Against`, `Tie`, and `none` where that is unknown; those
-            on a closed list, whose sides stand for answers of their own, are not among them.
-        consensus: finished debates on a closed list by how both sides came to one answer: `at once`, `concession`,
+        winners: finished debates by who closed better: `For`, `Against`, `Tie`, and `none` where that is unknown;
+            without those on a closed list, whose sides argue for answers of their own.
+        consensus: finished debates on a closed list by how the sides reached consensus: `at once`, `concession`,
             `proposal`, and `none`.
-        first_mover_advantage: what coming first is worth, in marks, mean over `judgings`; None when unknown.
-        judgings: pairs of a debate and a judge that has judged it in both orders.
+        first_mover_advantage: the advantage of the first position, in marks, mean over `judgings`; None when unknown.
+        judgings: pairs of a debate and a judge that judged it in both orders.
         joint: finished debates by their joint proposal: `both consent`, `reservations` (a side does not), `not known`
             (a side did not say), `no proposal`.
     """
@@ -37,7 +37,7 @@ class PanelVerdictCounts(FrozenModel):
 
 
 def count_panel_verdicts(folder: str | Path, finished: Sequence[VerdictRow]) -> PanelVerdictCounts | None:
-    """Count the rulings of a run; None when no verdict is a panel's.
+    """Counts the panel verdicts of a run; None without any.
 
     Raises:
         RecordError: the record cannot be read.
@@ -71,7 +71,7 @@ def _stands(joint: JointProposal | None) -> str:
 
 
 def panel_verdict_rows(found: PanelVerdictCounts) -> Iterable[tuple[str, str]]:
-    """The rulings as pairs of a name and a value in words."""
+    """Rows of the panel verdicts, as name and text."""
     worth = found.first_mover_advantage
     if any(found.winners.values()):
         yield "verdicts", counts_in_words(found.winners)
@@ -85,14 +85,14 @@ def panel_verdict_rows(found: PanelVerdictCounts) -> Iterable[tuple[str, str]]:
 
 
 class RoleReasoning(FrozenModel):
-    """The judged replies of one role.
+    """Reasoning quality of one role's judged replies.
 
     Attributes:
-        role: who spoke.
-        quality: mean Q of the replies that have a judgment; None without any.
+        role: the role.
+        quality: mean Q of the replies with a judgment; None without any.
         flagged: share of them that at least half of their judgments flag; None without any.
-        replies: how many have a judgment.
-        judgments: asked for; `missing` of them did not come, and are in no mean.
+        replies: number of replies with a judgment.
+        judgments: requested ones; `missing` of them failed and are excluded from the means.
     """
 
     role: str
@@ -104,7 +104,7 @@ class RoleReasoning(FrozenModel):
 
 
 def reasoning_by_role(events: Iterable[EventRow], finished: Collection[CaseKey]) -> list[RoleReasoning] | None:
-    """The `assessment` events of finished debates, counted by role in order of name; None when there are none."""
+    """Reasoning quality by role, from the `assessment` events of finished debates; None when there are none."""
     found: dict[str, list[ReplyAssessed]] = {}
     for event, assessment in read_as(events, ReplyAssessed):
         if event.key in finished:
@@ -124,7 +124,7 @@ def _of_role(role: str, assessments: Sequence[ReplyAssessed]) -> RoleReasoning:
 
 
 def reasoning_rows(found: Iterable[RoleReasoning]) -> Iterable[tuple[str, str]]:
-    """The figures as pairs of a name and a value in words."""
+    """Rows of the reasoning quality, as name and text."""
     for each in found:
         words = f"Q {number(each.quality, 2)}, flagged {percent(each.flagged)} (n = {each.replies:,})"
         if each.missing:

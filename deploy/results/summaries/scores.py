@@ -1,6 +1,6 @@
-"""How a run's scores of texts agree with the human raters, trait by trait, beside how the raters agree themselves.
+"""Agreement of a run's text scores with human raters, trait by trait, beside that of the raters with each other.
 
-Never over several traits or parts of a task at once: what two traits' scores share says nothing of how well either is
+Never over several traits or parts of a task at once: what two traits' scores share is no evidence of how well either is
 scored.
 """
 
@@ -35,14 +35,14 @@ VERDICT, MEAN = "verdict", "raters' mean"
 
 
 class ScorePair(FrozenModel):
-    """How two scorers of the same texts agree. None where nothing can be said; intervals are 95 %, by group of cases.
+    """Agreement of two scorers of the same texts. None when unknown; intervals are 95 %, by group of cases.
 
     Attributes:
         first, second: `verdict`, `rater 1`, `rater 2` ... or `raters' mean`.
-        n: cases that both have scored and that have a verdict.
+        n: cases with a verdict that both have scored.
         qwk: quadratically weighted kappa, in [-1, 1].
-        exact: share of equal scores; unknown with a mean of raters, which need be no score of the scale.
-        adjacent: share of scores at most 1 apart. Between human raters it is nearly always 1, so it tells little.
+        exact: share of equal scores; unknown for a mean of raters, which may be off the scale.
+        adjacent: share of scores at most 1 apart. Between human raters it is nearly always 1, so it is not informative.
     """
 
     first: str
@@ -56,7 +56,7 @@ class ScorePair(FrozenModel):
 
 
 class TraitScores(FrozenModel):
-    """One trait of one assignment.
+    """Scores of one trait of one assignment.
 
     Attributes:
         part: of the task, such as an essay set; empty for a task of one part.
@@ -78,7 +78,7 @@ class TraitScores(FrozenModel):
 def trait_scores(
     folder: str | Path, finished: Sequence[VerdictRow], references: References
 ) -> list[TraitScores] | None:
-    """The agreement by part and trait, in the order in which these first come; None for a run that scores no texts.
+    """Measures the agreement by part and trait, in order of first occurrence; None for a run that scores no texts.
 
     Args:
         folder: the run's folder.
@@ -126,7 +126,7 @@ def _trait(part: str, criterion: Criterion, verdicts: Sequence[VerdictRow], refe
 
 
 def _columns(criterion: Criterion, verdicts: Sequence[VerdictRow], references: References) -> dict[str, Floats]:
-    """Scores by who gave them, `(cases,)` each, NaN for none. The mean is that of at least two raters."""
+    """Scores by scorer, `(cases,)` each, NaN for none. The mean is that of at least two raters."""
     ratings = [references[verdict.case_id].ratings for verdict in verdicts]
     raters = max(map(len, ratings), default=0)
     table = np.full((raters, len(verdicts)), np.nan)
@@ -171,7 +171,7 @@ def _pair(
 
 
 def _interval(resampled: Floats) -> tuple[float, float] | None:
-    """95 % of the resamples; None for fewer than two groups that vary, which say nothing of other groups."""
+    """Percentile interval (95 %); None for fewer than two groups that vary."""
     known = resampled[~np.isnan(resampled)]
     if len(known) < len(resampled) / 2 or np.ptp(known) == 0.0:
         return None
@@ -180,14 +180,14 @@ def _interval(resampled: Floats) -> tuple[float, float] | None:
 
 
 SCORES_NOTE = (
-    "QWK: quadratically weighted kappa. [95 %], essays drawn anew. Within 1 tells little: human raters nearly always "
+    "QWK: quadratically weighted kappa. [95 %]: essays resampled. Within 1 has little meaning: raters nearly always "
     "are. Traits are never pooled."
 )
 """What a reader must know of `score_blocks`."""
 
 
 def score_blocks(scores: Sequence[TraitScores]) -> list[Block]:
-    """The agreement as a table with its note: for each trait a row with its name, then one for each pair."""
+    """Report blocks of the agreement: for each trait a row with its name, then one for each pair."""
     rows = list[tuple[str, ...]]()
     for each in scores:
         rows.append((_name(each, scores), "", "", "", ""))

@@ -1,4 +1,4 @@
-"""A run in figures, counted from its record; the rendering is in `moot.deploy.results.show`."""
+"""Summary of a run, computed from its record; the rendering is in `moot.deploy.results.show`."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Summary(FrozenModel):
             other.
         labels_questioned: cases whose label a converged, confident consensus contradicts, see
             `moot.deploy.results.summaries.label_audit`; None when no verdict can be compared like that.
-        evaluation: how good the distributions are; None when none is a consensus that can be held against a label.
+        evaluation: how good the distributions are; None when none is a consensus that can be compared with a label.
         scores: how scores of texts agree with the human raters, by trait; None for a run that scores no texts.
         detection: how well claims are classified; None for a run over anything else. A claim left open is wrong there,
             as it is in `accuracy`.
@@ -123,10 +123,10 @@ class Summary(FrozenModel):
             without the server saying what they used.
         unsettled: by budget (`tokens`, `usd`), what killed sessions had reserved beyond the record: the run's budgets
             count it as spent. Known once the run was resumed; empty when there is none, or no budget was set.
-        cost_usd: of what the servers said that they used; None when the price of a model is unknown.
+        cost_usd: cost of the reported usage; None when the price of a model is unknown.
         stopped_by: what stopped the last session by itself, in words; None when nothing did.
         calls: replies paid for here.
-        usage_estimated: replies whose server said fewer tokens than their texts surely have; an estimate counts.
+        usage_estimated: replies whose server reported fewer tokens than their texts must have; an estimate is used.
         token_cost_x: all tokens of the finished cases over the tokens of agent 0's openings on the same cases;
             `token_cost_x_without_audits` leaves out what served only to measure.
         tokens_per_case: without what served only to measure.
@@ -218,7 +218,7 @@ class Summary(FrozenModel):
 
 
 def summarise(folder: str | Path) -> Summary:
-    """Summarise a run, finished or not.
+    """Summarises a run, finished or not.
 
     Raises:
         RecordError: when there is no run in the folder or it cannot be read.
@@ -277,7 +277,7 @@ def summarise(folder: str | Path) -> Summary:
 
 
 def _consensus(folder: str | Path, trained_on: Collection[str]) -> dict[str, Any]:
-    """What can be said of verdicts that are a consensus of distributions, but for the claims trained on."""
+    """Evaluation of the verdicts that are a consensus of distributions, without claims that were trained on."""
     verdicts = [verdict for verdict in consensus_verdicts(folder) if verdict.case_id not in trained_on]
     if not verdicts:
         return {"labels_questioned": None, "evaluation": None}

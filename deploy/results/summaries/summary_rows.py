@@ -1,4 +1,4 @@
-"""A run's summary as pairs of a name and a value in words."""
+"""Rows of a run's summary, as name and text."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from moot.deploy.results.text import count, counts_in_words, number, p_value, pe
 
 
 def summary_rows(summary: Summary) -> list[tuple[str, str]]:
-    """The summary as pairs of a name and a value in words, in the order in which they are shown.
+    """Rows of the summary, as name and text, in display order.
 
-    What the run has no instance of (a debated case, answers judged over several variants) has no row.
+    There is no row for what the run has no instance of (a debated case, answers judged over several variants).
     """
     rows = [
         ("protocol", summary.protocol or "unknown"),
@@ -29,7 +29,7 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
-    """What is said of debates only: a run that judges replies has neither answers nor rounds."""
+    """Rows of debates only: a run that judges replies has neither answers nor rounds."""
     rows = _answer_rows(summary)
     if summary.votes is not None:
         rows += vote_rows(summary.votes)
@@ -69,17 +69,17 @@ def _judge_rows(summary: Summary) -> Iterator[tuple[str, str]]:
             yield f"judge flip rate{of}", percent(flips) + apart
     if summary.judgments_at_odds:
         of = f"{summary.judgments_at_odds:,} of {summary.judgments_read or 0:,}"
-        yield "judgments at odds", f"{of}: what they say of support contradicts their score"
+        yield "judgments at odds", f"{of}: their stated support contradicts their score"
 
 
 def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
-    """How many answers are right; where some are missing, which is wrong, how many are there and are right, too."""
+    """Rows of the accuracy; where answers are missing (which is wrong), also coverage and accuracy of the rest."""
     scored = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
     named = "a rater's score given" if summary.scores else "accuracy"
     rows = [(f"{named}, all parts" if summary.accuracy_by_part else named, scored)]
     for each in summary.accuracy_by_part or ():
-        said = "" if each.answered == each.scored else f"; {each.answered:,} answered"
-        rows.append((f"{named}, {each.part or 'no part'}", percent(each.accuracy, each.interval, each.scored) + said))
+        more = "" if each.answered == each.scored else f"; {each.answered:,} answered"
+        rows.append((f"{named}, {each.part or 'no part'}", percent(each.accuracy, each.interval, each.scored) + more))
     if summary.answered < summary.scored:
         share = percent(summary.accuracy_answered, summary.accuracy_answered_interval, summary.answered)
         rows += [("answered", f"{summary.answered:,} of {summary.scored:,}"), (f"{named} of answered", share)]
@@ -139,7 +139,7 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _wall_time(summary: Summary) -> str:
-    """Over all sessions; where the end of one is not on record, since when it is unknown."""
+    """Wall time over all sessions; where the end of one is not recorded, since when it is unknown."""
     if summary.wall_s is not None:
         return f"{summary.wall_s:,.1f} s"
     since = summary.wall_unknown_since
@@ -147,7 +147,7 @@ def _wall_time(summary: Summary) -> str:
 
 
 def _uncertain_rows(summary: Summary) -> Iterator[tuple[str, str]]:
-    """What counts as used, though nobody said so, or not credibly."""
+    """Rows of the usage that servers did not report, or not credibly."""
     if summary.attempts_unconfirmed:
         attempts = count(summary.attempts_unconfirmed)
         yield "tokens unconfirmed", f"0 to {count(summary.tokens_unconfirmed[1])} in {attempts} attempts"
@@ -170,7 +170,7 @@ def _cases(summary: Summary) -> str:
 
 
 def paired_words(found: PairedComparison) -> str:
-    """A paired comparison in words.
+    """A paired comparison as text.
 
     >>> paired_words(PairedComparison(only_first=1, only_second=3, difference=-0.02, p_value=0.625, n=100))
     '-2.0 points, McNemar p = 0.6250 (1 and 3 of n = 100)'

@@ -94,7 +94,7 @@ def test_equal_ids_of_other_texts_are_not_paired(session: PlantedSession) -> Non
     other = run_of(session, {"a": True, "b": False}, question="Something else?").plant()
     found = compare([first, other])
     assert found.rows[1].vs_first == PairedComparison(only_first=0, only_second=0, difference=None, p_value=None, n=0)
-    assert any("2 case ids stand for other texts" in warning for warning in found.warnings)
+    assert any("2 case ids have other texts" in warning for warning in found.warnings)
 
 
 def test_a_comparison_shows_pairs_by_run_and_reads_back(two: tuple[Path, Path], printed: Printed) -> None:
