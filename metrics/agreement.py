@@ -1,7 +1,7 @@
-"""Agreement of any number of raters: raw, Krippendorff's alpha, Gwet's AC1 and AC2; ratings may be missing.
+"""Inter-rater agreement with missing ratings: raw agreement, Krippendorff's alpha, Gwet's AC1 and AC2.
 
 Throughout, ratings are `(raters, units)` with NaN for missing, and categories are all that could have been given.
-Functions raise ValueError if the ratings are no matrix, one is infinite or none of the categories, or a category stands
+Functions raise ValueError if the ratings are no matrix, one is infinite or not a category, or a category is listed
 twice. Intervals are of 95 %, from the percentiles of resamples in which whole clusters of units, `(units,)` of any
 sortable type such as the case of each unit, are drawn with replacement; they raise ValueError for no unit, no resample,
 or another number of clusters than of units.
@@ -24,17 +24,17 @@ Level = Literal["nominal", "ordinal", "interval"]
 Weights = Literal["identity", "ordinal", "quadratic", "linear"]
 """How much two ratings agree that are not the same."""
 
-_NUMBERS = 2**21  # held at once, per array
+_NUMBERS = 2**21  # in memory at once, per array
 
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """Ratings without the raters' names.
+    """Counts of ratings per unit and category.
 
     Attributes:
         levels: `(k,)`, ascending.
-        counts: `(units, k)`, how many raters put the unit on the level.
-        raters: `(units,)`, how many rated the unit; with fewer than two it says nothing of agreement.
+        counts: `(units, k)`, how many raters chose the level for the unit.
+        raters: `(units,)`, how many rated the unit; with fewer than two it has no information on agreement.
     """
 
     levels: Floats
@@ -70,7 +70,7 @@ class _Counts:
 
 
 def krippendorff_alpha(ratings: npt.ArrayLike, level: Level) -> float:
-    """Krippendorff's alpha, `1 - D_o / D_e`: observed disagreement over that of ratings paired at random.
+    """Krippendorff's alpha, `1 - D_o / D_e`: observed disagreement relative to that expected by chance.
 
     With `n_uc` of the `m_u` raters of unit u on level c, `n_c = sum_u n_uc` and `n = sum_c n_c` over units with
     `m_u >= 2`, and a distance d of levels:
@@ -80,7 +80,7 @@ def krippendorff_alpha(ratings: npt.ArrayLike, level: Level) -> float:
     levels' mean ranks: an ordinal alpha is an interval alpha of ranks.
 
     Alpha falls with prevalence: where nearly all ratings are on one level, chance agrees nearly always and a few
-    disagreements make it small however high the raw agreement is. Show `raw_agreement` and `gwet_ac2` beside it.
+    disagreements make it small however high the raw agreement is. Report `raw_agreement` and `gwet_ac2` with it.
 
     Returns:
         At most 1 (no disagreement), 0 for chance, below it for systematic disagreement. NaN where it is undefined: no
@@ -98,13 +98,13 @@ def krippendorff_alpha(ratings: npt.ArrayLike, level: Level) -> float:
 def alpha_interval(
     ratings: npt.ArrayLike, level: Level, clusters: npt.ArrayLike, *, resamples: int = 1000, seed: int = 0
 ) -> BootstrapInterval:
-    """The interval of Krippendorff's alpha; ranks are made anew in each resample."""
+    """Bootstrap confidence interval of Krippendorff's alpha; ranks are recomputed in each resample."""
     counted = _Counts.of(ratings)
     return percentile_interval(_alphas(counted, level, counted.drawn(clusters, resamples, seed)))
 
 
 def agreement_weights(categories: Sequence[float], weights: Weights) -> Floats:
-    """How much each pair of categories agrees, `(q, q)`, 1 on the diagonal and 0 for the two ends.
+    """Agreement weights of each pair of categories, `(q, q)`: 1 on the diagonal, 0 for the two extremes.
 
     With x the ascending categories and i, j their places among q: `identity` `[i = j]`, `linear`
     `1 - |x_i - x_j| / range`, `quadratic` `1 - (x_i - x_j)^2 / range^2`, and `ordinal`
@@ -137,7 +137,7 @@ def agreement_weights(categories: Sequence[float], weights: Weights) -> Floats:
 def raw_agreement(
     ratings: npt.ArrayLike, weights: Weights = "identity", categories: Sequence[float] | None = None
 ) -> float:
-    """The mean over units of the agreement of a pair of the unit's ratings, not corrected for chance.
+    """Observed agreement, not corrected for chance: the mean over units of their pairwise agreement.
 
     `p_a = mean over units with m >= 2 of sum_k n_k (sum_l w_kl n_l - 1) / (m (m - 1))`; with identity weights, which
     need no categories, the share of pairs of ratings that are the same, each unit counting once.
@@ -163,13 +163,13 @@ def raw_agreement_interval(
     resamples: int = 1000,
     seed: int = 0,
 ) -> BootstrapInterval:
-    """The interval of raw agreement."""
+    """Bootstrap confidence interval of raw agreement."""
     counted, worth = _weighted(ratings, categories, weights)
     return percentile_interval(_agreements(counted, worth, counted.drawn(clusters, resamples, seed)))
 
 
 def gwet_ac2(ratings: npt.ArrayLike, categories: Sequence[float], weights: Weights) -> float:
-    """Gwet's AC2, `(p_a - p_e) / (1 - p_e)`; with identity weights, for names, this is AC1.
+    """Gwet's AC2, `(p_a - p_e) / (1 - p_e)`; with identity weights (nominal categories) it is AC1.
 
     `p_a` is `raw_agreement`; `p_e = T / (q (q - 1)) sum_k pi_k (1 - pi_k)` with T the sum of the weights and `pi_k` the
     mean over rated units of the share of the unit's ratings in category k, used or not: the number of categories
@@ -198,7 +198,7 @@ def ac2_interval(
     resamples: int = 1000,
     seed: int = 0,
 ) -> BootstrapInterval:
-    """The interval of Gwet's AC2."""
+    """Bootstrap confidence interval of Gwet's AC2."""
     counted, worth = _weighted(ratings, categories, weights)
     return percentile_interval(_coefficients(counted, worth, counted.drawn(clusters, resamples, seed)))
 
@@ -211,7 +211,7 @@ def rater_interval(
     resamples: int = 1000,
     seed: int = 0,
 ) -> BootstrapInterval:
-    """The interval of any other statistic of a rating matrix, say a weighted kappa of two of its rows.
+    """Bootstrap confidence interval of any statistic of a rating matrix, such as a weighted kappa of two rows.
 
     Args:
         statistic: of `(raters, drawn units)` ratings; NaN for none. It is called once per resample.

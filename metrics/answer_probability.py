@@ -1,4 +1,4 @@
-"""The probability that a model gave its answer, read from the log-probabilities at the answer's token."""
+"""Probability of an answer under its model, from the log-probabilities at the answer's token."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _AMBIGUOUS: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class AnswerProbability:
-    """What the token log-probabilities say about one answer.
+    """Probability of one answer, estimated from token log-probabilities.
 
     Attributes:
         normalised: the answer's probability among the labels, in [0, 1]; None when unknown.
@@ -49,7 +49,7 @@ def answer_probability(
     answer_start: int,
     forms: Mapping[str, str],
 ) -> AnswerProbability:
-    """Find the answer's token and read from its alternatives how probable each label was.
+    """Probability of the answer among the labels, from the alternatives listed at its token.
 
     Only one position is read: the token that covers `answer_start` (or, if that holds nothing but
     space and quotes, the next that holds more). Every alternative there, and the chosen token once,
@@ -58,7 +58,7 @@ def answer_probability(
     - a beginning of forms of exactly one label counts for that label (`N` of `N` + `o`);
     - what may become forms of several labels is ambiguous and counts for none. A whole form that
       another label's form continues is ambiguous too (`Yes` beside `yes, in part`; `1` beside `10`),
-      except in mid-word (`no` beside `not sure`): there tokenisers use a token of its own.
+      except in mid-word (`no` beside `not sure`): there tokenisers use a separate token.
     `normalised = mass(answer's label) / sum of the masses of all labels`.
 
     A label with no listed token has at most the smallest listed alternative's probability p_K
@@ -191,7 +191,7 @@ def _known(value: float) -> float | None:
 
 
 def _locate(tokens: Sequence[str], answer_start: int) -> tuple[int, str] | None:
-    """The answer's first telling token, and what of that token stands before the answer."""
+    """The answer's first informative token, and the part of that token before the answer."""
     if answer_start < 0:
         return None
     start = 0

@@ -1,4 +1,4 @@
-"""Bootstrap intervals: of independent cases, and of clusters (several replies of one case are not independent).
+"""Bootstrap confidence intervals, for independent cases and for clusters (replies of one case are not independent).
 
 Functions raise ValueError for no observation or resample, values that are no vector, and a level outside (0, 1).
 """
@@ -16,7 +16,7 @@ _NUMBERS = 2**22  # drawn at once
 
 @dataclass(frozen=True, slots=True)
 class BootstrapInterval:
-    """An interval between quantiles of resamples.
+    """A bootstrap confidence interval.
 
     Attributes:
         low, high: its ends; NaN when no resample gave a value.
@@ -29,16 +29,16 @@ class BootstrapInterval:
 
 
 def percentile_interval(resampled: npt.ArrayLike, level: float = 0.95) -> BootstrapInterval:
-    """The interval between two quantiles of a statistic's resamples.
+    """Percentile bootstrap interval from the resampled values of a statistic.
 
     Args:
         resampled: `(resamples,)`; NaN, a resample that gave no value, is left out.
-        level: nominal coverage, in (0, 1). Below about 30 clusters the interval covers less than it says.
+        level: nominal coverage, in (0, 1). Below about 30 clusters the interval covers less than its nominal level.
 
     Returns:
         The interval, and how many resamples gave a value: where many did not, as when nearly all ratings are on one
-        level, it is that of the lucky ones. Without a disagreement in the data all resamples are alike and it has no
-        width, which is no certainty.
+        level, it is conditional on those that did. Without a disagreement in the data all resamples are equal and its
+        width is 0, which does not mean certainty.
 
     Source: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 5.3.
 
@@ -64,10 +64,10 @@ def cluster_bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> BootstrapInterval:
-    """The interval of a statistic when whole clusters are drawn with replacement.
+    """Cluster bootstrap: the percentile interval of a statistic when whole clusters are drawn with replacement.
 
     Args:
-        statistic: called with the numbers of the observations that were drawn; NaN for none.
+        statistic: called with the indices of the observations that were drawn; may return NaN.
         clusters: `(n,)`, the cluster of each observation, of any sortable type.
         resamples: how many draws.
         level: share of the draws inside the interval, in (0, 1).
@@ -106,10 +106,10 @@ def bca_interval(
     level: float = 0.95,
     seed: int = 0,
 ) -> BootstrapInterval:
-    """The bias-corrected and accelerated interval of a statistic of independent cases.
+    """BCa interval: the bias-corrected and accelerated bootstrap, for independent cases.
 
-    Resampling the cases says how far the statistic of OTHER such cases might be; a test between two systems is made on
-    the paired cases themselves (see `moot.metrics.significance`), never on the resamples, which are not independent of
+    Resampling the cases estimates how much the statistic varies over OTHER such cases; a test between two systems uses
+    the paired cases themselves (see `moot.metrics.significance`), never the resamples, which are not independent of
     each other.
 
     Args:
@@ -121,7 +121,7 @@ def bca_interval(
 
     Returns:
         The interval. NaN at both ends, with 0 resamples, when the data are degenerate: fewer than two cases, all alike
-        (the bootstrap has then nothing to go by; for shares take `wilson_interval`), or every resample on one side of
+        (the bootstrap is undefined then; for shares use `wilson_interval`), or every resample on one side of
         the statistic.
 
     Source: Efron, "Better bootstrap confidence intervals", JASA 1987; computed by scipy.
@@ -143,7 +143,7 @@ def bca_interval(
     from scipy.stats import DegenerateDataWarning, bootstrap
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateDataWarning)  # NaN says it
+        warnings.simplefilter("ignore", DegenerateDataWarning)  # NaN reports it
         found = bootstrap(
             (cases,),
             statistic,

@@ -1,4 +1,4 @@
-"""Brier scores and expected calibration error, and what a perfect forecaster is found to have.
+"""Brier scores, expected calibration error (ECE), and the ECE of a perfectly calibrated forecaster.
 
 Functions raise ValueError for shapes that do not fit, a confidence or level outside its range, an outcome that is
 neither true, false nor unknown, a number that is no label's, and fewer than one bin or replicate.
@@ -14,7 +14,7 @@ from moot.metrics.distribution import Floats, Values, known_rows, values
 
 
 def brier_multiclass(p: npt.ArrayLike, truth_index: npt.ArrayLike | Sequence[int | None]) -> Values:
-    """The Brier score over all labels, per case: `sum over j of (p_j - [j is true])^2`.
+    """Multiclass Brier score per case: `sum over j of (p_j - [j is true])^2`.
 
     Args:
         p: `(..., k)`, distributions.
@@ -41,7 +41,7 @@ def brier_multiclass(p: npt.ArrayLike, truth_index: npt.ArrayLike | Sequence[int
 
 
 def brier_stated(confidence: npt.ArrayLike, correct: npt.ArrayLike | Sequence[bool | None]) -> Values:
-    """The Brier score of one stated confidence, per answer: `(c - [it is right])^2`.
+    """Brier score of a stated confidence, per answer: `(c - [it is right])^2`.
 
     The confidence is that of the answer that was given, however low it is: who answers and states .2 expects to be
     wrong. `brier_top_label([c, 1 - c], ...)` would judge the larger of the two instead.
@@ -65,9 +65,9 @@ def brier_stated(confidence: npt.ArrayLike, correct: npt.ArrayLike | Sequence[bo
 
 
 def brier_top_label(p: npt.ArrayLike, correct: npt.ArrayLike | Sequence[bool | None]) -> Values:
-    """The Brier score of the most probable label alone, per case: `(max p - [it is true])^2`.
+    """Brier score of the most probable label alone, per case: `(max p - [it is true])^2`.
 
-    It judges how sure the answer is, whatever is said of the others; never compare it with `brier_multiclass`.
+    It scores the confidence in the answer and ignores the other labels; do not compare it with `brier_multiclass`.
 
     Args:
         p: `(..., k)`, distributions.
@@ -89,12 +89,12 @@ def _outcomes(correct: npt.ArrayLike | Sequence[bool | None]) -> npt.NDArray[np.
     return outcome
 
 
-_DRAWS = 2**22  # outcomes held at once
+_DRAWS = 2**22  # outcomes in memory at once
 
 
 @dataclass(frozen=True, slots=True)
 class NullBand:
-    """The calibration error of a perfect forecaster; NaN throughout when nothing was observed.
+    """Null distribution of the calibration error, under perfect calibration; all NaN without observations.
 
     Attributes:
         mean: over the replicates; above 0, because the cases of a bin are finitely many.
@@ -127,7 +127,7 @@ def expected_calibration_error(
     *,
     bins: int = 15,
 ) -> float:
-    """Mean distance of accuracy from confidence over bins, `sum n_b / n |accuracy_b - confidence_b|`.
+    """Expected calibration error (ECE), `sum n_b / n |accuracy_b - confidence_b|` over equal-frequency bins.
 
     Args:
         confidence: `(n,)`, the probability given to the answer, in [0, 1]; NaN (or None) when unknown.
@@ -137,7 +137,7 @@ def expected_calibration_error(
 
     Returns:
         A difference of probabilities in [0, 1]. Cases with something unknown are left out; NaN when none is left. It is
-        biased upwards, the more so the fewer cases a bin has: read it beside `calibration_null_band`.
+        biased upwards, the more so the fewer cases a bin has: compare it with `calibration_null_band`.
 
     Source: Naeini, Cooper and Hauskrecht, AAAI 2015; Nguyen and O'Connor, EMNLP 2015, for equal-frequency bins.
 
@@ -157,7 +157,7 @@ def reliability_bins(
     *,
     bins: int = 15,
 ) -> list[ReliabilityBin]:
-    """The bins behind `expected_calibration_error`, those that have any case, by rising confidence.
+    """Non-empty bins of `expected_calibration_error`, by increasing confidence: the points of a reliability diagram.
 
     >>> [(each.n, each.confidence, each.accuracy) for each in reliability_bins([0.25, 0.25, 1.0], [0, 1, 1], bins=2)]
     [(2, 0.25, 0.5), (1, 1.0, 1.0)]
@@ -179,14 +179,14 @@ def calibration_null_band(
     level: float = 0.95,
     seed: int = 0,
 ) -> NullBand:
-    """The calibration error that a PERFECT forecaster with these confidences would be found to have.
+    """Null band of the calibration error: what a perfectly calibrated forecaster with these confidences would measure.
 
     Each replicate draws every answer right with exactly the probability stated, and bins it as
     `expected_calibration_error` does. A measured error below `high` is no evidence of miscalibration.
 
     Args:
         confidence: `(n,)`, in [0, 1]; NaN (or None) is left out.
-        bins: as for the error it is put beside.
+        bins: as for the error it is compared with.
         replicates: how many draws, at least 1.
         level: share of the replicates inside the band, in (0, 1).
         seed: of the draws.

@@ -1,4 +1,4 @@
-"""How well each of many features tells a flag's two classes apart, each pair on the rows that have both.
+"""AUROC and point-biserial correlation of many features with binary flags, on pairwise complete rows.
 
 Throughout, x is `(n, F)`, flags is `(n, T)` of 0 and 1 (a vector is one column), NaN where unknown; results are `(F,
 T)`, and NaN where one of the classes is empty on the rows that have both. Functions raise ValueError where the numbers
@@ -14,7 +14,7 @@ from moot.metrics.rank_correlation import centred_ranks, pearson_matrix, ranks_w
 
 
 def auroc_matrix(x: npt.ArrayLike, flags: npt.ArrayLike) -> Floats:
-    """The area under the ROC curve, directed: near 1 when a HIGH x goes with flag 1, near 0 when a low one does.
+    """Directed area under the ROC curve: near 1 when a HIGH x predicts flag 1, near 0 when a low x does.
 
     The probability that a random flagged row has the higher x than a random unflagged one, ties counting one half;
     from the rank sum of the flagged rows, `(R - P (P + 1) / 2) / (P N)`.
@@ -36,9 +36,9 @@ def auroc_matrix(x: npt.ArrayLike, flags: npt.ArrayLike) -> Floats:
 
 
 def folded_auroc(area: npt.ArrayLike) -> Floats:
-    """The area whichever way the feature points: `max(A, 1 - A)`, in [0.5, 1].
+    """Undirected (folded) area under the ROC curve: `max(A, 1 - A)`, in [0.5, 1].
 
-    It is never below one half even for noise, so it stands beside the directed area, not in its place.
+    It is never below one half even for noise, so it complements the directed area and does not replace it.
 
     >>> folded_auroc([0.2, 0.5, 0.9, np.nan]).tolist()
     [0.8, 0.5, 0.9, nan]
@@ -48,7 +48,7 @@ def folded_auroc(area: npt.ArrayLike) -> Floats:
 
 
 def point_biserial_matrix(x: npt.ArrayLike, flags: npt.ArrayLike) -> Floats:
-    """Pearson's correlation of a feature's values with a flag of 0 and 1, in [-1, 1]; above 0 when high x is flagged.
+    """Point-biserial correlation of features with flags of 0 and 1, in [-1, 1]; above 0 when high x is flagged.
 
     NaN also where x does not vary, is infinite, or fewer than three rows have both.
 
@@ -59,9 +59,9 @@ def point_biserial_matrix(x: npt.ArrayLike, flags: npt.ArrayLike) -> Floats:
 
 
 def within_groups_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, groups: npt.ArrayLike) -> Floats:
-    """The area over pairs of a flagged and an unflagged row of ONE group (such as replies with one opening).
+    """Stratified AUROC: over pairs of a flagged and an unflagged row of ONE group (such as replies with one opening).
 
-    `sum over groups of U / sum over groups of P N`: a group without both classes has no pair, so it says nothing.
+    `sum over groups of U / sum over groups of P N`: a group without both classes has no pair and does not count.
 
     Args:
         groups: `(n,)`, of any sortable type.
@@ -84,7 +84,7 @@ def within_groups_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, groups: npt.Arra
 
 
 def checked_flags(x: npt.ArrayLike, flags: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Both as float64 columns."""
+    """Features and flags, validated, as float64 columns."""
     features, targets = as_pair(x, flags)
     if not np.isin(targets[~np.isnan(targets)], (0.0, 1.0)).all():
         raise ValueError("a flag is 0, 1 or unknown")

@@ -1,4 +1,4 @@
-"""Bootstrap of associations when whole clusters are drawn: the statistic of every resample, and intervals from them.
+"""Cluster bootstrap of associations: the statistic of every resample, and intervals from these.
 
 A cluster is what was sampled (a case, an essay); its replies are not independent of each other. Every resample is
 ranked anew. For another statistic, given as a function, see `metrics.bootstrap.cluster_bootstrap`. Functions raise
@@ -27,7 +27,7 @@ _DRAWN = 2**16  # clusters at once
 
 
 def cluster_weights(clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> Weights:
-    """How often each row is in each resample, when as many clusters are drawn, with replacement, as there are.
+    """Cluster bootstrap weights: how often each row is in each resample.
 
     Args:
         clusters: `(n,)`, the cluster of each row, of any sortable type.
@@ -57,7 +57,7 @@ def cluster_weights(clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> W
 
 
 def resampled_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> Floats:
-    """Sums over the rows of each resample, when as many clusters are drawn, with replacement, as there are.
+    """Cluster bootstrap of sums over rows.
 
     The draws are those of `cluster_weights`; they are made cluster by cluster and a few resamples at a time, so that
     neither the rows nor the resamples cost memory.
@@ -91,7 +91,7 @@ def resampled_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, resamples: in
 
 
 def resampled_spearman(x: npt.ArrayLike, y: npt.ArrayLike, weights: Weights) -> Floats:
-    """Spearman's rho of rows that count several times.
+    """Weighted Spearman's rho of every resample.
 
     Args:
         x: `(n, F)`, NaN where unknown (a vector is one column).
@@ -119,7 +119,7 @@ def resampled_spearman(x: npt.ArrayLike, y: npt.ArrayLike, weights: Weights) -> 
 
 
 def resampled_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, weights: Weights) -> Floats:
-    """The directed AUROC of rows that count several times.
+    """Weighted directed AUROC of every resample.
 
     Args:
         x: as for `resampled_spearman`.
@@ -147,7 +147,7 @@ def resampled_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, weights: Weights) ->
 
 
 def resampled_pearson(x: npt.ArrayLike, y: npt.ArrayLike, weights: Weights) -> Floats:
-    """Pearson's correlation of two vectors whose rows count several times.
+    """Weighted Pearson correlation of two vectors, for every resample.
 
     Args:
         x, y: `(n,)`, without unknown values.
@@ -177,12 +177,12 @@ def resampled_pearson(x: npt.ArrayLike, y: npt.ArrayLike, weights: Weights) -> F
 def interval_from(
     resamples: npt.ArrayLike, observed: npt.ArrayLike, *, lowest: float = -1.0, level: float = 0.95
 ) -> tuple[Floats, Floats]:
-    """The interval of a statistic with bounds, from the spread of its resamples.
+    """Confidence interval of a bounded statistic, from the standard deviation of its resamples.
 
     A normal interval on the scale where the bounds are at infinity: with u the statistic moved onto [-1, 1], it is
     `tanh(artanh(u) -+ z sd / (1 - u^2))`: Fisher's z of a correlation, the logit of an AUROC. It never leaves the
     bounds. In simulations with 20 to 100 clusters it covered at .93 to .97 (nominal .95; percentiles at .90 to .96), at
-    .91 where few rows stand outside one level.
+    .91 where few rows are outside one level.
 
     Args:
         resamples: `(resamples, ...)`, NaN where a resample has no value.
@@ -193,7 +193,7 @@ def interval_from(
 
     Returns:
         Its ends, each `(...)`; NaN where fewer than half of the resamples have a value, where they do not vary (perfect
-        separation leaves the bootstrap nothing to go by), or where nothing was observed.
+        separation leaves the bootstrap undefined), or where nothing was observed.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 12.6, with the delta method.
 
@@ -220,7 +220,7 @@ def interval_from(
 
 
 def p_value_from(resamples: npt.ArrayLike, observed: npt.ArrayLike) -> Floats:
-    """The two-sided p-value of a correlation of 0, from the spread of its resamples.
+    """Two-sided p-value for a correlation of 0, from the standard deviation of its resamples.
 
     The normal tail on Fisher's scale: of `artanh(r) (1 - r^2) / sd`, sd the resamples' standard deviation.
 
@@ -255,7 +255,7 @@ def _parts(x: Floats, y: Floats, weights: Weights) -> Iterator[tuple[CompleteBlo
 
 
 def _room(block: CompleteBlock, drawn: Floats) -> Floats:
-    """How often each row was drawn, and room beside it for each target: `(m, 1 + t, resamples)`."""
+    """How often each row was drawn, with an empty column for each target: `(m, 1 + t, resamples)`."""
     stack = np.empty((len(drawn), 1 + len(block.targets), drawn.shape[1]))
     stack[:, 0] = drawn
     return stack

@@ -1,4 +1,4 @@
-"""Permutation tests of many features against many targets, when replies of one cluster are not independent.
+"""Cluster permutation tests of many features against many targets.
 
 Under the null hypothesis a cluster's targets could as well have been another's. So whole blocks of targets move between
 clusters of one make-up and keep their places inside, which leaves the dependence within clusters as it is, and so what
@@ -19,10 +19,10 @@ from moot.metrics.pairwise_complete import Numbers, as_codes, as_pair, columns_b
 from moot.metrics.rank_correlation import LEAST_ROWS, centred_ranks
 
 Statistic = Literal["spearman", "auroc"]
-"""Of association: Spearman's rho, or the directed AUROC less one half; 0 for none."""
+"""Statistic of association: Spearman's rho, or the directed AUROC less one half; 0 for none."""
 
 _BYTES = 2**26  # of the targets that are permuted at once
-_FEW = 10  # permutations as extreme as the data, below which their count says little
+_FEW = 10  # permutations as extreme as the data, below which their count is unreliable
 _ROUNDING = 2e-6  # of a correlation in single precision
 
 Singles = npt.NDArray[np.float32]
@@ -30,7 +30,7 @@ Singles = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class PermutationTest:
-    """Two-sided tests of no association.
+    """Result of two-sided permutation tests of no association.
 
     Attributes:
         statistic: `(F, T)`, rho or `AUROC - 1/2` of the data. x is ranked on its known rows that have a target, y on
@@ -60,7 +60,7 @@ def permutation_test(
     statistic: Statistic = "spearman",
     slots: npt.ArrayLike | None = None,
 ) -> PermutationTest:
-    """Whether features and targets are associated, by exchanging the targets of clusters of one make-up.
+    """Cluster permutation test of association: targets are exchanged between clusters of equal composition.
 
     A p-value is `(k + 1) / (permutations + 1)`, k permutations being as extreme. Where k is below 10 it is the normal
     tail with the permutations' own mean and deviation, so that Benjamini and Hochberg's method has something to sort
@@ -121,8 +121,8 @@ def permutation_test(
 class _Sums:
     """What is summed once: centred ranks of the features and targets, of unit variance and in single precision.
 
-    A feature with holes sees only some of the targets that come to its rows, so the variance of these is counted anew
-    in each permutation; its own ranks sum to 0 over its rows, so the mean of these targets does not matter.
+    A feature with missing values uses only some of the permuted targets, so the variance of these is recomputed in each
+    permutation; its own ranks sum to 0 over its rows, so the mean of these targets does not matter.
     """
 
     def __init__(self, x: Floats, y: Floats, statistic: Statistic) -> None:
@@ -165,7 +165,7 @@ class _Sums:
         return np.asarray(found, dtype=np.float64)
 
     def _variances(self, moved: Singles) -> Floats:
-        """Of the targets that come to the rows of each set of features, `(sets, p T)`."""
+        """Variances of the permuted targets over the rows of each set of features, `(sets, p T)`."""
         found = np.ones((len(self._known), moved.shape[1]))
         holes = np.flatnonzero(self._known.min(axis=1) == 0.0)
         if len(holes):
@@ -195,7 +195,7 @@ class _Null:
         self._largest.append(size.max(axis=0, initial=0.0))
 
     def p_values(self, least: float) -> Floats:
-        """Of each pair alone."""
+        """Unadjusted p-values of each pair."""
         drawn = sum(map(len, self._largest))
         mean = self._sum / drawn
         spread = np.sqrt(np.maximum(self._squares / drawn - mean**2, 0.0))

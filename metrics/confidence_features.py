@@ -1,4 +1,4 @@
-"""The confidence features of replies: eight statistics of a signal's values in nineteen windows of each reply."""
+"""Confidence features: eight statistics of a token signal in nineteen windows of each reply."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 
 
 def window_statistic(logprobs: npt.ArrayLike, statistic: Statistic) -> Floats:
-    """A statistic of each window of log-probabilities.
+    """Summary statistic of each window of log-probabilities.
 
     Args:
         logprobs: `(..., k)`, natural logarithms; k tokens, at least one.
@@ -82,7 +82,7 @@ Window = Literal[
 WINDOWS: Final[tuple[Window, ...]] = get_args(Window)
 
 LEAST_LOGPROB: Final = -9000.0
-"""At or below, a value is unknown: vendors send -9999 for what they do not tell."""
+"""At or below, a value is unknown: vendors send -9999 for unknown log-probabilities."""
 
 _CELLS: Final = 1 << 16  # of a block's padded matrix: 0.5 MB, so that a block's few matrices stay in the cache
 _WORDS: Final[dict[Statistic, str]] = {"variance": "variance", "std": "std. dev."}
@@ -90,10 +90,10 @@ _WORDS: Final[dict[Statistic, str]] = {"variance": "variance", "std": "std. dev.
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One number about a reply.
+    """A confidence feature: one statistic of one window of a reply.
 
     Attributes:
-        signal: whose values.
+        signal: the token signal.
         origin: where the reply's tokens are counted from.
         window: which of its tokens.
         statistic: of their values, see `metrics.confidence_features`.
@@ -111,13 +111,13 @@ class Feature:
 
     @property
     def name(self) -> str:
-        """The column's name, such as `logprob.first-3.range`."""
+        """Column name, such as `logprob.first-3.range`."""
         origin = () if self.origin == "token 0" else (self.origin,)
         return ".".join((self.signal, *origin, self.window, self.statistic))
 
     @property
     def words(self) -> str:
-        """What a table calls it, as the papers do: `Range of first 3 tokens`, `Final-half median`."""
+        """Display name, as in the papers: `Range of first 3 tokens`, `Final-half median`."""
         statistic = _WORDS.get(self.statistic, self.statistic)
         whole = {"full": "Full-response", "first-50%": "First-half", "last-50%": "Final-half"}.get(self.window)
         if whole:
@@ -131,7 +131,7 @@ class Feature:
 
     @property
     def orientation(self) -> int:
-        """+1 when a higher value means more confident, -1 when less, 0 for a slope, which means neither."""
+        """Sign: +1 when a higher value means more confident, -1 when less, 0 for a slope, which means neither."""
         if self.statistic == "slope":
             return 0
         if self.statistic in ("range", "variance", "std"):
@@ -149,13 +149,13 @@ def features(signal: Signal, origin: Origin = "token 0") -> tuple[Feature, ...]:
 
 
 def window_features(values: RaggedArray) -> Floats:
-    """Every statistic of every window of each reply.
+    """Feature matrix: every statistic of every window of each reply.
 
     With the T values of a reply, `first-k` and `last-k` hold k of them, `first-p%` and `last-p%` hold floor(p T / 100),
     `full` holds T. Of a window's values v_1 ... v_w: mean; median; min; max; range = max - min; variance =
     sum (v_i - mean)^2 / w; std = its root; slope = sum (i - (w + 1) / 2) (v_i - mean) / (w (w^2 - 1) / 12), the
     least-squares slope per token. Equal values have a range, variance, std and slope of exactly 0. The numbers of a
-    reply are the same to the last bit whatever replies come with it.
+    reply are the same to the last bit whatever other replies are in the batch.
 
     Args:
         values: a log-probability (nats) or an entropy for each token; from content, if features with that origin are
@@ -204,7 +204,7 @@ def _bounds(values: RaggedArray, window: Window) -> tuple[Integers, Integers]:
 
 
 def _blocks(rows: Integers, sizes: Integers) -> Iterator[Integers]:
-    """The rows, which come by rising size, in blocks whose padded matrix has at most `_CELLS` cells, or is one row."""
+    """The rows, sorted by size, in blocks whose padded matrix has at most `_CELLS` cells, or is one row."""
     start = 0
     while start < len(rows):
         widths = sizes[rows[start : start + max(1, _CELLS // int(sizes[rows[start]]))]]

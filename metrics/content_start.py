@@ -1,7 +1,7 @@
-"""Where a reply's content starts, after the section label or other fixed opening that its prompt asked for.
+"""Start of a reply's content, after the section label or other fixed opening that its prompt asked for.
 
 Such an opening is the same in most replies and all but certain there: a window from token 0 measures which of the
-openings a reply took as much as how sure it is of what it says.
+openings a reply took as much as its confidence in the content.
 """
 
 import re
@@ -25,7 +25,7 @@ _LABEL: Final = rf"""
     (?:
         [*_\]]*\ ?:[*_\]]*                           # a colon, inside or outside of the markdown
       | [*_]*\][*_]*                                 # a closing bracket
-      | [*_]*[ \t]+[-\u2013\u2014](?=\s|$)           # a dash that stands alone
+      | [*_]*[ \t]+[-\u2013\u2014](?=\s|$)           # a dash between spaces
       | [*_]*[ \t]*(?=\n|$)                          # the end of the line
     )
 """
@@ -41,14 +41,14 @@ _OPENING: Final = re.compile(rf"(?:{_JSON})?(?:{_LABEL})*\s*", re.IGNORECASE | r
 
 _LONGEST_TOKENS: Final = 128
 _LONGEST_CHARACTERS: Final = 1000
-"""An opening is sought in so many of a reply's first tokens, and in so much of what they say."""
+"""An opening is searched in so many of a reply's first tokens, and in so many of their characters."""
 
 SHARED_BY: Final = 0.9
 """The least share of the replies that begin with the same tokens for these to be an opening."""
 
 
 def content_start(tokens: Sequence[str]) -> int:
-    """The number of the first token that holds some of the content, from 0.
+    """Index of the first token with content, from 0.
 
     Openings are English section labels (`Claim:`, `**Claim:**`, `### 1. Claim`, `Challenge -`, `[Evidence]`, several in
     a row), the beginning of a JSON object up to its first value, or the second followed by the first. The spaces after
@@ -56,7 +56,7 @@ def content_start(tokens: Sequence[str]) -> int:
     label in another language.
 
     Args:
-        tokens: a reply's tokens, as text; what they say joined is the reply.
+        tokens: a reply's tokens, as text; their concatenation is the reply.
 
     Returns:
         A number in [0, T]: 0 without an opening, T when there is nothing but an opening. A token that ends the
@@ -75,14 +75,14 @@ def content_start(tokens: Sequence[str]) -> int:
 
 
 def shared_prefixes(replies: Sequence[Sequence[str]]) -> list[int]:
-    """How many of its first tokens each reply has in common with nearly all others, whatever they say.
+    """Length in tokens of the prefix that each reply shares with nearly all others.
 
     Finds what `content_start` cannot know: labels of one's own prompts or in another language, "A:" after "Q:". The
-    shared opening is the longest with which at least `SHARED_BY` of the replies that say anything begin, token by
+    shared opening is the longest with which at least `SHARED_BY` of the non-empty replies begin, token by
     token; a reply that leaves it early has the tokens until there.
 
     Args:
-        replies: the tokens of each reply that was asked for in the same way; of a single reply nothing is shared.
+        replies: the tokens of each reply to the same kind of prompt; a single reply shares nothing.
 
     Returns:
         A number for each reply, in [0, T].
@@ -104,7 +104,7 @@ def shared_prefixes(replies: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _follows(tokens: Sequence[str], shared: Sequence[str]) -> int:
-    """How many tokens a reply goes along with the shared opening."""
+    """Number of tokens that a reply has in common with the shared opening."""
     pairs = zip(tokens, shared, strict=False)
     return next((number for number, (own, other) in enumerate(pairs) if own != other), min(len(tokens), len(shared)))
 

@@ -1,4 +1,4 @@
-"""Detection figures: AUROC, F1 and accuracy with abstentions, and whether two raters err together.
+"""Binary detection metrics: AUROC, F1 and accuracy with abstentions, and the correlation of two raters' errors.
 
 Functions raise ValueError for shapes or lengths that do not fit, and for a class, label, error or correlation that is
 none.
@@ -17,10 +17,10 @@ from moot.metrics.distribution import Floats, Values, ratio, values
 
 
 def auroc(score: npt.ArrayLike | Sequence[float | None], is_positive: npt.ArrayLike | Sequence[bool | None]) -> float:
-    """Area under the receiver operating characteristic: does a HIGH score mean positive?
+    """Area under the ROC curve (AUROC) of one score: above 0.5 when a HIGH score means positive.
 
-    `auroc_matrix` of one score: below 0.5 when it points the other way. To ask whether a low score (say a confidence)
-    points to positives (say errors), negate the score.
+    `auroc_matrix` of one score: below 0.5 when a low score means positive. To test whether a low score (such as a
+    confidence) predicts positives (such as errors), negate the score.
 
     Args:
         score: `(n,)`, any unit, infinities allowed; rows with NaN (or None) are left out.
@@ -39,7 +39,7 @@ def auroc(score: npt.ArrayLike | Sequence[float | None], is_positive: npt.ArrayL
 
 
 def macro_f1(truth: Sequence[str | None], predicted: Sequence[str | None], labels: Sequence[str]) -> float:
-    """The mean over labels of `F1 = 2 hits / (2 hits + false alarms + misses)`.
+    """Macro-averaged F1: the mean over labels of `F1 = 2 hits / (2 hits + false alarms + misses)`.
 
     Args:
         truth: `(n,)`, each case's true label; None when unknown.
@@ -79,15 +79,15 @@ OUTCOMES = 6
 
 @dataclass(frozen=True, slots=True)
 class DetectionFigures:
-    """Figures of a detection, each in [0, 1]; NaN where there is nothing that one could be over.
+    """Precision, recall, F1 and accuracy, each in [0, 1]; NaN where the denominator is 0.
 
     Attributes:
-        precision: `(..., 2)`, by class: right ones among those called so. NaN when none is called so.
-        recall: `(..., 2)`, by class: found ones among those that are so. NaN when none is so.
+        precision: `(..., 2)`, by class: hits among the cases predicted as the class. NaN when there are none.
+        recall: `(..., 2)`, by class: hits among the cases of the class. NaN when there are none.
         f1: `(..., 2)`, by class: `2 hits / (2 hits + false alarms + misses)`; an abstention is a miss and no false
             alarm. NaN when none is so and none is called so.
         macro_f1: `(...)`, mean over the classes that have an F1, as in `metrics.detection.macro_f1`.
-        accuracy: `(...)`, right ones among all: an abstention is not right.
+        accuracy: `(...)`, hits among all cases: an abstention is not a hit.
     """
 
     precision: Floats
@@ -100,11 +100,11 @@ class DetectionFigures:
 def detection_outcomes(
     truth: npt.ArrayLike | Sequence[float | None], called: npt.ArrayLike | Sequence[float | None]
 ) -> Floats:
-    """What became of each case, as a row of `OUTCOMES` columns of which one is 1; the columns' sums are the counts.
+    """One-hot outcomes of each case, in the columns of `OUTCOMES`; their sums are the confusion matrix.
 
     Args:
         truth: `(n,)`, the class of each case, 0 or 1; NaN (or None) when unknown: its row is all 0.
-        called: `(n,)`, what it is called, 0 or 1; NaN (or None) for an abstention.
+        called: `(n,)`, its predicted class, 0 or 1; NaN (or None) for an abstention.
 
     Returns:
         `(n, 6)`. Sum it, or resample its sums with `metrics.cluster_bootstrap.resampled_sums`.
@@ -126,7 +126,7 @@ def detection_outcomes(
 
 
 def detection_figures(counts: npt.ArrayLike) -> DetectionFigures:
-    """The figures of counted outcomes.
+    """Precision, recall, F1 and accuracy from counted outcomes.
 
     Args:
         counts: `(..., 6)`, sums of `detection_outcomes`.
@@ -155,7 +155,7 @@ def detection_figures(counts: npt.ArrayLike) -> DetectionFigures:
 
 
 def resampled_figures(counts: npt.ArrayLike, resampled: npt.ArrayLike) -> DetectionFigures:
-    """The figures of resamples of counted outcomes.
+    """Bootstrap resamples of precision, recall, F1 and accuracy, from counted outcomes.
 
     A resample that lacks a class has for its macro F1 that of the other class alone, or half of it: no value that the
     data can have. So it is NaN there.
@@ -184,7 +184,7 @@ ERROR_PAIRS = 4
 
 
 def error_pairs(first: npt.ArrayLike | Sequence[bool | None], second: npt.ArrayLike | Sequence[bool | None]) -> Floats:
-    """Who errs on each case, as a row of `ERROR_PAIRS` columns of which one is 1; the columns' sums are the counts.
+    """One-hot joint errors of two raters on each case, in the columns of `ERROR_PAIRS`; their sums are the counts.
 
     Args:
         first, second: `(n,)`, whether each rater errs on each case: True or False (1 or 0); NaN (or None) when unknown.
@@ -209,15 +209,14 @@ def error_pairs(first: npt.ArrayLike | Sequence[bool | None], second: npt.ArrayL
 
 
 def error_correlation(counts: npt.ArrayLike) -> Values:
-    """Pearson's correlation of two raters' error indicators.
+    """Error correlation of two raters: Pearson's correlation of their error indicators (phi coefficient).
 
     Args:
         counts: `(..., 4)`, sums of `error_pairs`.
 
     Returns:
-        rho, `(...)`, in [-1, 1]: 0 when their errors have nothing to do with each other, 1 when they err on the same
-        cases. Its reach is less where they err differently often. NaN when one of them always errs or never does:
-        nothing is known of how errors go together then.
+        rho, `(...)`, in [-1, 1]: 0 for uncorrelated errors, 1 when both err on the same cases. Its range is narrower
+        where their error rates differ. NaN when one of them always errs or never does.
 
     Source: Pearson, 1900 (the phi coefficient of a table of two by two).
 
@@ -235,10 +234,10 @@ def error_correlation(counts: npt.ArrayLike) -> Values:
 
 
 def effective_raters(rho: float, raters: int) -> float:
-    """How many independent raters have the VARIANCE that the mean of `raters` correlated ones has.
+    """Effective number of raters: how many independent ones have the VARIANCE of the mean of correlated ones.
 
-    `n / (1 + (n - 1) rho)`, rho the mean correlation of their errors. It says how much averaging them steadies the
-    mean, and nothing of how probable a wrong one is: it must not be put into a bound for independent ones, as
+    `n / (1 + (n - 1) rho)`, rho the mean correlation of their errors. It measures how much averaging reduces the
+    variance of the mean, not how probable a wrong mean is: do not use it in a bound for independent raters, such as
     Hoeffding's.
 
     Args:

@@ -1,4 +1,4 @@
-"""How far apart a group's replies are, and its stated confidences from the models' own probabilities.
+"""Disagreement of a group: semantic distance of its replies, and misalignment of stated and intrinsic confidence.
 
 Functions raise ValueError for another shape, other lengths, and a probability outside [0, 1].
 """
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 
 def semantic_disagreement(embeddings: npt.ArrayLike) -> float:
-    """Mean cosine distance over all pairs of embeddings.
+    """Semantic disagreement: the mean cosine distance over all pairs of embeddings.
 
     `D = 2 / (n (n - 1)) * sum over i < j of (1 - cos(e_i, e_j))`, computed in O(n d) from the norm
     of the sum of the unit vectors. The lengths of the vectors do not matter, nor does their order.
@@ -50,7 +50,7 @@ def semantic_disagreement(embeddings: npt.ArrayLike) -> float:
 
 
 def confidence_misalignment(stated: Sequence[float | None], intrinsic: Sequence[float | None]) -> float:
-    """Mean absolute difference between stated and intrinsic confidence.
+    """Confidence misalignment: the mean absolute difference between stated and intrinsic confidence.
 
     `M = mean of |c_i - p_i|` over the agents for whom both numbers are known.
 
@@ -79,7 +79,7 @@ def confidence_misalignment(stated: Sequence[float | None], intrinsic: Sequence[
 
 
 def sigmoid_of_log_probability(p: float) -> float:
-    """The paper's printed intrinsic confidence: the logistic function of log p.
+    """Logistic function of log p: intrinsic confidence as the paper prints it.
 
     `sigma(log p) = 1 / (1 + exp(-log p)) = p / (1 + p)`. It is in [0, 0.5] whatever p is, so even an
     answer of probability 1 gets only 0.5; kept to reproduce the printed formula, see

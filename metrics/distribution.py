@@ -1,4 +1,4 @@
-"""What every measure of distributions asks of its input: rows of shape `(..., k)`, checked alike everywhere.
+"""Validation of discrete distributions, rows of shape `(..., k)`, for all measures of distributions.
 
 Functions raise ValueError for shapes that do not fit, and a single number.
 """
@@ -18,7 +18,7 @@ SUM_TOLERANCE = 1e-6
 
 
 def known_rows(p: npt.ArrayLike) -> Floats:
-    """The rows as float64, each divided by its sum; a row that is no distribution is all NaN.
+    """Normalised rows as float64; a row that is no distribution is all NaN.
 
     Args:
         p: `(..., k)`. A distribution has no negative, NaN (or None) or infinite entry, and sums to 1 within
@@ -59,7 +59,7 @@ def known_pairs(p: npt.ArrayLike, q: npt.ArrayLike) -> tuple[Floats, Floats]:
 
 
 def row_weights(rows: Floats, weights: npt.ArrayLike | None) -> Floats:
-    """The share of each of m rows in their mixture.
+    """Normalised mixture weights of m rows.
 
     Args:
         rows: `(..., m, k)`.

@@ -1,4 +1,4 @@
-"""How uncertain a distribution over labels is, how far several are apart, what they share, and their mixtures.
+"""Entropy, divergences, mutual information and mixtures of distributions over labels.
 
 Labels are mere names: permuting them changes nothing. p and q are distributions, `(..., k)` arrays that broadcast;
 results are `(...)`, or a plain float for `(k,)`, in nats. A row that is no distribution (NaN,
@@ -6,8 +6,8 @@ negative, a sum that is not 1 within 1e-6) gives NaN; one that is, is divided by
 are `(..., m, k)`, their weights `(..., m)`, at least 0 and not all 0, divided by their sum, equal when None. Functions
 raise ValueError for shapes that do not fit, and an epsilon that is not above 0.
 
-Two marginals have no mutual information of their own; the coupling used here lets both sides say the same label as
-often as their distributions allow, and independent ones otherwise. What comes out is printed and never steers a debate:
+Two marginals alone do not determine a mutual information; in the coupling used here both give the same label as
+often as their distributions allow, and independent ones otherwise. The result is printed and never steers a debate:
 under this coupling it FALLS as a consensus sharpens (.6, .35, .05 twice gives .824 nats, .9, .05, .05 twice .394),
 because identical distributions share all their entropy and sharp ones have little.
 """
@@ -53,10 +53,10 @@ def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None =
     """Kullback-Leibler divergence, `KL(p, q) = sum p log(p / q)`; not symmetric, no metric.
 
     Args:
-        p: `(..., k)`, the distribution that the mean is taken over (the truth, say).
+        p: `(..., k)`, the distribution that the mean is taken over (such as the truth).
         q: `(..., k)`, the distribution that is judged.
-        epsilon: None, or a number above 0: then `(q + epsilon) / (1 + k epsilon)` stands for q, in every row and not
-            only where q has a 0, so that `KL(p, p)` is a little above 0. `floored` says which rows needed it: count
+        epsilon: None, or a number above 0: then `(q + epsilon) / (1 + k epsilon)` replaces q, in every row and not
+            only where q has a 0, so that `KL(p, p)` is a little above 0. `floored` marks the rows that needed it: count
             those, because their value is made of epsilon, about `p log(1 / epsilon)`.
 
     Returns:
@@ -73,7 +73,7 @@ def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None =
 
 
 def floored(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
-    """Whether `KL(p, q)` is infinite without smoothing: some label has q = 0 and p > 0.
+    """Whether KL divergence needs smoothing: `KL(p, q)` is infinite where some label has q = 0 and p > 0.
 
     Returns:
         `(...)`, booleans (a plain one for `(k,)`); False for what is no distribution: its divergence is unknown.
@@ -107,7 +107,7 @@ def jensen_shannon_divergence(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
 
 
 def generalised_jensen_shannon(rows: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Values:
-    """Jensen-Shannon divergence of m distributions, `sum w_i KL(p_i, sum w_j p_j)`: how much they say of who speaks.
+    """Generalised Jensen-Shannon divergence of m distributions, `sum w_i KL(p_i, sum w_j p_j)`.
 
     Returns:
         `(...)`, from 0 (all equal) to the entropy of the weights (all disjoint), which is log m when they are equal;
@@ -184,7 +184,7 @@ def mutual_information(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
 
 
 def normalised_mutual_information(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
-    """Mutual information under the maximal coupling over the larger entropy, `MI / max(H(p), H(q))`.
+    """Normalised mutual information under the maximal coupling, `MI / max(H(p), H(q))`.
 
     Returns:
         `(...)`, in [0, 1]: 1 for equal distributions, two equal point masses included; 0 for disjoint ones, two
@@ -205,7 +205,7 @@ def normalised_mutual_information(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
 def _mutual_information_nat(p: Floats, q: Floats) -> Floats:
     """MI in nats, from not_none rows."""
     common, rest_p, rest_q = _split(p, q)
-    moved = (row_sums(rest_p) + row_sums(rest_q)) / 2.0  # equal but for rounding, which must not tell p from q
+    moved = (row_sums(rest_p) + row_sums(rest_q)) / 2.0  # averaged: rounding must not break the symmetry
     parts = (
         scipy.special.rel_entr(rest_p, p)
         + scipy.special.rel_entr(rest_q, q)
@@ -226,7 +226,7 @@ _NONE = 1e-12  # reliability of this size is rounding: the entropy of a uniform 
 
 
 def reliability_weights(rows: npt.ArrayLike) -> Floats:
-    """Weights from how sure each distribution is, `w_i = r_i / sum r_j` with `r_i = 1 - H(p_i) / ln k`.
+    """Entropy-based reliability weights, `w_i = r_i / sum r_j` with `r_i = 1 - H(p_i) / ln k`.
 
     Sure is not right: a model that is certain and wrong takes the whole weight from one that hesitates.
 
@@ -235,8 +235,8 @@ def reliability_weights(rows: npt.ArrayLike) -> Floats:
             a column for what is outside the labels does, too.
 
     Returns:
-        `(..., m)`, shares that sum to 1: equal when no row says anything (all uniform, or k = 1), and 0 for a uniform
-        row beside one that is not. All NaN when one row is no distribution: leave such a row out first.
+        `(..., m)`, shares that sum to 1: equal when no row has information (all uniform, or k = 1), and 0 for a uniform
+        row when another is not. All NaN when one row is no distribution: leave such a row out first.
 
     Source: EVINCE, maxim 4.1 ("entropy-based measures to estimate reliability"), which gives no formula; this is ours.
 
@@ -256,7 +256,7 @@ def reliability_weights(rows: npt.ArrayLike) -> Floats:
 
 
 def mixture(rows: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
-    """The weighted mean of distributions, `sum w_i p_i / sum w_i`.
+    """Mixture (weighted mean) of distributions, `sum w_i p_i / sum w_i`.
 
     Its Kullback-Leibler divergence from any truth is at most the weighted mean of theirs, hence at most the WORST of
     theirs, in every case; nothing promises that it is below the best.
@@ -273,7 +273,7 @@ def mixture(rows: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats
 
 
 def information_gain(before: npt.ArrayLike, after: npt.ArrayLike) -> Values:
-    """The fall in entropy, `H(before) - H(after)`, in nats: above 0 when the later distribution is the surer.
+    """Information gain, `H(before) - H(after)`, in nats: above 0 when the later distribution is more certain.
 
     Args:
         before, after: `(..., k)`, distributions, such as the mixtures of two rounds.

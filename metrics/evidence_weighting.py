@@ -1,4 +1,4 @@
-"""One score per candidate from K judge passes over perturbed evidence, and how stable they were.
+"""Evidence-weighted aggregation of judge scores over K evidence variants, and the stability of these scores.
 
 Functions raise ValueError for another shape, a score outside [0, 1], a `lam` outside [0, 2], an unknown weighting, and
 `per-variant` without at least two repeats.
@@ -23,7 +23,7 @@ MAX_LAM = 2.0
 
 
 def evidence_weighted_score(scores: Scores, weighting: Weighting, lam: float = 1.0) -> float:
-    """A candidate's aggregated score over K evidence variants.
+    """Evidence-weighted score of a candidate, aggregated over K evidence variants.
 
     With m_k the mean of variant k's repeats (the score itself without repeats) and Var the
     population variance:
@@ -70,12 +70,12 @@ def evidence_weighted_score(scores: Scores, weighting: Weighting, lam: float = 1
 
 
 def judge_stability(scores: Scores) -> float:
-    """How little a judge's scores of one candidate move with the evidence: `1 - Var over k`.
+    """Judge stability: one minus the variance of a judge's scores of one candidate over evidence variants.
 
     Var is the population variance over the variants, after taking the mean over repeats. Scores in
     [0, 1] have a variance of at most 1/4, so the result is at least 3/4; with K = 3 the variance is
     at most 2/9 (two scores at one end, one at the other) and the result at least 7/9 = 0.778.
-    Read it beside `flip_rate`.
+    Report it with `flip_rate`.
 
     Args:
         scores: `(K,)` or `(K, R)`, in [0, 1]; NaN (or None) is missing.
@@ -93,7 +93,7 @@ def judge_stability(scores: Scores) -> float:
 
 
 def flip_rate(winners: Sequence[str | None]) -> float:
-    """The share of evidence variants whose winner is not the most frequent winner.
+    """Flip rate: the share of evidence variants whose winner is not the most frequent winner.
 
     Args:
         winners: `(K,)`, each variant's winning label; None is missing and left out.

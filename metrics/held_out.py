@@ -1,4 +1,4 @@
-"""What the best feature of a sweep is worth on clusters that had no part in its choice.
+"""Cross-validated feature selection: the best feature of a sweep, evaluated on held-out clusters.
 
 The largest of many statistics is large by chance; the same feature on other data has no such luck.
 """
@@ -24,11 +24,11 @@ _MEASURES: dict[Statistic, Callable[[Floats, Floats], Floats]] = {
 
 @dataclass(frozen=True, slots=True)
 class HeldOutSelection:
-    """The chosen features' statistic on held-out folds; rho, or for flags the AUROC, in the direction that was learnt.
+    """Held-out statistic of the selected features: rho, or for flags the AUROC, in the direction of the training folds.
 
     Attributes:
         value: `(T,)`, the mean over the folds, each by its weight (known rows; for an AUROC pairs of a flagged and an
-            unflagged row). 0 (AUROC: one half) when the choice was noise, below it when it points the other way. NaN
+            unflagged row). 0 (AUROC: one half) when the choice was noise, below it when the sign is reversed. NaN
             when no fold has one.
         by_fold: `(folds, T)`, NaN where undefined.
         chosen: `(folds, T)`, the number of the feature chosen without that fold; -1 when none had a statistic.
@@ -54,7 +54,7 @@ def held_out_selection(
     seed: int = 0,
     statistic: Statistic = "spearman",
 ) -> HeldOutSelection:
-    """Choose the feature with the largest |statistic| without a fold, measure it on that fold with its learnt sign.
+    """Cross-validated selection of the feature with the largest |statistic|, evaluated on each held-out fold.
 
     Args:
         x: `(n, F)`, NaN where unknown (a vector is one column). Leave out features with few rows: by chance they have
@@ -107,7 +107,7 @@ def held_out_selection(
 
 
 def _best(association: Floats) -> tuple[Numbers, Floats, Floats]:
-    """Of each target the feature with the largest |association|, -1 for none; its sign, and the size."""
+    """For each target, the feature with the largest |association|, -1 for none; its sign, and the size."""
     targets = np.arange(association.shape[1])
     size = np.where(np.isnan(association), -1.0, np.abs(association))
     if not len(size):

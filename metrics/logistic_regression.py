@@ -1,4 +1,4 @@
-"""Logistic regression held in check by a ridge, whose strength may be chosen on groups that a fit has not seen.
+"""Ridge-penalised logistic regression, with a penalty that may be chosen by grouped cross-validation.
 
 Throughout, predictors are `(n, k)` and finite, outcomes `(n,)` of 0 and 1, groups `(n,)` of any sortable type.
 Functions raise ValueError for shapes that do not fit, an outcome that does not occur (or that fewer than two groups
@@ -24,7 +24,7 @@ RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 @dataclass(frozen=True, slots=True)
 class LogisticModel:
-    """A fitted model.
+    """A fitted logistic regression.
 
     Attributes:
         intercept: log-odds where every predictor is 0.
@@ -35,7 +35,7 @@ class LogisticModel:
     coefficients: Floats
 
     def log_odds(self, predictors: Floats) -> Floats:
-        """The log-odds of 1 for rows `(n, k)`."""
+        """Log-odds of class 1 for rows `(n, k)`."""
         return np.asarray(self.intercept + predictors @ self.coefficients, dtype=np.float64)
 
     def probability(self, predictors: Floats) -> Floats:
@@ -46,7 +46,7 @@ class LogisticModel:
 def fit_logistic(
     predictors: npt.ArrayLike, outcome: npt.ArrayLike, *, ridge: float = RIDGE, standardise: bool = True
 ) -> LogisticModel:
-    """The maximum of the penalised likelihood, by scikit-learn; k = 0 fits the share of ones.
+    """Logistic regression by penalised maximum likelihood (scikit-learn); k = 0 fits the share of ones.
 
     Args:
         ridge: the penalty, above 0; see `RIDGE`.
@@ -80,7 +80,7 @@ def fit_logistic(
 
 
 def grouped_folds(groups: npt.ArrayLike, folds: int, seed: int = 0, outcome: npt.ArrayLike | None = None) -> Numbers:
-    """The fold of each row: the groups in random order, dealt out one after another.
+    """Grouped cross-validation folds: the fold of each row; the groups are assigned in random order, in turn.
 
     Args:
         folds: how many, at least 2.
@@ -112,7 +112,7 @@ def grouped_folds(groups: npt.ArrayLike, folds: int, seed: int = 0, outcome: npt
 
 
 def least_probability(n: int) -> float:
-    """`1 / (n + 2)`: what is still expected of an outcome that none of n independent observations had.
+    """Laplace's rule of succession for an outcome never observed in n independent observations, `1 / (n + 2)`.
 
     Source: Laplace's rule of succession (Essai philosophique sur les probabilites, 1814).
 
@@ -123,7 +123,7 @@ def least_probability(n: int) -> float:
 
 
 def bounded(p: npt.ArrayLike, least: float) -> Floats:
-    """Probabilities of one of two outcomes, neither of them below `least`.
+    """Probabilities clipped so that neither of two outcomes is below `least`.
 
     >>> bounded([0.0, 0.5, 0.99], 0.1).tolist()
     [0.1, 0.5, 0.9]
@@ -133,7 +133,7 @@ def bounded(p: npt.ArrayLike, least: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class ChosenModel:
-    """A logistic regression whose penalty was chosen.
+    """A fitted logistic regression with a penalty chosen by cross-validation.
 
     Attributes:
         model: fitted to all rows.
@@ -155,9 +155,9 @@ class ChosenModel:
 def fit_chosen(
     predictors: npt.ArrayLike, outcome: npt.ArrayLike, groups: npt.ArrayLike, folds: int = 5, seed: int = 0
 ) -> ChosenModel:
-    """Fit with the penalty whose held-out log-loss is least; of equal ones the strongest.
+    """Logistic regression with the penalty of least cross-validated log-loss; of equal ones the strongest.
 
-    The log-loss punishes certainty that the held-out groups do not bear out, so noise is given next to no weight.
+    The log-loss penalises certainty that the held-out groups do not confirm, so noise gets almost no weight.
 
     Args:
         predictors: of one scale, such as the coordinates of unit vectors: they are taken as they are.
@@ -190,7 +190,7 @@ def fit_chosen(
 def held_out_probabilities(
     predictors: npt.ArrayLike, outcome: npt.ArrayLike, groups: npt.ArrayLike, fold: Numbers, folds: int, seed: int = 0
 ) -> Floats:
-    """Each row's probability, `(n,)`, by a model that has not seen its fold, its penalty chosen without it, too.
+    """Out-of-fold probabilities, `(n,)`, by nested cross-validation: the penalty, too, is chosen without the fold.
 
     Args:
         predictors, outcome, groups: as for `fit_chosen`, and so are the errors.
@@ -216,9 +216,9 @@ def _few_columns(rows: Floats) -> Floats:
 
 
 def fit_platt_scaling(log_odds: npt.ArrayLike, outcome: npt.ArrayLike) -> LogisticModel:
-    """Platt scaling: a model of one predictor, the log-odds, under which the outcomes are likeliest.
+    """Platt scaling: logistic regression of the outcomes on one predictor, the log-odds.
 
-    The slope is held in check by a light ridge, and never below 0, so that no answer is turned round.
+    The slope has a light ridge penalty and is never below 0, so that no answer is reversed.
 
     Args:
         log_odds: `(n,)`, by models that have not seen their row; of models fitted to it, it would learn nothing.

@@ -1,4 +1,4 @@
-"""Whether more predictors foretell an outcome better, on groups that the models have not seen.
+"""Nested model comparison: whether more predictors improve out-of-sample prediction of an outcome.
 
 Answers "does slope add to the mean?" and "do the features foretell correctness, without and with Q and T?".
 """
@@ -22,7 +22,7 @@ _LEAST_PROBABILITY = 1e-15  # as scikit-learn, so that a log-loss is finite
 
 @dataclass(frozen=True, slots=True)
 class ModelScore:
-    """A model of the blocks up to this one, by its out-of-fold probabilities; NaN when a training part had one class.
+    """Out-of-fold scores of the model with the blocks up to this one; NaN when a training part had one class.
 
     Attributes:
         name: of the block that this model adds.
@@ -32,8 +32,8 @@ class ModelScore:
         auroc: in [0, 1], of pairs of one fold: over folds the shares of ones that the models start from would count,
             which lie below one half where nothing is foretold.
         brier: mean of `(p - outcome)^2`.
-        gain: mean log-loss of the model before less this one's: above 0 when the block helps. NaN for the first.
-        gain_low, gain_high: its 95 % interval over resampled groups, the models being held as they are.
+        gain: mean log-loss of the previous model minus this one's: above 0 when the block helps. NaN for the first.
+        gain_low, gain_high: its 95 % interval over resampled groups, with the fitted models fixed.
     """
 
     name: str
@@ -50,7 +50,7 @@ class ModelScore:
 def nested_comparison(
     blocks: Mapping[str, npt.ArrayLike], y: npt.ArrayLike, groups: npt.ArrayLike, folds: int = 5, seed: int = 0
 ) -> list[ModelScore]:
-    """Logistic regressions on the first block, the first two, and so on, each cross-validated on the same rows.
+    """Cross-validated comparison of nested logistic regressions: on the first block, the first two, and so on.
 
     Rows with an unknown or infinite predictor of ANY block, or an unknown outcome, are left out of all models: scores
     on other rows could not be compared. Predictors are standardised on the training part.
@@ -122,7 +122,7 @@ def _out_of_fold(predictors: Floats, outcome: Floats, fold: Numbers) -> Floats:
 
 
 def _losses(p: Floats, outcome: Floats) -> Floats:
-    """Of each row, in nats."""
+    """Log-loss of each row, in nats."""
     inside = np.clip(p, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
     return np.asarray(
         -(scipy.special.xlogy(outcome, inside) + scipy.special.xlogy(1.0 - outcome, 1.0 - inside)), dtype=np.float64

@@ -1,7 +1,7 @@
-"""Columns against columns where values are missing: each pair is measured on the rows that have both.
+"""Pairwise complete observations: each pair of columns is measured on the rows that have both.
 
 Columns that miss the same rows are measured together: the eight statistics of a window are unknown for the same
-replies, and the scores of one judge panel for the same failures, so a few whole blocks stand for thousands of pairs.
+replies, and the scores of one judge panel for the same failures, so a few complete blocks cover thousands of pairs.
 Functions raise ValueError for other numbers of dimensions or rows.
 """
 
@@ -19,7 +19,7 @@ Known = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class CompleteBlock:
-    """Some columns of x and some of y on the rows where all of them are known.
+    """Complete block: some columns of x and some of y on the rows where all of them are known.
 
     Attributes:
         rows: `(m,)`, the numbers of these rows, ascending.
@@ -37,7 +37,7 @@ class CompleteBlock:
 
 
 def as_columns(values: npt.ArrayLike) -> Floats:
-    """The values as float64 `(n, columns)`; a vector is one column.
+    """Values as a float64 matrix `(n, columns)`; a vector is one column.
 
     >>> as_columns([1, 2, 3]).shape
     (3, 1)
@@ -59,7 +59,7 @@ def as_pair(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
 
 
 def as_codes(groups: npt.ArrayLike, rows: int) -> Numbers:
-    """The groups numbered from 0 in their sorted order, `(rows,)`.
+    """Integer codes of groups, from 0 in sorted order, `(rows,)`.
 
     >>> as_codes(["b", "a", "b"], 3).tolist()
     [1, 0, 1]
@@ -71,7 +71,7 @@ def as_codes(groups: npt.ArrayLike, rows: int) -> Numbers:
 
 
 def columns_by_known(values: Floats) -> Iterator[tuple[Known, Numbers]]:
-    """Sets of columns that are known in the same rows.
+    """Groups of columns that are known in the same rows.
 
     Args:
         values: `(n, columns)`, NaN where unknown.
@@ -88,7 +88,7 @@ def columns_by_known(values: Floats) -> Iterator[tuple[Known, Numbers]]:
 
 
 def complete_blocks(x: Floats, y: Floats) -> Iterator[CompleteBlock]:
-    """Blocks that together hold each pair of a column of x and one of y once, on the rows that have both.
+    """Complete blocks that cover each pair of a column of x and one of y once, on the rows that have both.
 
     Args:
         x: `(n, F)`, NaN where unknown.

@@ -1,4 +1,4 @@
-"""Rows of different lengths in one flat array: the token values of many replies."""
+"""Ragged array: rows of different lengths in one flat array, such as the token values of many replies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RaggedArray:
-    """R rows of floating-point numbers, one after another in a flat array.
+    """Ragged array of R rows of floating-point numbers, concatenated in a flat array.
 
     Attributes:
         values: `(N,)`, the rows' values, joined; N is the sum of the lengths.
@@ -40,7 +40,7 @@ class RaggedArray:
 
     @staticmethod
     def from_lists(rows: Sequence[npt.ArrayLike]) -> "RaggedArray":
-        """The rows as given, each a flat sequence of numbers; None becomes NaN.
+        """Ragged array from a list of flat sequences of numbers; None becomes NaN.
 
         Raises:
             ValueError: for a row that is not flat.
@@ -53,7 +53,7 @@ class RaggedArray:
 
     @staticmethod
     def concatenate(parts: Sequence["RaggedArray"]) -> "RaggedArray":
-        """All rows of the parts, in order."""
+        """Concatenation of the rows of all parts, in order."""
         if not parts:
             return RaggedArray.from_lists([])
         lengths = np.concatenate([part.lengths for part in parts])
@@ -61,7 +61,7 @@ class RaggedArray:
 
     @property
     def lengths(self) -> Integers:
-        """`(R,)`, how many values each row has."""
+        """Row lengths, `(R,)`."""
         return np.diff(self.offsets)
 
     def __len__(self) -> int:
@@ -69,7 +69,7 @@ class RaggedArray:
         return len(self.offsets) - 1
 
     def row(self, i: int) -> Floats:
-        """The values of row i, counted from 0: a view, not a copy.
+        """Values of row i, from 0: a view, not a copy.
 
         Raises:
             IndexError: when there is no such row.
@@ -79,7 +79,7 @@ class RaggedArray:
         return self.values[self.offsets[i] : self.offsets[i + 1]]
 
     def take(self, rows: npt.ArrayLike) -> "RaggedArray":
-        """The rows of these numbers, from 0, in this order; one may come several times.
+        """Rows at these indices, from 0, in this order; an index may be repeated.
 
         Raises:
             IndexError: when there is no such row.
@@ -111,7 +111,7 @@ class RaggedArray:
         return self._cut(self.offsets[:-1] + skipped, self.lengths - skipped)
 
     def positions(self) -> Integers:
-        """`(N,)`, the place of each value in its row, from 0.
+        """Position of each value in its row, `(N,)`, from 0.
 
         >>> RaggedArray.from_lists([[0.5, 0.6], [], [0.7]]).positions().tolist()
         [0, 1, 0]

@@ -1,7 +1,7 @@
-"""Correlations of many features with many targets, each pair on the rows that have both.
+"""Rank correlations of many features with many targets, on pairwise complete rows.
 
 Throughout, x is `(n, F)` and y is `(n, T)` (a vector is one column), NaN where unknown; results are `(F, T)`, in [-1,
-1], and NaN where nothing can be said: fewer than three rows have both, or one of the two does not vary on them.
+1], and NaN where it is undefined: fewer than three rows have both, or one of the two does not vary on them.
 Functions raise ValueError where the numbers of rows differ.
 """
 
@@ -19,7 +19,7 @@ _MOST_LEVELS = 64
 
 @dataclass(frozen=True, slots=True)
 class Concordance:
-    """Counts of unordered pairs of rows, each `(F, T)`; whole numbers, exact up to 2^53.
+    """Counts of concordant, discordant and tied pairs of rows, each `(F, T)`; whole numbers, exact up to 2^53.
 
     Attributes:
         balance: concordant pairs less discordant ones.
@@ -35,9 +35,9 @@ class Concordance:
 
 
 def concordance(x: npt.ArrayLike, y: npt.ArrayLike) -> Concordance:
-    """The counts for each column of x and each of y, on the rows that have both.
+    """Concordant and discordant pair counts of each column of x and each of y, on pairwise complete rows.
 
-    With y of few levels (scores) one sort of x counts them all: how many rows of each level stand below each row.
+    With y of few levels (scores) one sort of x counts them all: how many rows of each level are below each row.
 
     Source: Kendall, "Rank Correlation Methods", 1948; Knight, JASA 1966, for many levels (scipy).
 
@@ -76,7 +76,7 @@ def _balances(x: Floats, levels: list[npt.NDArray[np.intp]]) -> Floats:
 
 
 def _balance_of_levels(level: npt.NDArray[np.intp], first_of_ties: npt.NDArray[np.intp]) -> float:
-    """Of rows in the order of x: their level of y, and the place of the first row with the same x."""
+    """Balance of rows in the order of x: their level of y, and the place of the first row with the same x."""
     at_level = np.zeros((len(level) + 1, int(level.max()) + 1))
     at_level[np.arange(1, len(level) + 1), level] = 1.0
     below = np.cumsum(at_level, axis=0)[first_of_ties]  # rows of each level with a smaller x
@@ -105,7 +105,7 @@ LEAST_ROWS = 3
 
 
 def pairwise_n(x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """How many rows have both values, for each column of x and each of y.
+    """Number of pairwise complete rows, for each column of x and each of y.
 
     Returns:
         `(F, T)`, whole numbers.
@@ -167,7 +167,7 @@ def kendall_matrix(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
 
 
 def partial_spearman(x: npt.ArrayLike, y: npt.ArrayLike, z: npt.ArrayLike) -> Floats:
-    """Spearman's rho of x and y with a covariate (such as the reply's length) held fixed.
+    """Partial Spearman correlation of x and y, controlling for a covariate (such as the reply's length).
 
     `(r_xy - r_xz r_yz) / sqrt((1 - r_xz^2) (1 - r_yz^2))` of the ranks on the rows that have all three, which is
     Pearson's correlation of what a straight line on z's ranks leaves of those of x and of y.
@@ -201,7 +201,7 @@ def partial_spearman(x: npt.ArrayLike, y: npt.ArrayLike, z: npt.ArrayLike) -> Fl
 
 
 def within_groups_spearman(x: npt.ArrayLike, y: npt.ArrayLike, groups: npt.ArrayLike) -> Floats:
-    """Spearman's rho inside groups (such as replies with one opening): differences between groups do not count.
+    """Stratified Spearman's rho: within groups (such as replies with one opening), pooled.
 
     Rows are ranked within their group, and ranks divided by the group's size, so that a group counts by its rows;
     then the covariances and the variances are summed over the groups. Without ties and with groups of one size it is
@@ -222,7 +222,7 @@ def within_groups_spearman(x: npt.ArrayLike, y: npt.ArrayLike, groups: npt.Array
 
 
 def centred_ranks(values: Floats) -> Floats:
-    """The ranks of each column less their mean, `(m, columns)`, tied values sharing their mean rank.
+    """Centred mid-ranks of each column, `(m, columns)`; tied values share their mean rank.
 
     >>> centred_ranks(np.array([[10.0], [20.0], [20.0]])).tolist()
     [[-1.0], [0.5], [0.5]]
@@ -235,7 +235,7 @@ def centred_ranks(values: Floats) -> Floats:
 
 
 def ranks_within(values: Floats, codes: Numbers) -> Floats:
-    """The ranks of each column within groups, from 1, `(m, columns)`, tied values sharing their mean rank.
+    """Mid-ranks of each column within groups, `(m, columns)`, from 1; tied values share their mean rank.
 
     Args:
         values: `(m, columns)`, without NaN.
@@ -282,7 +282,7 @@ def _within(block: CompleteBlock, codes: Numbers) -> Floats:
 
 
 def somers_d(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
-    """Somers' D of a feature about a score: concordant less discordant pairs, over the pairs with different scores.
+    """Somers' D of a feature given a score: concordant less discordant pairs, over the pairs with different scores.
 
     y is the independent variable of Somers' naming: `scipy.stats.somersd(y, x)`. It is `2 c - 1` of Harrell's
     concordance index c, and for a flag `2 AUROC - 1`. Pairs with equal x count in the denominator.
@@ -329,7 +329,7 @@ def spearman_ceiling(y: npt.ArrayLike) -> Values:
 
 
 def _ceiling(scores: Floats) -> float:
-    """Of the known scores of one target."""
+    """Ceiling of |rho| for the known scores of one target."""
     n = float(len(scores))
     counts = np.unique(scores, return_counts=True)[1].astype(np.float64)
     if len(counts) < 2:

@@ -1,4 +1,4 @@
-"""Where the true label stands in a ranked list of answers. Ranks start at 1.
+"""Ranking metrics: accuracy at k, mean reciprocal rank, and the rank of the true label. Ranks start at 1.
 
 Functions raise ValueError for a rank or a k below 1, ranks that are no vector, shapes that do not fit, and a number
 that is no label's.
@@ -15,7 +15,7 @@ Ranks = npt.ArrayLike | Sequence[float | None]
 
 
 def accuracy_at_k(ranks: Ranks, k: int) -> float:
-    """The share of cases whose true label is among the first k.
+    """Accuracy at k: the share of cases whose true label is among the first k.
 
     Args:
         ranks: `(n,)`, the rank of the true label, from 1. NaN, None or infinite: the list does not hold it, which
@@ -35,7 +35,7 @@ def accuracy_at_k(ranks: Ranks, k: int) -> float:
 
 
 def mean_reciprocal_rank(ranks: Ranks) -> float:
-    """The mean of `1 / rank` of the true label.
+    """Mean reciprocal rank (MRR): the mean of `1 / rank` of the true label.
 
     Args:
         ranks: `(n,)`, as for `accuracy_at_k`; a label that is not in the list counts 0.
@@ -53,10 +53,10 @@ def mean_reciprocal_rank(ranks: Ranks) -> float:
 
 
 def rank_of_truth(p: npt.ArrayLike, truth_index: npt.ArrayLike | Sequence[int | None]) -> Values:
-    """The rank of the true label when labels are sorted by probability, ties at their worst.
+    """Rank of the true label when labels are sorted by probability; ties take the worst rank.
 
-    `rank = number of labels with p_j >= p_true`: whoever says that two labels are equally probable has not ranked the
-    true one first, so the uniform distribution ranks every label k-th.
+    `rank = number of labels with p_j >= p_true`: equally probable labels are not ranked, so the uniform
+    distribution ranks every label k-th.
 
     Args:
         p: `(..., k)`, distributions.
@@ -64,7 +64,7 @@ def rank_of_truth(p: npt.ArrayLike, truth_index: npt.ArrayLike | Sequence[int | 
 
     Returns:
         `(...)`, from 1 to k; infinite when the list does not hold the truth (it has no mass, or is none of the labels).
-        NaN where p is no distribution: nothing was said.
+        NaN where p is no distribution.
 
     >>> rank_of_truth([0.5, 0.25, 0.25, 0.0], [0, 1, 3]).tolist()
     [1.0, 3.0, inf]

@@ -1,7 +1,7 @@
-"""Whether a feature says more about one role than about another.
+"""Role asymmetry: whether a feature is associated more strongly with the outcomes of one role than of another.
 
 The larger of two best values is no test: each is the luckiest of its sweep. So the SAME feature is compared in both
-roles, and a ratio of best values is shown with the choice made anew in every resample. Roles often share their cases
+roles, and a ratio of best values is shown with the choice repeated in every resample. Roles often share their cases
 (both sides speak in one debate), so a case is drawn for both at once.
 """
 
@@ -15,7 +15,7 @@ from moot.metrics.distribution import Floats
 
 @dataclass(frozen=True, slots=True)
 class RoleResamples:
-    """Associations of two roles in the same resamples of the cases that either has.
+    """Paired resamples of the associations of two roles, over the cases that either has.
 
     Attributes:
         first, second: `(resamples, F, T)`, rho or `AUROC - 1/2`; 0 for none.
@@ -30,7 +30,7 @@ class RoleResamples:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """A comparison of the first role with the second, with its 95 % interval.
+    """Contrast of the first role with the second, with its 95 % interval.
 
     Attributes:
         value, low, high: `(F, T)` each for a difference, plain numbers in arrays `()` for a ratio; NaN where undefined.
@@ -42,11 +42,11 @@ class Contrast:
 
 
 def association_difference(roles: RoleResamples) -> Contrast:
-    """`|association|` in the first role less that in the second, for each feature and target.
+    """Difference of `|association|`, first role minus second, for each feature and target.
 
     In the resamples each role keeps the sign that it has in the data: a fold at 0 would push both sizes up, most where
     there is least. The interval is normal with the resamples' standard deviation; where both associations are near 0
-    the difference itself is a fold and its interval too sure of no difference.
+    the difference itself is folded and its interval too narrow around no difference.
 
     Returns:
         `(F, T)`; NaN where either role has no association, or fewer than half of the resamples have both.
@@ -57,9 +57,9 @@ def association_difference(roles: RoleResamples) -> Contrast:
 
 
 def ratio_of_maxima(roles: RoleResamples) -> Contrast:
-    """The mean over the targets of the largest `|association|` of any feature, first role over second.
+    """Ratio, first role over second, of the largest `|association|` of any feature, averaged over the targets.
 
-    The feature is chosen anew in each role and resample, so the interval holds the luck of the choice; it is normal for
+    The feature is chosen again in each role and resample, so the interval includes the selection; it is normal for
     the logarithm. Both maxima are optimistic, the one from less data or a weaker association more so, which draws the
     ratio towards 1: `association_difference` of a fixed feature is the test.
 

@@ -1,4 +1,4 @@
-"""Where confidence, judged quality and correctness part: one definition, for replies and for counts of them."""
+"""Divergences of confidence, judged quality and correctness: one definition, for replies and for counts of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,11 +32,11 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConditionPair:
-    """Two conditions that do not go together, on R replies (or on R cells of equal replies).
+    """Two conditions that contradict each other, on R replies (or on R cells of equal replies).
 
     Attributes:
         name: of the divergence.
-        known: `(R,)`, where both can be told.
+        known: `(R,)`, where both are known.
         first, second: `(R,)`, where each holds; false where it is unknown.
     """
 
@@ -47,7 +47,7 @@ class ConditionPair:
 
 
 def confidence_ends(mu: Floats, tail: float = TAIL, counts: npt.ArrayLike = 1) -> tuple[float, float]:
-    """Up to which confidence a reply is unsure, and from which on it is confident.
+    """Confidence thresholds: up to which a reply is unsure, and from which it is confident.
 
     Both are values that occur: the smallest that at least `tail` of the replies do not exceed, and the largest that at
     least `tail` of them reach.
@@ -55,7 +55,7 @@ def confidence_ends(mu: Floats, tail: float = TAIL, counts: npt.ArrayLike = 1) -
     Args:
         mu: `(R,)`, confidence on any scale that rises with it; NaN is unknown.
         tail: in (0, 0.5).
-        counts: how many replies each stands for, `(R,)` or one number for all.
+        counts: how many replies each entry represents, `(R,)` or one number for all.
 
     Returns:
         The low end and the high one; NaN where nothing is known, and where the low one is not below the high one:
@@ -86,7 +86,7 @@ def conditions(
     low_quality: float = LOW_QUALITY,
     high_quality: float = HIGH_QUALITY,
 ) -> Iterator[ConditionPair]:
-    """The three divergences.
+    """Conditions of the three divergences.
 
     - `confident but weak`: mu at the high end or above; Q low, or flagged. Perhaps a hallucination.
     - `good reasoning, wrong answer`: Q high and not flagged; the answer wrong. Argued well, put together badly.
@@ -106,10 +106,10 @@ def conditions(
     [('confident but weak', [True, False]), ('unsure but right', [False, True])]
     """
     low, high = ends
-    told = np.isfinite(mu) & np.isfinite(high)
+    rated = np.isfinite(mu) & np.isfinite(high)
     judged, answered = np.isfinite(quality), np.isfinite(correct)
     weak = (quality <= low_quality) | (flagged == 1.0)
     good = (quality >= high_quality) & (flagged != 1.0)
-    yield ConditionPair(CONFIDENT_BUT_WEAK, told & judged, mu >= high, weak)
+    yield ConditionPair(CONFIDENT_BUT_WEAK, rated & judged, mu >= high, weak)
     yield ConditionPair(GOOD_BUT_WRONG, judged & answered, good, correct == 0.0)
-    yield ConditionPair(UNSURE_BUT_RIGHT, told & answered, mu <= low, correct == 1.0)
+    yield ConditionPair(UNSURE_BUT_RIGHT, rated & answered, mu <= low, correct == 1.0)

@@ -1,4 +1,4 @@
-"""Intervals of shares, and whether two systems measured on the same cases differ.
+"""Wilson intervals, and paired significance tests of two systems on the same cases.
 
 Functions raise ValueError for shapes or lengths that do not fit, and for a number outside its range.
 """
@@ -16,14 +16,14 @@ from moot.metrics.distribution import Floats
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval of a share: `low <= high`, both in [0, 1], or both NaN when nothing was observed."""
+    """Confidence interval of a share: `low <= high`, both in [0, 1], or both NaN when nothing was observed."""
 
     low: float
     high: float
 
 
 def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
-    """Wilson's score interval of a binomial proportion (without continuity correction).
+    """Wilson score interval of a binomial proportion (without continuity correction).
 
     With z the normal quantile of `(1 + level) / 2` and `q = successes / n`:
     `(q + z^2 / 2n +- z sqrt(q (1 - q) / n + z^2 / 4n^2)) / (1 + z^2 / n)`.
@@ -62,7 +62,7 @@ def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """Two systems' accuracy on the same cases.
+    """Paired difference of two systems' accuracy on the same cases.
 
     Attributes:
         b: cases that only A got right.
@@ -80,7 +80,7 @@ class PairedDifference:
 
 
 def paired_difference(correct_a: Sequence[float | None], correct_b: Sequence[float | None]) -> PairedDifference:
-    """Accuracy of A minus accuracy of B over the same cases, with McNemar's exact test.
+    """McNemar's exact test: accuracy of A minus accuracy of B over the same cases.
 
     If both are equally good, b of the `b + c` discordant pairs follow a binomial distribution with probability 1/2; the
     p-value is two-sided, `min(1, 2 P(X <= min(b, c)))`, and 1 without discordant pairs.
@@ -141,10 +141,10 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class PairedTest:
-    """A two-sided test on pairs.
+    """Result of a two-sided paired test.
 
     Attributes:
-        statistic: which, the function says; NaN for n = 0.
+        statistic: the test statistic, see the function; NaN for n = 0.
         p_value: in (0, 1]; NaN for n = 0.
         n: pairs that both have a known score.
         n_zero: those of them without a difference, but for rounding.
@@ -159,9 +159,9 @@ class PairedTest:
 
 
 def wilcoxon_signed_rank(a: Scores, b: Scores) -> PairedTest:
-    """Wilcoxon's signed-rank test: are the differences a - b symmetric around 0?
+    """Wilcoxon signed-rank test: are the differences a - b symmetric around 0?
 
-    Pairs without a difference are left out of the ranking (Wilcoxon's own way) and counted in `n_zero`; tied
+    Pairs without a difference are left out of the ranking (Wilcoxon's method) and counted in `n_zero`; tied
     differences share their average rank. For up to 50 differences without ties (13 with) the p-value is exact, beyond
     it is from the normal distribution.
 
@@ -189,7 +189,7 @@ def wilcoxon_signed_rank(a: Scores, b: Scores) -> PairedTest:
 
 
 def cliffs_delta_per_case(a: Scores, b: Scores) -> float:
-    """Cliff's delta within cases, the mean of `sign(a_i - b_i)`: how much oftener a has the higher score.
+    """Paired Cliff's delta, the mean of `sign(a_i - b_i)`: how much more often a has the higher score.
 
     Args:
         a, b: `(n,)`, scores of the same cases in the same order; pairs with NaN (or None) are left out.
@@ -226,7 +226,7 @@ def _pairs(a: Scores, b: Scores) -> tuple[Floats, Floats, int]:
 
 
 def benjamini_hochberg(p_values: npt.ArrayLike | Sequence[float | None]) -> Floats:
-    """Benjamini and Hochberg's adjusted p-values, `min over j with p_j >= p_i of m p_j / rank_j`, at most 1.
+    """Benjamini-Hochberg adjusted p-values, `min over j with p_j >= p_i of m p_j / rank_j`, at most 1.
 
     To call all with an adjusted value of at most q a finding keeps the expected share of false ones at q, for tests
     that are independent or positively dependent.

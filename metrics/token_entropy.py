@@ -1,4 +1,4 @@
-"""The entropy of the distribution that each token was drawn from, as far as its listed alternatives tell it.
+"""Token entropy: bounds and estimates from the listed alternatives of each token.
 
 Functions raise ValueError when the rows do not fit one another, or more tokens are seen than the vocabulary has.
 """
@@ -44,7 +44,7 @@ class _KnownDistributions:
 
 
 def entropy_lower(chosen: RaggedArray, alternatives: RaggedArray) -> RaggedArray:
-    """The least entropy that each token's distribution can have: what is not listed lies on as few tokens as possible.
+    """Lower bound of each token's entropy: the unlisted mass lies on as few tokens as possible.
 
     H = sum over seen p ln(1/p) + m c ln(1/c) + s ln(1/s), where the rest r = 1 - sum of seen p is cut into
     m = floor(r / c) tokens of the cap c and one of s = r - m c. "Seen" are the alternatives and the chosen token, which
@@ -71,7 +71,7 @@ def entropy_lower(chosen: RaggedArray, alternatives: RaggedArray) -> RaggedArray
 
 
 def entropy_upper(chosen: RaggedArray, alternatives: RaggedArray, vocabulary: int | None = None) -> RaggedArray:
-    """The greatest entropy that each token's distribution can have: what is not listed lies evenly on the other tokens.
+    """Upper bound of each token's entropy: the unlisted mass lies evenly on the other tokens of the vocabulary.
 
     H = sum over seen p ln(1/p) + r ln((V - n) / r), with V tokens in the vocabulary, n of them seen, and the rest r.
 
@@ -100,7 +100,7 @@ def entropy_upper(chosen: RaggedArray, alternatives: RaggedArray, vocabulary: in
 
 
 def entropy_renormalised(chosen: RaggedArray, alternatives: RaggedArray) -> RaggedArray:
-    """The entropy over the listed tokens alone, as if they were the whole vocabulary.
+    """Renormalised entropy over the listed tokens alone, as if they were the whole vocabulary.
 
     H = sum over seen q ln(1/q), q = p / sum of seen p. "Seen" is as for `entropy_lower`, so that it does not matter
     whether a server appends a chosen token that is not among its K most probable.
@@ -164,28 +164,28 @@ def _blocks(chosen: RaggedArray, alternatives: RaggedArray) -> Iterator[tuple[In
 
 def _seen(chosen: Floats, listed: Floats) -> tuple[_KnownDistributions, npt.NDArray[np.bool_]]:
     """What is known of those tokens that have alternatives which make sense, and which these are."""
-    told = np.isfinite(listed) & (listed > LEAST_LOGPROB)
-    least = np.where(told, listed, np.inf).min(axis=1)
-    chosen_told = np.isfinite(chosen) & (chosen > LEAST_LOGPROB)
-    apart = chosen_told & (chosen < least - _SAME)
-    probability = np.exp(np.where(told, np.minimum(listed, 1.0), -np.inf))
+    known_alt = np.isfinite(listed) & (listed > LEAST_LOGPROB)
+    least = np.where(known_alt, listed, np.inf).min(axis=1)
+    chosen_known = np.isfinite(chosen) & (chosen > LEAST_LOGPROB)
+    apart = chosen_known & (chosen < least - _SAME)
+    probability = np.exp(np.where(known_alt, np.minimum(listed, 1.0), -np.inf))
     own = np.exp(np.where(apart, chosen, -np.inf))
     probability = np.column_stack([probability, own])
     total = probability.sum(axis=1)
-    known = told.any(axis=1) & (total <= 1.0 + TOLERANCE) & ~(chosen_told & (chosen > np.log1p(TOLERANCE)))
-    appended = chosen_told & ~apart & (chosen <= least + _SAME)
+    known = known_alt.any(axis=1) & (total <= 1.0 + TOLERANCE) & ~(chosen_known & (chosen > np.log1p(TOLERANCE)))
+    appended = chosen_known & ~apart & (chosen <= least + _SAME)
     seen = _KnownDistributions(
         probability[known],
-        (told.sum(axis=1) + apart)[known],
+        (known_alt.sum(axis=1) + apart)[known],
         np.maximum(1.0 - total, 0.0)[known],
-        _cap(listed, told, appended)[known],
+        _cap(listed, known_alt, appended)[known],
     )
     return seen, known
 
 
-def _cap(listed: Floats, told: npt.NDArray[np.bool_], appended: npt.NDArray[np.bool_]) -> Floats:
+def _cap(listed: Floats, known_alt: npt.NDArray[np.bool_], appended: npt.NDArray[np.bool_]) -> Floats:
     """The least listed probability, or the least but one where the least is the chosen token's; 1 if there is none."""
-    ordered = np.sort(np.where(told, listed, np.inf), axis=1)
+    ordered = np.sort(np.where(known_alt, listed, np.inf), axis=1)
     ordered = np.column_stack([ordered, np.full(len(ordered), np.inf)])
     least = np.where(appended, ordered[:, 1], ordered[:, 0])
     return np.maximum(np.exp(np.minimum(least, 0.0)), np.finfo(np.float64).tiny)

@@ -1,4 +1,4 @@
-"""How confidence moves along a reply: by absolute position, in four phases, and on a grid from 0 to 100 %."""
+"""Confidence trajectories along replies: by absolute position, in four phases, and on a grid from 0 to 100 %."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -31,7 +31,7 @@ PLATEAU: Final = (100, 400)
 """First position of the plateau, and the one after its last."""
 
 LATE_START: Final = 550
-"""First position of the late phase, which goes on to the end."""
+"""First position of the late phase, which lasts to the end."""
 
 SMOOTHING: Final = 5
 """Positions in the centred moving average in which the decline's minimum is sought; fewer at the ends."""
@@ -39,7 +39,7 @@ SMOOTHING: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanProbability:
-    """The mean token probability by absolute position.
+    """Mean token probability by absolute position.
 
     Attributes:
         mean: `(P,)`, in [0, 1]; position 0 is a reply's first token.
@@ -54,7 +54,7 @@ class MeanProbability:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of the mean trajectory.
+    """A phase of the mean trajectory.
 
     Attributes:
         name: `opening`, `decline`, `plateau` or `late`.
@@ -73,7 +73,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrajectoryBands:
-    """How the log-probabilities of many replies lie at each point of the grid.
+    """Mean and quantiles of log-probabilities at each point of the grid.
 
     Attributes:
         mean: `(101,)`, nats; NaN where no reply is known.
@@ -93,10 +93,10 @@ class TrajectoryBands:
 
 
 def mean_probability(logprobs: RaggedArray) -> MeanProbability:
-    """The mean of exp(log-probability) over the replies that have a token at a position.
+    """Mean token probability by position, over the replies that have a token there.
 
     Cut before the first position with n < `LEAST_REPLIES`, or n below `LEAST_SHARE` of the replies that are not empty:
-    beyond, the curve shows which replies are long rather than how they go on. A value that is not finite or is at most
+    beyond, the curve shows which replies are long, not how they continue. A value that is not finite or is at most
     `LEAST_LOGPROB` is left out at its position.
 
     Args:
@@ -123,7 +123,7 @@ def mean_probability(logprobs: RaggedArray) -> MeanProbability:
 
 
 def phases(trajectory: MeanProbability) -> tuple[Phase, Phase, Phase, Phase]:
-    """The opening, the decline, the plateau and the late phase, as far as the trajectory goes.
+    """Phases of the trajectory: opening, decline, plateau and late phase, as far as it reaches.
 
     The decline runs from position 5 to the smoothed minimum among the first 50 positions, which it includes; it is
     empty when that minimum lies in the opening. A phase that was cut off ends where the trajectory does.
@@ -145,7 +145,7 @@ def phases(trajectory: MeanProbability) -> tuple[Phase, Phase, Phase, Phase]:
 
 
 def percent_grid(logprobs: RaggedArray) -> Floats:
-    """The log-probabilities of each reply at 0, 1, ..., 100 % of its way, interpolated linearly between tokens.
+    """Log-probabilities of each reply at 0, 1, ..., 100 % of its length, interpolated linearly between tokens.
 
     Point p of a reply of T tokens lies at the position p (T - 1) / 100, so 0 % is the first token and 100 % the last.
 
@@ -154,7 +154,7 @@ def percent_grid(logprobs: RaggedArray) -> Floats:
 
     Returns:
         `(R, 101)`, nats; NaN for an empty reply, and where a token that counts is not finite or at most
-        `LEAST_LOGPROB`. The one token of a reply of one stands everywhere.
+        `LEAST_LOGPROB`. A reply of one token has the same value at all points.
 
     Source: "Early-Token Confidence", section 4.3.
 
@@ -165,7 +165,7 @@ def percent_grid(logprobs: RaggedArray) -> Floats:
     rows = np.flatnonzero(logprobs.lengths)
     raw = logprobs.values.astype(np.float64)
     values = np.where(np.isfinite(raw) & (raw > LEAST_LOGPROB), raw, np.nan)
-    # Whole hundredths of a token: in floating point, a point that falls on a token may land beside it.
+    # Whole hundredths of a token: in floating point, a point that falls on a token may be off by rounding.
     hundredths = (logprobs.lengths[rows] - 1)[:, np.newaxis] * np.arange(GRID)
     whole, part = np.divmod(hundredths, GRID - 1)
     before = logprobs.offsets[:-1][rows][:, np.newaxis] + whole
@@ -176,7 +176,7 @@ def percent_grid(logprobs: RaggedArray) -> Floats:
 
 
 def bands(grid: npt.ArrayLike) -> TrajectoryBands:
-    """Mean and quantiles over replies at each point of the grid.
+    """Trajectory bands: mean and quantiles over replies at each point of the grid.
 
     Args:
         grid: `(R, 101)`, as `percent_grid` gives it; NaN is left out.
@@ -191,7 +191,7 @@ def bands(grid: npt.ArrayLike) -> TrajectoryBands:
         raise ValueError(f"a grid has the shape (R, {GRID}), not {points.shape}")
     known = ~np.isnan(points)
     n = known.sum(axis=0)
-    ordered = np.sort(points, axis=0)  # NaN comes last
+    ordered = np.sort(points, axis=0)  # NaN sorts last
     with np.errstate(invalid="ignore"):  # 0 / 0 where no reply is known
         mean = np.where(known, points, 0.0).sum(axis=0) / n
     low_10, low_25, high_75, high_90 = (_quantile(ordered, n, level) for level in (0.10, 0.25, 0.75, 0.90))
@@ -199,7 +199,7 @@ def bands(grid: npt.ArrayLike) -> TrajectoryBands:
 
 
 def _quantile(ordered: Floats, n: Integers, level: float) -> Floats:
-    """Of the first n values of each column, which are in order."""
+    """Quantile of the first n values of each column, which are sorted."""
     if not len(ordered):
         return np.full(len(n), np.nan)
     place = level * np.maximum(n - 1, 0)

@@ -1,6 +1,6 @@
-"""Wasserstein distance between distributions over labels, solved exactly as optimal transport.
+"""Wasserstein distance between distributions over labels, by exact optimal transport.
 
-Labels have no order of their own, so what it costs to go from one to another is 1 unless a matrix says otherwise;
+Labels have no order of their own, so the cost between two labels is 1 unless a matrix states another;
 with that the distance is the total variation. The solver is loaded when the first matrix is given: that takes a third
 of a second, and most processes need none.
 """
@@ -49,7 +49,7 @@ def wasserstein(p: npt.ArrayLike, q: npt.ArrayLike, ground: npt.ArrayLike | None
     found = np.where(np.isnan(first).any(axis=-1) | np.isnan(second).any(axis=-1), np.nan, 0.0)
     unit = float(distance.max(initial=0.0))
     if unit > 0.0:
-        # What both have may stay where it is, provided that no detour is cheaper than the direct way.
+        # Shared mass need not move, provided that the distances obey the triangle inequality.
         common = np.minimum(first, second) if _obeys_triangle(distance) else np.zeros_like(first)
         for row in np.flatnonzero(~np.isnan(found)):
             found[row] = _transport(first[row] - common[row], second[row] - common[row], distance / unit)
@@ -57,7 +57,7 @@ def wasserstein(p: npt.ArrayLike, q: npt.ArrayLike, ground: npt.ArrayLike | None
 
 
 def embedding_distance(vectors: npt.ArrayLike) -> Floats:
-    """Distances between directions, `sqrt(2 (1 - cos))`: the straight line between unit vectors.
+    """Euclidean distances between unit vectors, `sqrt(2 (1 - cos))`.
 
     `1 - cos` itself breaks the triangle inequality; this is a metric.
 
@@ -88,7 +88,7 @@ def embedding_distance(vectors: npt.ArrayLike) -> Floats:
 
 
 def _checked(ground: npt.ArrayLike, k: int) -> Floats:
-    """The matrix of distances between k labels, or an error that says what is wrong with it."""
+    """The matrix of distances between k labels, validated."""
     distance = np.asarray(ground, dtype=np.float64)
     if distance.shape != (k, k):
         raise ValueError(f"ground distances of shape {distance.shape} for {k} labels: ({k}, {k}) expected")
@@ -102,20 +102,20 @@ def _checked(ground: npt.ArrayLike, k: int) -> Floats:
 
 
 def _obeys_triangle(distance: Floats) -> bool:
-    """Whether no way over a third label is shorter, up to rounding."""
+    """Whether the distances obey the triangle inequality, up to rounding."""
     slack = 1e-12 * float(distance.max())
     return all((distance <= distance[:, [z]] + distance[[z], :] + slack).all() for z in range(len(distance)))
 
 
 def _transport(supply: Floats, demand: Floats, distance: Floats) -> float:
-    """The cheapest way to move `supply` to `demand`, both `(k,)` and of one mass."""
+    """The optimal transport plan from `supply` to `demand`, both `(k,)` and of equal mass."""
     from_, to = np.flatnonzero(supply), np.flatnonzero(demand)
     mass = float(supply.sum())
     if not from_.size or not to.size:
         return 0.0
     share, wish = supply[from_] / mass, demand[to] / demand.sum()
     cost = distance[np.ix_(from_, to)]
-    if min(cost.shape) == 1:  # there is only one way to do it
+    if min(cost.shape) == 1:  # there is only one plan
         return mass * float(share @ cost @ wish)
 
     from scipy.optimize import linprog

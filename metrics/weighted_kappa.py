@@ -1,4 +1,4 @@
-"""Kappa of two raters, nominal and quadratically weighted: agreement beyond what their distributions give by chance.
+"""Cohen's kappa of two raters, nominal and quadratically weighted: agreement beyond chance.
 
 Functions raise ValueError for vectors of different lengths, a score outside the scale, and weights that do not fit.
 """
@@ -12,7 +12,7 @@ _ROUNDING = 1e-12  # relative; below it a denominator is that of two constants
 
 
 def cohen_kappa(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
-    """Cohen's kappa of two raters, for names: `(p_o - p_e) / (1 - p_e)`.
+    """Cohen's kappa of two raters on nominal categories: `(p_o - p_e) / (1 - p_e)`.
 
     `p_o` is the share of equal scores and `p_e` that of two raters with these distributions who score independently.
 
@@ -36,7 +36,7 @@ def cohen_kappa(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 
 
 def quadratic_weighted_kappa(a: npt.ArrayLike, b: npt.ArrayLike, lowest: float, highest: float) -> float:
-    """Cohen's kappa with quadratic weights (QWK) of two raters.
+    """Quadratically weighted kappa (QWK) of two raters.
 
     With O the shares of the pairs of scores, E = the product of its margins and w_ij = (i - j)^2 it is
     `1 - sum w O / sum w E`; the sums are mean squared differences, so
@@ -65,7 +65,7 @@ def quadratic_weighted_kappa(a: npt.ArrayLike, b: npt.ArrayLike, lowest: float, 
 def resampled_weighted_kappa(
     a: npt.ArrayLike, b: npt.ArrayLike, weights: npt.ArrayLike, lowest: float, highest: float
 ) -> Floats:
-    """The same, `(resamples,)`, when pair i stands `weights[r, i]` times in resample r.
+    """Quadratically weighted kappa of each resample, `(resamples,)`; pair i counts `weights[r, i]` times.
 
     Args:
         a, b, lowest, highest: as for `quadratic_weighted_kappa`.

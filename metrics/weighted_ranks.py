@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 
 def rank_covariances(x: Floats, stack: Floats) -> tuple[Floats, Floats]:
-    """Sums over the rows of a feature's mid-rank times something, for many features, targets and resamples.
+    """Rank covariances: sums of a feature's mid-rank times a value, for many features, targets and resamples.
 
     Args:
         x: `(m, f)`, without NaN.
         stack: `(m, 1 + t, resamples)`, first how often each row was drawn, then for each target what the ranks are
             multiplied with, that weight included. The latter sums to 0 over the rows, so that it does not matter where
-            ranks begin. In one array, so that one gathering brings both into the order of a feature.
+            ranks begin. In one array, so that one gather puts both into the order of a feature.
 
     Returns:
         The sums, `(resamples, f, t)`; and `(resamples, f)`, 12 times the weighted sum of squares of each feature's
@@ -42,7 +42,7 @@ def rank_covariances(x: Floats, stack: Floats) -> tuple[Floats, Floats]:
 
 
 def centred_weighted_ranks(y: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """The mid-ranks of one target in each resample, less their mean.
+    """Centred mid-ranks of one target in each resample.
 
     Args:
         y: `(m,)`, without NaN.
@@ -65,7 +65,7 @@ def centred_weighted_ranks(y: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def _in_threads(work: Callable[[Floats], T], items: Sequence[Floats]) -> list[T]:
-    """The results in the order of the items; numpy lets go of the interpreter for most of the work."""
+    """Parallel map in threads, results in order; numpy releases the GIL for most of the work."""
     workers = min(len(items), os.cpu_count() or 1)
     if workers <= 1:
         return [work(item) for item in items]
@@ -128,7 +128,7 @@ def _sum_of_rows(stack: Floats, rows: Numbers) -> Floats:
 def _accumulate(rows: Floats, n: int) -> None:
     """Running sums down the columns of the first n rows, in place: three times as fast as numpy's own along this axis.
 
-    First within runs of rows, all runs at once, then of the runs' ends; rows from n on are left as they come.
+    First within runs of rows, all runs at once, then of the runs' ends; rows from n on are left unchanged.
     """
     whole = -(-n // _RUN)
     runs = rows[: whole * _RUN].reshape(whole, _RUN, -1)

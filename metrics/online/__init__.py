@@ -1,1 +1,1 @@
-"""Accumulators that many processes keep on their own and that add up: `merge` in any order gives the same."""
+"""Mergeable accumulators: each process keeps its own, and `merge` in any order gives the same."""

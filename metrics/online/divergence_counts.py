@@ -1,4 +1,4 @@
-"""Where confidence, judged quality and correctness part, counted in joint counts."""
+"""Joint counts of confidence, judged quality and correctness, and the divergences among them; mergeable."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from moot.metrics.signal_divergences import (
 Ints = npt.NDArray[np.int64]
 
 BINS = LogprobBins(0.01, 1e-12)
-"""The bins of a reply's mean log-probability: a quantile of it is at most 0.5 % off. They go on far below the 1e-4 that
-short replies of a sure model may have: one bin for all of these would make them alike, and only cells that occur take
-room."""
+"""The bins of a reply's mean log-probability: a quantile of it is at most 0.5 % off. They extend far below the
+1e-4 that short replies of a confident model may have: one bin for all of these would make them equal, and only cells
+that occur take memory."""
 
 QUALITY_STEPS = 12
-"""Quality is held to a twelfth: exact for the mean of 1, 2, 3, 4, 6 or 12 whole numbers."""
+"""Quality is rounded to a twelfth: exact for the mean of 1, 2, 3, 4, 6 or 12 whole numbers."""
 
 _MU, _STATES = BINS.count + 1, 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointCounts:
-    """Replies per cell of mu bin x quality x flagged x correct, each of which may be unknown; only cells that occur.
+    """Sparse contingency table of replies: mu bin x quality x flagged x correct, each of which may be unknown.
 
     Attributes:
         cells: `(C,)`, rising: the cells' numbers.
@@ -52,12 +52,12 @@ class JointCounts:
 
     @classmethod
     def empty(cls) -> JointCounts:
-        """Of no reply."""
+        """Counts of no reply."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     @classmethod
     def of(cls, mu: Floats, quality: Floats, flag: Floats, correct: Floats) -> JointCounts:
-        """Of replies, each argument `(R,)` with NaN where unknown.
+        """Counts of replies, each argument `(R,)` with NaN where unknown.
 
         Args:
             mu: mean log-probability.
@@ -73,7 +73,7 @@ class JointCounts:
         return cls(found, counts.astype(np.int64))
 
     def merge(self, other: JointCounts) -> JointCounts:
-        """Of both together."""
+        """Sum of both counts."""
         found, place = np.unique(np.concatenate((self.cells, other.cells)), return_inverse=True)
         counts = np.zeros(len(found), np.int64)
         np.add.at(counts, place, np.concatenate((self.counts, other.counts)))
@@ -104,7 +104,7 @@ def _state(cells: Ints) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class SignalDivergence:
-    """How often two things that do not go together occur together.
+    """Frequency of a divergence: how often two conditions that contradict each other occur together.
 
     Attributes:
         name: of the kind.
@@ -123,7 +123,7 @@ class SignalDivergence:
 
 @dataclass(frozen=True, slots=True)
 class SignalDivergences:
-    """The three kinds of divergence among some replies.
+    """Frequencies of the three kinds of divergence among some replies.
 
     Attributes:
         mu_low: mean log-probability up to which a reply counts as unsure, at most 0.5 % off; NaN when unknown.
@@ -150,10 +150,10 @@ def divergences(
     high_quality: float = HIGH_QUALITY,
     mu_share: float = TAIL,
 ) -> SignalDivergences:
-    """The divergences among the counted replies, as `moot.metrics.signal_divergences` defines them.
+    """Divergences among the counted replies, as `moot.metrics.signal_divergences` defines them.
 
     Confidence is known to its bin, 1 % wide: replies that share one with an end of mu count on its side, and where both
-    ends fall into one bin, nobody is confident or unsure.
+    ends fall into one bin, no reply is confident or unsure.
 
     Args:
         joint: of replies that may be compared: of one domain, role, model and sampling.

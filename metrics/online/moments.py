@@ -1,4 +1,4 @@
-"""Moments of many quantities at once, alone and together, mergeable."""
+"""Online moments and co-moments of many quantities; mergeable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moot.metrics.distribution import Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """Moments of K quantities, each over the observations in which it is known.
+    """Means and variances of K quantities, each over the observations in which it is known.
 
     Attributes:
         n: `(K,)`, known values.
@@ -31,12 +31,12 @@ class Moments:
 
     @classmethod
     def empty(cls, size: int) -> Moments:
-        """Of no observation."""
+        """Moments of no observation."""
         return cls(np.zeros(size), np.zeros(size), np.zeros(size))
 
     @classmethod
     def of(cls, observations: Floats) -> Moments:
-        """Of observations `(R, K)`; NaN is unknown."""
+        """Moments of observations `(R, K)`; NaN is unknown."""
         known = ~np.isnan(observations)
         n = known.sum(axis=0, dtype=np.float64)
         mean = _over(np.where(known, observations, 0.0).sum(axis=0), n)
@@ -45,7 +45,7 @@ class Moments:
         return cls(n, mean + shift, np.maximum((apart**2).sum(axis=0) - n * shift**2, 0.0))
 
     def merge(self, other: Moments) -> Moments:
-        """Of both together."""
+        """Merged moments of both."""
         n = self.n + other.n
         apart = other.mean - self.mean
         share = _over(other.n, n)
@@ -71,7 +71,7 @@ _FEWEST = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoMoments:
-    """Joint moments of every pair of feature and target, each over the observations in which both are known.
+    """Co-moments of every pair of feature and target, over pairwise complete observations.
 
     Every array is `(F, T)`: which observations count differs from pair to pair.
 
@@ -100,12 +100,12 @@ class CoMoments:
 
     @classmethod
     def empty(cls, features: int, targets: int) -> CoMoments:
-        """Of no observation."""
+        """Moments of no observation."""
         return cls(*(np.zeros((features, targets)) for _ in range(6)))
 
     @classmethod
     def of(cls, x: Floats, y: Floats) -> CoMoments:
-        """Of observations of features `(R, F)` and targets `(R, T)`; NaN is unknown."""
+        """Co-moments of observations of features `(R, F)` and targets `(R, T)`; NaN is unknown."""
         origin_x, x, known_x = _centred(x)
         origin_y, y, known_y = _centred(y)
         n = known_x.T @ known_y
@@ -118,7 +118,7 @@ class CoMoments:
         return cls(n, mean_x, mean_y, m2_x, m2_y, x.T @ y - sum_x * sum_y * per_n)
 
     def merge(self, other: CoMoments) -> CoMoments:
-        """Of both together."""
+        """Merged moments of both."""
         n = self.n + other.n
         share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
         apart_x, apart_y = other.mean_x - self.mean_x, other.mean_y - self.mean_y

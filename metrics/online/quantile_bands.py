@@ -1,4 +1,4 @@
-"""Quantiles of a log-probability at each place of a reply, mergeable: a histogram per place."""
+"""Online quantiles of log-probabilities by position: a histogram per position; mergeable."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ BINS = LogprobBins(0.05, 1e-4)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantileBands:
-    """Histograms of log-probability at P places.
+    """Histograms of log-probability at P positions.
 
     Attributes:
         counts: `(P, BINS.count)`, replies per place and bin.
@@ -76,12 +76,12 @@ class QuantileBands:
 
     @classmethod
     def empty(cls, places: int) -> QuantileBands:
-        """Of no reply."""
+        """Histograms of no reply."""
         return cls(np.zeros((places, BINS.count), np.uint32))
 
     @classmethod
     def of(cls, curves: Floats) -> QuantileBands:
-        """Of replies' log-probabilities `(R, P)`; NaN is unknown."""
+        """Histograms of replies' log-probabilities `(R, P)`; NaN is unknown."""
         places = curves.shape[1]
         known = ~np.isnan(curves)
         cells = BINS.index(curves[known]) + np.nonzero(known)[1] * BINS.count
@@ -89,7 +89,7 @@ class QuantileBands:
         return cls(counts.reshape(places, BINS.count))
 
     def merge(self, other: QuantileBands) -> QuantileBands:
-        """Of both together."""
+        """Sum of both histograms."""
         return QuantileBands(self.counts + other.counts)
 
     def n(self) -> npt.NDArray[np.int64]:
