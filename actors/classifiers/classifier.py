@@ -48,8 +48,8 @@ class LoadedClassifier:
             EncoderFailed: the vector is not of the size that it was trained on.
         """
         if vector.shape != self._weights.shape:
-            said = f"vectors of {len(self._weights)} numbers are what the classifier reads, not {vector.shape}"
-            raise EncoderFailed(self.card.encoder, "unparsable", said)
+            message = f"vectors of {len(self._weights)} numbers are what the classifier reads, not {vector.shape}"
+            raise EncoderFailed(self.card.encoder, "unparsable", message)
         return float(probabilities(self.card.head, vector[np.newaxis])[0])
 
     def trained_on(self, claim: str) -> bool:

@@ -103,8 +103,8 @@ class ThreadedBackend:
             except ConfigError as error:
                 raise ModelError("refused", plain(f"the model cannot be loaded: {error}")) from None
             except Exception as error:
-                said = f"the model cannot be loaded: {type(error).__name__}: {error}"
-                raise ModelError("refused", plain(said)) from error
+                message = f"the model cannot be loaded: {type(error).__name__}: {error}"
+                raise ModelError("refused", plain(message)) from error
         try:
             rows = self._forward(texts)
         except Exception as error:

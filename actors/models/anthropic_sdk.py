@@ -1,4 +1,4 @@
-"""Anthropic's service through the official SDK."""
+"""Anthropic client through the official SDK."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEFAULT_KEY_ENV = "ANTHROPIC_API_KEY"
 
 
 class AnthropicModel(VendorService):
-    """`anthropic/NAME`. It gives no log-probabilities; a temperature is sent only to the models that take one.
+    """Anthropic model, `anthropic/NAME`: no log-probabilities; a temperature only where the model supports it.
 
     Args:
         model, api_key_env: see `VendorService`.

@@ -33,7 +33,7 @@ MAX_TEMPERATURE = 1.0
 
 
 def takes_sampling(model: str) -> bool:
-    """Whether a model takes `temperature` or `top_p`: those up to Claude 4.6 do, all later ones refuse them.
+    """Whether a model supports `temperature` or `top_p`: those up to Claude 4.6 do, all later ones refuse them.
 
     A name that is not known counts as later, so that a new model is not refused for a setting of ours.
 
@@ -45,9 +45,9 @@ def takes_sampling(model: str) -> bool:
 
 
 def sampling(model: str, decoding: Decoding) -> tuple[float | None, float | None]:
-    """The `temperature` and `top_p` to send; None leaves one out.
+    """Sampling parameters to send, `temperature` and `top_p`; None leaves one out.
 
-    Models that take them refuse both at once: the temperature goes before.
+    Models that support them refuse both at once: the temperature takes precedence.
     """
     if not takes_sampling(model):
         return None, None
@@ -71,10 +71,10 @@ _encode = msgspec.json.Encoder().encode
 def encode_request(
     model: str, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None = None
 ) -> bytes:
-    """The request's JSON body.
+    """Request body as JSON.
 
     System messages go into `system`, in order. A message without text and images is left out: the service refuses
-    empty ones, and takes what then follows from the same speaker as one turn.
+    empty ones, and merges consecutive messages of one speaker into one turn.
 
     Raises:
         ModelError: `request`, when a message holds what is not Unicode text (a lone surrogate).
@@ -98,7 +98,7 @@ def encode_request(
 
 
 def _output_config(effort: str | None, schema: ReplySchema | None) -> dict[str, Any] | None:
-    """How much the model thinks and writes, and what its reply is held to; None for neither."""
+    """Reasoning effort, and the schema that constrains the reply; None for neither."""
     config: dict[str, Any] = {} if effort is None else {"effort": effort}
     if schema is not None:
         # Not a tool that must be used: the models that always think refuse that.
@@ -159,16 +159,16 @@ _decoder = msgspec.json.Decoder(_Reply)
 
 
 def decode_reply(body: bytes, *, limits: RateHeaders | None = None, key: str | None = None) -> ModelReply:
-    """The reply in the body of a 200 response; the text is that of its text blocks, thinking is apart.
+    """Reply decoder for the body of a 200 response: text blocks are the text, thinking blocks the reasoning.
 
     Args:
         body: as received, decompressed.
-        limits: what the response's headers said.
+        limits: the rate limits in the response's headers.
         key: the API key in use, kept out of error messages.
 
     Raises:
         ModelError: `server` for a body that is not a message, `refused` when the model or the service declined to
-            answer, or what an error object inside the body says. All of these may have been billed.
+            answer, or what an error object inside the body states. All of these may have been billed.
     """
     try:
         return _reply(body, limits, key)
@@ -203,12 +203,12 @@ def _reply(body: bytes, limits: RateHeaders | None, key: str | None) -> ModelRep
 def _error_in_reply(error: object, key: str | None) -> ModelError:
     found = VendorError.from_data(error)
     kind = next((_KIND_OF_TYPE[code] for code in found.codes if code in _KIND_OF_TYPE), "server")
-    said = found.message if found.message.strip() else "an error without a message"
-    return ModelError(kind, plain(said, key))
+    message = found.message if found.message.strip() else "an error without a message"
+    return ModelError(kind, plain(message, key))
 
 
 def _usage(usage: _Usage | None) -> Usage:
-    """Tokens billed; those of the prompt that were written to or read from a cache are stated apart, and count.
+    """Billed tokens, including prompt tokens written to or read from a cache.
 
     Those of thinking are among the reply's; how many they are is None where the service does not say.
     """
@@ -252,7 +252,7 @@ _TIMED_OUT = {408, 504}
 def error_from_response(
     status: int, headers: Mapping[str, str], body: bytes, *, key: str | None = None, now: float | None = None
 ) -> ModelError:
-    """The failure that a response with an error status means.
+    """Maps a response with an error status to a `ModelError`.
 
     Args:
         status: HTTP status, 300 and up.
@@ -275,5 +275,5 @@ def _kind(status: int, error: VendorError) -> str:
         return "server"
     if status in _KIND_OF_STATUS:
         return _KIND_OF_STATUS[status]
-    said = error.message.lower()
-    return "context_length" if status in (400, 413) and any(word in said for word in _CONTEXT_WORDS) else "request"
+    message = error.message.lower()
+    return "context_length" if status in (400, 413) and any(word in message for word in _CONTEXT_WORDS) else "request"

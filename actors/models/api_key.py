@@ -1,4 +1,4 @@
-"""API keys: known by the name of an environment variable, read when needed, never kept and never shown.
+"""API keys: named by an environment variable, read when needed, never stored or printed.
 
 Where the variable `X` is not set but `X_FILE` names a file, as containers mount their secrets, its content is the key.
 """
@@ -15,7 +15,7 @@ _LONGEST_KEY = 64 * 2**10
 
 
 class Key(Protocol):
-    """Where a key comes from."""
+    """Interface of an API key source."""
 
     @property
     def env(self) -> str | None:
@@ -29,7 +29,7 @@ class Key(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GivenKey:
-    """A key of a server that we have started ourselves; not shown.
+    """Key of a server that this program started; never printed.
 
     Attributes:
         value: the key.
@@ -45,7 +45,7 @@ class GivenKey:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key by name. Holds the variable's name only, so it may be printed, pickled and logged.
+    """API key by name. It has only the variable's name, so it may be printed, pickled and logged.
 
     Attributes:
         env: name of the environment variable; None when the server needs no key.
@@ -54,7 +54,7 @@ class ApiKey:
     env: str | None
 
     def read(self) -> str | None:
-        """The key, freshly from the environment or its file; None when the server needs none.
+        """Key, read from the environment or its file at each call; None when the server needs none.
 
         Raises:
             MissingKey: neither the variable nor its file holds a key, or what cannot be sent in a header.
@@ -74,12 +74,12 @@ class ApiKey:
 
     @property
     def set(self) -> bool:
-        """Whether something is given as the key, good or not."""
+        """Whether a key is set, valid or not."""
         return self.env is not None and any(os.environ.get(name, "").strip() for name in (self.env, f"{self.env}_FILE"))
 
 
 def _content(named: str, source: str) -> str:
-    """What a small file says, blanks around it aside."""
+    """Stripped content of a small file."""
     try:
         with open(named, "rb") as file:
             return file.read(_LONGEST_KEY).decode(errors="replace").strip()

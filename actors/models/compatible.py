@@ -1,4 +1,4 @@
-"""Backend for any server that speaks the OpenAI chat-completions API, through a lean HTTP client."""
+"""Backend for any server with the OpenAI chat-completions API, through a small HTTP client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_ALTERNATIVES = 20
 
 
 class CompatibleModel:
-    """A model behind `http://host:port/v1#model`: vLLM, Ollama, llama.cpp, Ray Serve LLM, `moot simulate`.
+    """OpenAI-compatible model, `http://host:port/v1#model`: vLLM, Ollama, llama.cpp, Ray Serve LLM, `moot simulate`.
 
     One instance serves any number of calls at once, in any number of event loops; close it in each of them.
 
@@ -68,7 +68,7 @@ class CompatibleModel:
     async def complete(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
-        """One HTTP request, never repeated here; cancelling it closes its connection.
+        """One HTTP request, without retries; cancelling it closes its connection.
 
         Raises:
             ModelError: see `moot.actors.models.openai_errors` for the kinds.
@@ -81,7 +81,7 @@ class CompatibleModel:
     async def stream(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> AsyncGenerator[StreamPiece, None]:
-        """One HTTP request whose reply is given while it comes; closing the generator closes its connection.
+        """Streams the reply of one HTTP request; closing the generator closes its connection.
 
         Raises:
             ModelError: while iterating; see `moot.actors.models.openai_errors` for the kinds.
@@ -102,7 +102,7 @@ class CompatibleModel:
         return step_seed(self._seed if decoding.seed is None else decoding.seed, messages, step_key, decoding)
 
     async def check(self) -> None:
-        """Ask the server for its list of models, which says what kind of server it is; see `HttpClient.check`."""
+        """Request the server's list of models, which identifies the kind of server; see `HttpClient.check`."""
         listed = await self._http.check()
         self.capabilities = replace(self.capabilities, dialect=dialect_of_server(self.base_url, listed))
 

@@ -1,4 +1,4 @@
-"""Early stopping of a streamed reply: when its first tokens are not of the confidence that was asked for, or it loops.
+"""Early stopping of streamed replies: on the confidence of the first tokens, or on repetition.
 
 The first is ours, not a paper's: the source's own tables show early confidence going with more critical failures in
 some settings and fewer in others. So window, statistic, direction and bound are learned from labelled data, and it is
@@ -34,7 +34,7 @@ _LOOKED_AT_EVERY = 64
 
 
 class EarlyStop(BaseModel):
-    """When to stop a reply; learned by `moot calibrate --early-stop`.
+    """Early-stopping rule; learned by `moot calibrate --early-stop`.
 
     Attributes:
         window: the first so many tokens are looked at; a shorter reply is never stopped.
@@ -56,7 +56,7 @@ class EarlyStop(BaseModel):
     def _can_stop(self) -> EarlyStop:
         spread = self.statistic in ("range", "variance", "std", "slope")
         if spread and self.window < 2:
-            raise ValueError(f"the {self.statistic} of a single token says nothing: the window must be 2 or more")
+            raise ValueError(f"the {self.statistic} of a single token is undefined: the window must be 2 or more")
         if self.statistic in ("mean", "median", "min", "max") and self.bound > 0.0:
             raise ValueError(f"a {self.statistic} of log-probabilities is never above 0, so the bound cannot be")
         if self.statistic in ("range", "variance", "std") and self.bound < 0.0:
@@ -64,7 +64,7 @@ class EarlyStop(BaseModel):
         return self
 
     def stops(self, logprobs: Sequence[float]) -> bool:
-        """Whether a reply that began with these log-probabilities is to be stopped; never when they are not known."""
+        """Whether to stop a reply with these first log-probabilities; False when they are unknown."""
         if len(logprobs) < self.window:
             return False
         found = float(window_statistic(logprobs[: self.window], self.statistic))
@@ -81,7 +81,7 @@ async def stream_with_early_stop(
     schema: ReplySchema | None = None,
     stage: LogprobStage,
 ) -> ModelReply:
-    """A reply that is read while it is written. One that is stopped has the finish reason `CUT` or `REPETITION`, and
+    """Reads a streamed reply and may stop it. One that is stopped has the finish reason `CUT` or `REPETITION`, and
     no usage. Hidden reasoning is no part of the first tokens, and is not looked at for repetition.
 
     Args:
@@ -105,7 +105,7 @@ async def stream_with_early_stop(
 
 
 class _PartialReply:
-    """What has come of a reply, as far as it decides whether to stop it."""
+    """Partial reply: what has been received and decides whether to stop."""
 
     def __init__(self, stop: EarlyStop, masked: bool) -> None:
         self._stop, self._masked = stop, masked
@@ -116,7 +116,7 @@ class _PartialReply:
         self._tail, self._unseen = "", 0
 
     def add(self, piece: StreamPiece) -> str:
-        """The finish reason of a reply that is to be stopped with this piece; empty for one that goes on."""
+        """Finish reason of a reply to stop after this piece; empty when it continues."""
         if piece.reasoning and not piece.text:
             return ""
         if not self._may_think:
@@ -159,15 +159,15 @@ def _joined(pieces: Sequence[StreamPiece], stopped: str = "") -> ModelReply:
     ended = next((piece.finish_reason for piece in pieces if piece.finish_reason), "stop")
     usage = next((piece.usage for piece in reversed(pieces) if piece.usage is not None), None)
     limits: RateHeaders | None = next((piece.limits for piece in pieces if piece.limits is not None), None)
-    said = split_reasoning("".join(piece.text for piece in pieces), "".join(piece.reasoning for piece in pieces))
+    reply = split_reasoning("".join(piece.text for piece in pieces), "".join(piece.reasoning for piece in pieces))
     return ModelReply(
-        text=said.text,
+        text=reply.text,
         finish_reason=stopped or ended,
         usage=Usage() if stopped or usage is None else usage,
-        tokens=without_reasoning(_tokens(pieces), said.text, said.reasoning),
+        tokens=without_reasoning(_tokens(pieces), reply.text, reply.reasoning),
         limits=limits,
-        reasoning=said.reasoning,
-        from_reasoning=said.from_reasoning or any(piece.from_reasoning for piece in pieces),
+        reasoning=reply.reasoning,
+        from_reasoning=reply.from_reasoning or any(piece.from_reasoning for piece in pieces),
     )
 
 

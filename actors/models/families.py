@@ -17,7 +17,7 @@ Api = Literal["chat", "responses"]
 
 
 class ModelFamily(BaseModel):
-    """What the models of a family take.
+    """Capabilities of a model family.
 
     Attributes:
         vendor: whose models; `any` for those behind a URL.
@@ -44,7 +44,7 @@ class ModelFamily(BaseModel):
 
 @cache
 def families() -> tuple[ModelFamily, ...]:
-    """All families, in the order in which they are looked up."""
+    """All families, in lookup order."""
     data = yaml.safe_load(Path(__file__).with_name("families.yaml").read_text())
     return tuple(TypeAdapter(list[ModelFamily]).validate_python(data))
 

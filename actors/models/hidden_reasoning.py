@@ -1,4 +1,4 @@
-"""Splits hidden reasoning from a reply: fields of its own, and `<think>` blocks inside the text."""
+"""Separates hidden reasoning from replies: separate fields, and `<think>` blocks inside the text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO_REASONING = ("{", "[", "```")
 
 
 class SplitReply(NamedTuple):
-    """What a model wrote.
+    """A reply split into text and hidden reasoning.
 
     Attributes:
         text: the reply.
@@ -26,11 +26,11 @@ class SplitReply(NamedTuple):
 
 
 def split_reasoning(content: str, reasoning: object = None, reasoning_content: object = None) -> SplitReply:
-    """Reply and hidden reasoning.
+    """Splits a reply into text and hidden reasoning.
 
-    A server whose model reasons, but that has no parser for it or was told not to think, may put a reply that is held
-    to a schema where reasoning belongs and leave the content empty. So reasoning that is one whole JSON object beside
-    an empty content is the reply. Other reasoning never is.
+    A server whose model reasons, but that has no parser for it or has reasoning switched off, may put a reply
+    constrained to a schema where reasoning belongs and leave the content empty. So reasoning that is one whole JSON
+    object with an empty content is the reply. Other reasoning never is.
 
     Args:
         content: the text as sent; a `<think>` block at its start, or all up to a lone `</think>`, is reasoning.
@@ -49,7 +49,7 @@ def split_reasoning(content: str, reasoning: object = None, reasoning_content: o
 
 
 def split_thinking(text: str) -> tuple[str, str]:
-    """(reasoning, reply) of a text; a block that is never closed is all reasoning.
+    """Splits a text into (reasoning, reply); a block that is never closed is all reasoning.
 
     >>> split_thinking("It rained.</think>\\n\\nYes"), split_thinking("<think>It rai")
     (('It rained.', 'Yes'), ('It rai', ''))
@@ -65,7 +65,7 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 def is_thinking(text: str) -> bool:
-    """Whether a reply that has come so far is still inside a `<think>` block, or may be about to open one."""
+    """Whether a partial reply is still inside a `<think>` block, or may be about to open one."""
     start = text.lstrip()
     return CLOSED not in start if start.startswith(OPENED) else OPENED.startswith(start)
 

@@ -1,5 +1,5 @@
-"""HTTP client for OpenAI-style endpoints, shared by chat completions and embeddings: one request, at most so many bytes
-of a response, and the errors for an incomplete one."""
+"""HTTP client for OpenAI-style endpoints, shared by chat completions and embeddings: single requests, bounded response
+sizes, and the errors for incomplete responses."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _CONNECTION_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
 
 
 class OpenResponse:
-    """A response with status 200.
+    """Open response with status 200, body still to be read.
 
     Attributes:
-        limits: what its headers say of rate limits; None when nothing.
-        key: the API key that was sent, to be kept out of what is said about the body; None when none was.
+        limits: the rate limits in its headers; None without any.
+        key: the API key that was sent, to be redacted from error messages; None when none was.
         body: decompressed; empty while it is still to come.
     """
 
@@ -51,11 +51,11 @@ class OpenResponse:
 
     @property
     def content_type(self) -> str:
-        """What the body is said to be."""
+        """Content type of the body, as the header states it."""
         return self._response.content_type
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The body as it comes. Raises `ModelError` when the connection breaks, or it is larger than `MOST_BYTES`."""
+        """Streams the body. Raises `ModelError` when the connection breaks, or the body is larger than `MOST_BYTES`."""
         try:
             async with aclosing(bounded(_any_of(self._response))) as chunks:
                 async for chunk in chunks:
@@ -70,7 +70,7 @@ class OpenResponse:
 
 
 class HttpClient:
-    """Connections to one server, kept open per event loop; close it in each of them.
+    """HTTP client of one server, with a connection pool per event loop; close it in each of them.
 
     Args:
         base_url: without a trailing slash; holds no user, password or query.
@@ -84,7 +84,7 @@ class HttpClient:
         self._sessions = PerLoop(self._new_session)
 
     async def post(self, path: str, body: bytes, step_key: str) -> OpenResponse:
-        """One POST of JSON, never repeated here; cancelling it closes its connection.
+        """One POST of JSON, without retries; cancelling it closes its connection.
 
         Args:
             path: below the base URL, with its leading slash.
@@ -100,7 +100,7 @@ class HttpClient:
     async def opened(
         self, path: str, body: bytes, step_key: str, *, accept: str = "application/json"
     ) -> AsyncIterator[OpenResponse]:
-        """The same for a body that is read while it comes; leaving early closes the connection.
+        """One POST of JSON with a streamed response; leaving the context early closes the connection.
 
         Args:
             path, body, step_key: see `post`.
@@ -131,7 +131,7 @@ class HttpClient:
         return ModelError(error.kind, plain(f"{error.message} ({_HINT})", key), limits=limits)
 
     async def check(self) -> bytes:
-        """The server's list of models, which costs nothing to ask for; empty where it has none.
+        """Lists the server's models, which is not billed; empty where the server has no list.
 
         Raises:
             MissingKey: the key's environment variable is not set.
@@ -183,12 +183,12 @@ async def _any_of(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, Non
 
 
 def _sendable(body: bytes) -> bytes | io.BytesIO:
-    """The body as aiohttp wants it: a large one as a file, which is sent piece by piece."""
+    """The body for aiohttp: a large one as a file, which is sent in chunks."""
     return body if len(body) < _LARGE_BODY else io.BytesIO(body)
 
 
 def key_for_call(key: Key) -> str | None:
-    """The key to send with a call; None when the server needs none. Raises `ModelError` where it is missing."""
+    """API key for a call; None when the server needs none. Raises `ModelError` where it is missing."""
     try:
         return key.read()
     except MissingKey as error:
@@ -211,15 +211,15 @@ _NEVER_SENT = (
 def connection_failure(
     url: str, error: BaseException, key: str | None = None, limits: RateHeaders | None = None
 ) -> ModelError:
-    """The failure that an exception of aiohttp, or of a client built on it, means.
+    """Maps an exception of aiohttp, or of a client built on it, to a `ModelError`.
 
     It may be billed unless the connection was never opened: a server that had the request may have worked on it.
 
     Args:
         url: whom we called.
-        error: as caught; what aiohttp said is looked for among its causes.
+        error: as caught; the message of aiohttp is searched among its causes.
         key: the API key in use, kept out of the message.
-        limits: what the headers said, when it broke after them.
+        limits: the rate limits in the headers, when it broke after them.
     """
     causes = list(_causes(error))
     for cause in causes:
@@ -234,13 +234,13 @@ def connection_failure(
 
 
 def reason(error: BaseException) -> str:
-    """Why there was no whole response, in words; may name the address that was called.
+    """Reason for an incomplete response, as text; may name the address that was called.
 
     Args:
-        error: as caught. The last in its chain of causes knows: the vendor's SDK itself says only "Connection error."
+        error: as caught. The last in its chain of causes is specific; the vendor's SDK only states "Connection error."
     """
     causes = list(_causes(error))
-    return next((said for cause in reversed(causes) if (said := _error_text(cause))), type(causes[-1]).__name__)
+    return next((text for cause in reversed(causes) if (text := _error_text(cause))), type(causes[-1]).__name__)
 
 
 def _error_text(cause: BaseException) -> str:
@@ -252,7 +252,7 @@ def _error_text(cause: BaseException) -> str:
     if isinstance(cause, aiohttp.ClientConnectorError) and isinstance(cause.os_error, ConnectionError):
         return cause.strerror or "it closed the connection while TLS was being agreed upon"
     if isinstance(cause, HttpProcessingError):
-        return cause.message  # its text begins with the status of an answer that nobody gave
+        return cause.message  # its text begins with a status that no server sent
     return str(cause)
 
 
@@ -269,10 +269,10 @@ MOST_BYTES = 64 * 2**20
 
 
 async def bounded(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """The same chunks, as long as they are no more than `MOST_BYTES` together.
+    """Limits the total size of chunks to `MOST_BYTES`.
 
     Raises:
-        ModelError: they are more; the kind is `unparsable`, so that nobody asks for them again.
+        ModelError: they are more; the kind is `unparsable`, so that the call is not retried.
     """
     size = 0
     async with aclosing(chunks) as these:

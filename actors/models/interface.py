@@ -16,19 +16,19 @@ from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
 
 Offered = Literal["no", "on request", "yes"]
-"""What a backend says of JSON schemas; see `Capabilities.structured_output`."""
+"""A backend's support for JSON schemas; see `Capabilities.structured_output`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a backend can do; checked before a run starts.
+    """Capabilities of a backend; checked before a run starts.
 
     Attributes:
         max_alternatives: largest `top_logprobs` it takes; 0 when it gives no log-probabilities.
         logprob_stage: whether probabilities are before or after temperature, and before a schema's mask in both cases;
             `unknown` for a server, which the probe calls ask.
         images: whether messages may carry pictures.
-        structured_output: whether it can constrain replies to a schema: `yes` does so, `on request` stands for a server
+        structured_output: whether it can constrain replies to a schema: `yes` does so, `on request` is for a server
             that the trial call must try first.
         dialect: of the schemas that it takes; `portable` until it is known better.
         streaming: whether it also offers `stream`.
@@ -39,7 +39,7 @@ class Capabilities:
         api: over which of OpenAI's APIs it is asked; `chat` for whatever has no choice.
         max_temperature: greatest temperature that it takes; None when it takes none.
         simulated: whether its replies come from a random model and must be labelled so.
-        in_process: whether it works in a process of ours: nobody bills a reply that was not waited for.
+        in_process: whether it runs in a process of ours: a cancelled reply is not billed.
     """
 
     max_alternatives: int = 0
@@ -60,10 +60,10 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprobs:
-    """Log-probabilities of one reply of T tokens with K alternatives each.
+    """Token log-probabilities of one reply of T tokens with K alternatives each.
 
     Attributes:
-        tokens: the T tokens. Joined they hold the reply's text; `token_logprobs.text_start` says where.
+        tokens: the T tokens. Their concatenation has the reply's text, at `token_logprobs.text_start`.
         logprob: shape (T,), natural log, float32; NaN where the server gave no finite number.
         alt_tokens: T * K alternatives, row by row; padded with "".
         alt_logprob: shape (T, K), float32; padded with NaN.
@@ -82,7 +82,7 @@ class TokenLogprobs:
 
 @dataclass(frozen=True, slots=True)
 class RateHeaders:
-    """What a response's headers say of the endpoint's limits; None where they say nothing.
+    """Rate limits from a response's headers; None where a header is missing.
 
     Attributes:
         requests_left, tokens_left: what may still be sent in the server's window.
@@ -97,7 +97,7 @@ class RateHeaders:
 
 @dataclass(frozen=True, slots=True)
 class ReplaySource:
-    """Where a reply was taken from, when no model was called for it.
+    """Source of a replayed reply, for which no model was called.
 
     Attributes:
         source: names the recorded reply: `RUN:CASE/ATTEMPT/PATH`.
@@ -114,18 +114,18 @@ class ReplaySource:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What a backend returns for one call.
+    """Reply of a backend to one call.
 
     Attributes:
         text: the reply, without hidden reasoning; may be empty.
         finish_reason: `stop`, `length`, `content_filter` or the server's own word.
-        usage: what the server says that it billed, or an estimate where that is too little for the texts.
+        usage: the billed tokens that the server states, or an estimate where these are too few for the texts.
         tokens: log-probabilities; None when none were asked for or given.
         http_attempts: requests that were sent, retries included.
-        limits: what the response's headers said; None when nothing.
+        limits: the rate limits in the response's headers; None without any.
         replayed: None for a reply that a model was called for.
-        stated: what the server said that it used, where `usage` is an estimate instead; None otherwise.
-        reasoning: what the model thought before it replied, as far as the server gives it; empty when nothing.
+        stated: the usage that the server stated, where `usage` is an estimate instead; None otherwise.
+        reasoning: the hidden reasoning before the reply, as far as the server returns it; may be empty.
         from_reasoning: whether the server put the reply where reasoning belongs, and left the content empty.
     """
 
@@ -143,16 +143,16 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class StreamPiece:
-    """A part of a reply that is read while it is written.
+    """One piece of a streamed reply.
 
-    The texts of all pieces, joined, are the reply, with a `<think>` block at its start if the model wrote one.
+    The concatenated texts of all pieces are the reply, with a `<think>` block at its start if the model wrote one.
 
     Attributes:
         text: what was added; may be empty.
         tokens: log-probabilities of this part's tokens; None when none were asked for or given.
         finish_reason: as in `ModelReply`, on the piece that ends the text; empty before.
-        usage: the counts so far, where the server says them: on the last piece, with some servers on every one.
-        limits: on the first piece, what the response's headers said; None otherwise.
+        usage: the counts so far, where the server states them: on the last piece, with some servers on every one.
+        limits: on the first piece, the rate limits in the response's headers; None otherwise.
         reasoning: what was added to a field of its own for hidden reasoning; tokens beside it alone are its.
         from_reasoning: see `ModelReply`; only of a reply that comes as one piece.
     """
@@ -167,7 +167,7 @@ class StreamPiece:
 
 
 class Model(Protocol):
-    """A language model. One instance serves many debates at once; `complete` may be cancelled at any await."""
+    """Interface of a language model; one instance serves many debates, and `complete` may be cancelled at any await."""
 
     name: str
     capabilities: Capabilities
@@ -175,7 +175,7 @@ class Model(Protocol):
     async def complete(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
-        """One reply.
+        """Complete one conversation.
 
         Args:
             messages: the conversation so far, in order.
@@ -199,12 +199,12 @@ class Model(Protocol):
 
 
 class StreamingModel(Model, Protocol):
-    """A model whose replies can also be read while they are written: one that declares `streaming`."""
+    """Interface of a model with streamed replies: one that declares `streaming`."""
 
     def stream(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> AsyncGenerator[StreamPiece, None]:
-        """The pieces of one reply; arguments as for `complete`.
+        """Stream one reply in pieces; arguments as for `complete`.
 
         Who stops early closes the generator (`contextlib.aclosing`), which closes the HTTP response, so that the server
         stops as well. What it bills for a reply that was cut is then not known.
@@ -216,14 +216,14 @@ class StreamingModel(Model, Protocol):
 
 
 class ModelError(Exception):
-    """A call failed.
+    """Failure of a model call.
 
     Args:
         kind: one of `AskFailed`'s kinds.
-        message: what the server said, without any secret.
-        retry_after_s: what the server asked us to wait; None when it did not say.
+        message: the server's message, without any secret.
+        retry_after_s: the wait that the server asked for; None when it stated none.
         may_be_billed: whether the server may have worked, and billed, although nothing usable came back.
-        limits: what the response's headers said; None when nothing, or when there was no response.
+        limits: the rate limits in the response's headers; None without any, or when there was no response.
         replayed: names the recorded step when no model was called: another attempt cannot help then; else empty.
     """
 
@@ -246,7 +246,7 @@ class ModelError(Exception):
 
 
 def fold_system_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages with those of the system before the first one of the user."""
+    """Folds system messages into the first user message."""
     system = [message.content for message in messages if message.role == "system"]
     others = [message for message in messages if message.role != "system"]
     if not system or not others:

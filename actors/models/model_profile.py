@@ -1,4 +1,4 @@
-"""Model profile: how a model constrains replies, and which settings it does not take; found by probe calls."""
+"""Model profile: how a model constrains replies, and which settings it does not support; found by probe calls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEFT_OUT: Mapping[Omitted, tuple[str, object]] = {
 
 
 class ReplyOverride(BaseModel):
-    """A kind of reply that is held otherwise than the others of its model.
+    """A kind of reply that is constrained differently from the others of its model.
 
     Attributes:
         reply: its type, as `module:Class`.
@@ -44,18 +44,18 @@ class ReplyOverride(BaseModel):
 
 
 class ModelProfile(BaseModel):
-    """What the probe calls of a run found of one model; kept in run.yaml and used again when the run is resumed.
+    """Profile of one model, found by a run's probe calls; stored in run.yaml and used again when the run is resumed.
 
     Attributes:
         schemas: the dialect in which its replies' schemas are sent; `free` where it holds none.
         listed_labels: whether a case's labels are sent as an `enum`.
         exceptions: kinds of replies that it holds otherwise, or not at all.
-        server: what kind of server it is; `portable` where it does not say.
+        server: the kind of server; `portable` where it is unknown.
         reasons: whether it is known or was found to think before it replies: it may then write more tokens.
-        folds_system: whether it takes no system message, which is then put before the first one of the user.
+        folds_system: whether it supports no system message, which is then prepended to the first user message.
         bounds_completion: whether it takes `max_completion_tokens` and not `max_tokens`.
-        held_logprobs: whether log-probabilities of a reply that is held are taken before its schema's mask (`raw`) or
-            after it (`masked`); `unknown` where a trial could not tell; None in an older record that says neither.
+        held_logprobs: whether log-probabilities of a constrained reply are taken before its schema's mask (`raw`) or
+            after it (`masked`); `unknown` where a probe was inconclusive; None in an older record that has neither.
         alternatives: most alternatives per token that it gives; 0 where it gives no log-probabilities; None where it
             gives as many as were asked for.
         logprobs_when_held: whether it takes a schema and gives log-probabilities in one call.
@@ -81,7 +81,7 @@ class ModelProfile(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_an_older_record(cls, data: Any) -> Any:
-        """Records that knew two stages only said whether log-probabilities were masked."""
+        """Reads records of two stages, which only stated whether log-probabilities were masked."""
         if not isinstance(data, Mapping) or "masked_logprobs" not in data:
             return data
         masked = data["masked_logprobs"]
@@ -90,14 +90,14 @@ class ModelProfile(BaseModel):
         }
 
     def mode_of(self, reply: str) -> tuple[HeldAs, bool]:
-        """How a kind of reply is held: its dialect, and whether labels are listed."""
+        """Constraint mode of a kind of reply: its dialect, and whether labels are listed."""
         for each in self.exceptions:
             if each.reply == reply:
                 return each.schemas, each.listed_labels
         return self.schemas, self.listed_labels
 
     def adapted(self, decoding: Decoding) -> Decoding:
-        """The decoding without what the model does not take."""
+        """Decoding without the settings that the model does not support."""
         changes: dict[str, object] = {}
         for name in self.omitted:
             field, value = _LEFT_OUT.get(name, (name, None))
@@ -109,5 +109,5 @@ class ModelProfile(BaseModel):
         return msgspec.structs.replace(decoding, **changes) if changes else decoding
 
     def beside_schema(self, decoding: Decoding) -> Decoding:
-        """The decoding of a reply that is constrained to a schema."""
+        """Decoding of a reply that is constrained to a schema."""
         return decoding if self.logprobs_when_held else msgspec.structs.replace(decoding, top_logprobs=None)

@@ -1,4 +1,4 @@
-"""Work off the event loop: long texts in a thread, and one resource per loop."""
+"""Thread offloading for event loops, and resources per event loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class PerLoop(Generic[T]):
-    """Holds what `make` gives for each running event loop: HTTP clients may not be shared between loops.
+    """One resource per event loop, created by `make`: HTTP clients may not be shared between loops.
 
     Args:
         make: called in the loop that will own the resource.
@@ -24,7 +24,7 @@ class PerLoop(Generic[T]):
         self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, T] = WeakKeyDictionary()
 
     def get(self) -> T:
-        """The running loop's resource. Raises `RuntimeError` outside a loop."""
+        """The running loop's resource, created on first use. Raises `RuntimeError` outside a loop."""
         loop = asyncio.get_running_loop()
         resource = self._made.get(loop)
         if resource is None:
@@ -32,7 +32,7 @@ class PerLoop(Generic[T]):
         return resource
 
     def take(self) -> T | None:
-        """Give up the running loop's resource, for the caller to close; None when there is none."""
+        """Remove and return the running loop's resource, for the caller to close; None when there is none."""
         return self._made.pop(asyncio.get_running_loop(), None)
 
 
@@ -43,7 +43,7 @@ _PLACES = PerLoop(lambda: asyncio.Semaphore(_AT_ONCE))
 
 
 async def off_loop_if_long(texts: object, function: Callable[..., T], *args: object) -> T:
-    """What a function of the arguments gives, from a thread where the texts that it works on are long.
+    """Calls a function, in a thread when its texts are long.
 
     Args:
         texts: what decides that; see `is_long`.

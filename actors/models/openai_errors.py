@@ -36,7 +36,7 @@ _CONTEXT_WORDS = ("maximum context length", "context window", "context length", 
 
 
 class VendorError(msgspec.Struct, frozen=True):
-    """What an error body says.
+    """Error message and codes from a vendor's error body.
 
     Attributes:
         message: for people; empty when the body holds none.
@@ -61,7 +61,7 @@ class VendorError(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_data(cls, error: object) -> VendorError:
-        """The same from the decoded `error` value."""
+        """As `from_body`, from the decoded `error` value."""
         if not isinstance(error, dict):
             return cls(error if isinstance(error, str) else "")
         code, message = error.get("code"), error.get("message") or error.get("detail")
@@ -82,7 +82,7 @@ def error_from_response(
     now: float | None = None,
     limits: RateHeaders | None = None,
 ) -> ModelError:
-    """The failure that a response with an error status means. It is not billed: the server says that it gave nothing.
+    """Maps a response with an error status to a `ModelError`. It is not billed: the server states that it gave nothing.
 
     Args:
         status: HTTP status, 300 and up.
@@ -90,7 +90,7 @@ def error_from_response(
         body: as received, decompressed.
         key: the API key in use, kept out of the message.
         now: seconds since the epoch, to read a dated `Retry-After`; the clock when None.
-        limits: what the headers say of limits.
+        limits: the rate limits in the headers.
     """
     error = VendorError.from_body(body)
     wait = retry_after(headers, time.time() if now is None else now)
@@ -102,12 +102,12 @@ def error_from_response(
 def vendor_failure(
     status: int, error: VendorError, *, key: str | None = None, retry_after_s: float | None = None
 ) -> ModelError:
-    """The failure that a vendor's error means under an HTTP status."""
+    """Maps a vendor's error under an HTTP status to a `ModelError`."""
     return status_failure(_kind(status, error), status, error, key, retry_after_s)
 
 
 def failure_in_reply(body: bytes, error: object, missing: str, key: str | None) -> ModelError:
-    """The failure of a 200 that holds an error object, or not what it should.
+    """Maps a 200 response with an error object, or without the expected content, to a `ModelError`.
 
     Args:
         body: of the response, which some servers write the error into without saying so.
@@ -115,20 +115,20 @@ def failure_in_reply(body: bytes, error: object, missing: str, key: str | None) 
         missing: what the reply should hold.
         key: the API key in use, kept out of the message.
     """
-    said = VendorError.from_data(error) if error else VendorError.from_body(body)
-    if not (said.message or said.codes):
+    stated = VendorError.from_data(error) if error else VendorError.from_body(body)
+    if not (stated.message or stated.codes):
         return ModelError("server", f"the reply holds no {missing}")
-    return vendor_failure(said.status or 500, said, key=key)
+    return vendor_failure(stated.status or 500, stated, key=key)
 
 
 def status_failure(
     kind: str, status: int, error: VendorError, key: str | None, retry_after_s: float | None
 ) -> ModelError:
-    """A failure of this kind, in one line; a wait counts only where another attempt can help."""
+    """A `ModelError` of this kind, with a one-line message; a wait counts only where a retry can help."""
     waits = retry_after_s if kind in ("rate_limited", "server") else None
-    said = f": {error.message}" if error.message.strip() else " without a message"
+    detail = f": {error.message}" if error.message.strip() else " without a message"
     note = " (redirects are not followed)" if 300 <= status < 400 else ""
-    return ModelError(kind, plain(f"HTTP {status}{note}{said}", key), waits)
+    return ModelError(kind, plain(f"HTTP {status}{note}{detail}", key), waits)
 
 
 def _kind(status: int, error: VendorError) -> str:
@@ -140,14 +140,14 @@ def _kind(status: int, error: VendorError) -> str:
         return "refused"
     if error.codes & _CONTENT_FILTER:
         return "content_filter"
-    said = error.message.lower()
-    if error.codes & _CONTEXT_LENGTH or (status in (400, 413) and any(word in said for word in _CONTEXT_WORDS)):
+    message = error.message.lower()
+    if error.codes & _CONTEXT_LENGTH or (status in (400, 413) and any(word in message for word in _CONTEXT_WORDS)):
         return "context_length"
     return "request"
 
 
 def plain(text: str, key: str | None = None) -> str:
-    """One line without secrets and control characters, at most `MESSAGE_LIMIT` characters."""
+    """Sanitised message: one line without secrets and control characters, at most `MESSAGE_LIMIT` characters."""
     margin = max(_LONGEST_KEY, len(key or ""))
     whole = redact(text[: _READ + margin], key)
     # What was cut off may have begun within a key, of which no part may stay.
@@ -157,10 +157,10 @@ def plain(text: str, key: str | None = None) -> str:
 
 
 def refuse_key(key: str | None, body: bytes, *texts: str) -> None:
-    """Let no reply pass in which the key stands: replies are recorded as they came.
+    """Rejects a reply that contains the API key: replies are recorded verbatim.
 
     Raises:
-        ModelError: it stands in the body, escaped or not, or in a text that was read from it.
+        ModelError: it is in the body, escaped or not, or in a text that was read from it.
     """
     if not key or len(key) < _SHORTEST_SECRET:
         return
@@ -170,7 +170,7 @@ def refuse_key(key: str | None, body: bytes, *texts: str) -> None:
 
 
 def _stands_in(body: bytes, sent: bytes) -> bool:
-    """Whether a key stands in JSON, however that writes its characters."""
+    """Whether a key occurs in JSON, however its characters are escaped."""
     if sent in body:
         return True
     if b"\\u00" in body or b"\\/" in body:
@@ -179,7 +179,7 @@ def _stands_in(body: bytes, sent: bytes) -> bool:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that the server asked us to wait, 0 and up; None when it did not say, or not legibly.
+    """`Retry-After` in seconds, 0 and up; None when it is missing or unreadable.
 
     `retry-after-ms` is the more exact and wins; `Retry-After` is seconds or an HTTP date, read against `now`.
     """
@@ -210,7 +210,7 @@ _MINUS_INFINITY = -9999.0
 
 
 def decode_json(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
-    """The body as the decoder's type; NaN and Infinity become null, -Infinity and its like -9999.
+    """Decodes a JSON body; NaN and Infinity become null, -Infinity becomes -9999.
 
     Args:
         what: what the body should be, for the message.
@@ -232,7 +232,7 @@ def decode_json(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
 
 
 def strict_json(body: bytes) -> bytes:
-    """The body without what some servers write and JSON has no word for: NaN, Infinity, lone surrogates."""
+    """Strict JSON from lenient: NaN, Infinity and lone surrogates, which some servers write, are replaced."""
     data = json.loads(
         body.decode("utf-8", "replace"),
         parse_constant={"-Infinity": _MINUS_INFINITY}.get,

@@ -1,4 +1,4 @@
-"""OpenAI's own service through the official SDK: over chat completions, and over the Responses API."""
+"""OpenAI clients through the official SDK: chat completions, and the Responses API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LENGTH_FIELD: LengthField = "max_completion_tokens"
 
 
 class OpenAIService(VendorService):
-    """What the models of OpenAI's service share, whichever API they are asked over.
+    """Base class of OpenAI models, for both APIs.
 
     Args:
         model, api_key_env, base_url: see `VendorService`.
@@ -62,7 +62,7 @@ class OpenAIService(VendorService):
 
 
 class OpenAIModel(OpenAIService):
-    """`openai/NAME` over chat completions. The reply's bound is sent as `max_completion_tokens`.
+    """OpenAI model over chat completions, `openai/NAME`. The reply's bound is sent as `max_completion_tokens`.
 
     Args:
         model, api_key_env, base_url: see `VendorService`.
@@ -74,7 +74,7 @@ class OpenAIModel(OpenAIService):
     async def stream(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> AsyncGenerator[StreamPiece, None]:
-        """One HTTP request whose reply is given while it comes; closing the generator closes its connection.
+        """Streams the reply of one HTTP request; closing the generator closes its connection.
 
         Raises:
             ModelError: while iterating; see `moot.actors.models.openai_errors` for the kinds.
@@ -122,7 +122,7 @@ class OpenAIModel(OpenAIService):
 
 
 class ResponsesModel(OpenAIService):
-    """`openai/NAME` over the Responses API: one reply at a time, without `seed`, `stop` and streaming.
+    """OpenAI model over the Responses API, `openai/NAME`: without `seed`, `stop` and streaming.
 
     Args:
         model, api_key_env, base_url: see `VendorService`.

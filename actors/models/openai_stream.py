@@ -1,4 +1,4 @@
-"""Stream decoder of the OpenAI API: from the bytes of its events to the pieces of a reply."""
+"""Stream decoder of the OpenAI API: from server-sent events to the pieces of a reply."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Delta(msgspec.Struct):
 
     @property
     def thought(self) -> str:
-        """What it adds to a field for hidden reasoning."""
+        """Text added to a field for hidden reasoning."""
         return next((each for each in (self.reasoning, self.reasoning_content) if isinstance(each, str) and each), "")
 
 
@@ -52,16 +52,16 @@ async def read_pieces(
     key: str | None = None,
     limits: RateHeaders | None = None,
 ) -> AsyncGenerator[StreamPiece, None]:
-    """The pieces of the reply in the body of a 200 response, each as soon as its event is whole.
+    """Reads the pieces of a streamed reply from the body of a 200 response, each when its event is complete.
 
     A server that did not stream, though it was asked to, gives its reply as one piece.
 
     Args:
         chunks: the body as it arrives, decompressed; iterating may raise `ModelError`.
-        content_type: what the response says that the body is.
+        content_type: the response's content type.
         decoding: what was asked; log-probabilities are read only when it asked for them.
         key: the API key in use, kept out of error messages.
-        limits: what the response's headers said.
+        limits: the rate limits in the response's headers.
 
     Raises:
         ModelError: as `decode_reply`, and `connection` for a stream that ends before the reply does.
@@ -91,7 +91,7 @@ def _whole(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
 
 
 class _Reading:
-    """What is known of a stream while it is read."""
+    """State of a stream while it is read."""
 
     def __init__(self, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> None:
         self._alternatives, self._key, self._limits = decoding.top_logprobs, key, limits
@@ -100,7 +100,7 @@ class _Reading:
         self._lately = ("", "", "")
 
     def piece(self, data: bytes) -> StreamPiece | None:
-        """What an event adds to the reply; None when that is nothing."""
+        """Piece of the reply in an event; None when it has none."""
         if data.strip() == b"[DONE]":
             return None
         chunk = decode_json(_chunk, data, "a piece of a chat completion")
@@ -120,15 +120,15 @@ class _Reading:
         return StreamPiece(text, tokens, choice.finish_reason or "", usage, limits, thought)
 
     def _refuse_key(self, data: bytes, text: str, thought: str, tokens: TokenLogprobs | None) -> None:
-        """As `refuse_key`, also for a key that comes in several pieces."""
+        """As `refuse_key`, also for a key that is split over several pieces."""
         if self._key:
             listed = "".join(tokens.tokens if tokens else ())
-            said, thinking, named = (
+            content, thinking, named = (
                 before + new for before, new in zip(self._lately, (text, thought, listed), strict=True)
             )
-            refuse_key(self._key, data, said, thinking, named)
-            kept = len(self._key)
-            self._lately = (said[-kept:], thinking[-kept:], named[-kept:])
+            refuse_key(self._key, data, content, thinking, named)
+            length = len(self._key)
+            self._lately = (content[-length:], thinking[-length:], named[-length:])
 
     def _follow(self, choice: _Choice) -> None:
         if choice.delta is not None and choice.delta.refusal:
@@ -142,13 +142,13 @@ class _Reading:
             raise ModelError("refused", plain(self._refusal, self._key))
 
     def check_ended(self) -> None:
-        """Raise unless the server said how the reply ended."""
+        """Raise unless the server stated a finish reason."""
         if not self._ended:
             raise ModelError("connection", "the stream was cut before the reply ended")
 
 
 class EventParser:
-    """Cuts a stream into events, however its bytes were split on the way.
+    """Server-sent event parser, for chunks split at any byte.
 
     Lines may end in LF, CR or CRLF. Comments and the fields `event`, `id` and `retry` are passed over; several `data`
     lines of one event are joined by a line feed. What follows the last empty line of a stream that was cut is no event.

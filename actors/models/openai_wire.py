@@ -31,7 +31,7 @@ _LONGEST_ID = 512
 
 
 def request_id(step_key: str) -> str:
-    """The step key as a header value: printable ASCII, all else and `%` percent-encoded.
+    """Request id: the step key as a header value, printable ASCII, all else and `%` percent-encoded.
 
     `urllib.parse.unquote` gives the key back. An id beyond 512 characters, which OpenAI refuses, keeps its start
     and ends in a hash.
@@ -47,7 +47,7 @@ def request_id(step_key: str) -> str:
 
 
 def step_seed(seed: int | None, messages: Sequence[Message], step_key: str, decoding: Decoding) -> int | None:
-    """The seed of one request, below 2**31, by what is sent and by the step: repeated samples differ and a repeated run
+    """Seed of one request, below 2**31, derived from its content and step: repeated samples differ and a repeated run
     does not. None without a seed of the run."""
     if seed is None:
         return None
@@ -86,7 +86,7 @@ def encode_request(
     stream: bool = False,
     seed: int | None = None,
 ) -> bytes:
-    """The request's JSON body. Settings that are None are left out, so the server's default holds.
+    """Request body as JSON. Settings that are None are left out, so the server's default applies.
 
     Args:
         schema: what the server shall hold the reply to; None leaves it free.
@@ -95,7 +95,7 @@ def encode_request(
 
     Raises:
         ModelError: `request`, when a message holds what is not Unicode text (a lone surrogate).
-        ConfigError: no schema can say what `schema` wants.
+        ConfigError: the reply type cannot be expressed as a schema.
     """
     request = _Request(
         model=model,
@@ -120,7 +120,7 @@ def encode_request(
 
 
 def with_extra(body: bytes, extra: str) -> bytes:
-    """A request's body with the keys of a JSON object behind its own.
+    """Merges the keys of a JSON object into a request's body.
 
     >>> with_extra(b'{"model":"m"}', '{"top_k":5}')
     b'{"model":"m","top_k":5}'
@@ -130,9 +130,9 @@ def with_extra(body: bytes, extra: str) -> bytes:
 
 @lru_cache(maxsize=1024)
 def response_format(schema: ReplySchema) -> msgspec.Raw:
-    """The JSON that has a server hold its reply to `schema`: made once for each."""
-    held = {"name": schema.name, "strict": True, "schema": msgspec.Raw(schema.body)}
-    return msgspec.Raw(msgspec.json.encode({"type": "json_schema", "json_schema": held}))
+    """`response_format` that constrains a reply to `schema`; cached."""
+    body = {"name": schema.name, "strict": True, "schema": msgspec.Raw(schema.body)}
+    return msgspec.Raw(msgspec.json.encode({"type": "json_schema", "json_schema": body}))
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -145,16 +145,16 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def data_url(image: Image) -> str:
-    """A picture as OpenAI's wires take it."""
+    """Data URL of a picture."""
     return f"data:{image.media_type};base64,{b64encode(image.data).decode('ascii')}"
 
 
 _MOST_TOKENS = 2**31 - 1
-"""What the record's columns hold; a server that says more is not believed."""
+"""Maximum of the record's columns; a larger count from a server is ignored."""
 
 
 class WireUsage(msgspec.Struct):
-    """A reply's `usage` as it is sent."""
+    """Usage object of a reply, as sent."""
 
     prompt_tokens: Any = None
     completion_tokens: Any = None
@@ -162,7 +162,7 @@ class WireUsage(msgspec.Struct):
 
 
 def usage_of(usage: WireUsage | None) -> Usage:
-    """The counts; None where the server said none, or no number of tokens."""
+    """Token usage; None where the server states none, or no valid count."""
     if usage is None:
         return Usage()
     details = usage.completion_tokens_details
@@ -171,7 +171,7 @@ def usage_of(usage: WireUsage | None) -> Usage:
 
 
 def token_count(value: object) -> int | None:
-    """A number of tokens as a server states it; None for what cannot be one."""
+    """Token count stated by a server; None for an invalid one."""
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
@@ -210,17 +210,17 @@ _logprobs_reply = msgspec.json.Decoder(_ReplyWithLogprobs)
 def decode_reply(
     body: bytes, decoding: Decoding, *, key: str | None = None, limits: RateHeaders | None = None
 ) -> ModelReply:
-    """The reply in the body of a 200 response.
+    """Reply decoder for the body of a 200 response.
 
     Args:
         body: as received, decompressed.
         decoding: what was asked; log-probabilities are read only when it asked for them.
         key: the API key in use, kept out of error messages.
-        limits: what the response's headers said.
+        limits: the rate limits in the response's headers.
 
     Raises:
         ModelError: `server` for a body that is not a chat completion, `content_filter` or `refused` when the
-            model gave no answer for that reason, or what an error object inside the body says. Each may be billed:
+            model gave no answer for that reason, or what an error object inside the body states. Each may be billed:
             the server took the request.
     """
     try:
@@ -241,24 +241,24 @@ def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
     if not reply.choices or reply.error:
         raise failure_in_reply(body, reply.error, "choices", key)
     choice = reply.choices[0]
-    said = split_reasoning(choice.message.content or "", choice.message.reasoning, choice.message.reasoning_content)
+    split = split_reasoning(choice.message.content or "", choice.message.reasoning, choice.message.reasoning_content)
     if choice.finish_reason == "content_filter":
         raise filtered()
     if choice.message.refusal:
         raise ModelError("refused", plain(choice.message.refusal, key))
-    tokens = reply_tokens(logprobs, said.text, decoding.top_logprobs, body)
-    refuse_key(key, body, said.text, said.reasoning, "".join(tokens.tokens) if tokens else "")
+    tokens = reply_tokens(logprobs, split.text, decoding.top_logprobs, body)
+    refuse_key(key, body, split.text, split.reasoning, "".join(tokens.tokens) if tokens else "")
     return ModelReply(
-        text=said.text,
+        text=split.text,
         finish_reason=choice.finish_reason or "",
         usage=usage_of(reply.usage),
-        tokens=without_reasoning(tokens, said.text, said.reasoning),
+        tokens=without_reasoning(tokens, split.text, split.reasoning),
         limits=limits,
-        reasoning=said.reasoning,
-        from_reasoning=said.from_reasoning,
+        reasoning=split.reasoning,
+        from_reasoning=split.from_reasoning,
     )
 
 
 def filtered() -> ModelError:
-    """The failure of a reply that the server's content filter stopped."""
+    """`ModelError` of a reply that the server's content filter stopped."""
     return ModelError("content_filter", "the reply was stopped by the server's content filter")

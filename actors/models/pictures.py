@@ -1,6 +1,6 @@
-"""Pictures that a user gives, made fit to be sent: checked, bounded in size, without metadata.
+"""Image preprocessing: user images validated, bounded in size, and without metadata.
 
-A picture that is small enough and holds no metadata is sent byte for byte as it is; any other one is written anew.
+A picture that is small enough and holds no metadata is sent unchanged, byte for byte; any other one is re-encoded.
 Addresses are fetched here and now, so that a model is sent, and a fingerprint covers, the bytes and never the address.
 """
 
@@ -33,7 +33,7 @@ LARGEST_PIXELS = 50_000_000
 """Width times height at most: a small file can claim to be a picture that fills the memory."""
 
 LARGEST_SENT_BYTES = 5 * 10**6
-"""What is sent of one picture at most, before base64; the least that the vendors allow."""
+"""Maximum bytes of one image, before base64; the smallest limit among the vendors."""
 
 LONGEST_SIDE_PIXELS = 1568
 """Longer sides are scaled down to this; the vendors do no less themselves."""
@@ -48,11 +48,11 @@ _AT_ONCE = 8
 
 
 def load_image(source: PictureSource) -> Image:
-    """A PNG, JPEG or WebP picture; what it is follows from its bytes, not from its name.
+    """Loads a PNG, JPEG or WebP image; the format is detected from its bytes, not its name.
 
-    Too large ones are scaled to a longest side of `LONGEST_SIDE_PIXELS` and written anew in at most
-    `LARGEST_SENT_BYTES`. Metadata (place, camera, comments) goes; the turn that it prescribes is applied first. Of a
-    moving picture the first frame is taken.
+    Too large ones are scaled to a longest side of `LONGEST_SIDE_PIXELS` and re-encoded in at most
+    `LARGEST_SENT_BYTES`. Metadata (place, camera, comments) is removed; the rotation that it prescribes is applied
+    first. Of an animation the first frame is taken.
 
     Args:
         source: a file's name, an address that is fetched now, or the bytes themselves.
@@ -65,13 +65,13 @@ def load_image(source: PictureSource) -> Image:
 
 
 def load_images(sources: Sequence[PictureSource]) -> list[Image]:
-    """Several pictures at once, in order; see `load_image`."""
+    """Loads several images concurrently, in order; see `load_image`."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(load_image, sources))
 
 
 def _read(source: PictureSource) -> tuple[str, bytes]:
-    """What errors call the source, and its bytes."""
+    """Name of the source for error messages, and its bytes."""
     if isinstance(source, bytes):
         name, data = "the given picture", source
     elif isinstance(source, str) and source.lower().startswith(("http://", "https://")):
@@ -111,7 +111,7 @@ def _fit(name: str, data: bytes) -> Image:
 
 
 def _instead(data: bytes) -> str:
-    """What the bytes are, where that says what to do."""
+    """Hint for a known other format; empty for none."""
     if not data:
         return ", found an empty file"
     if data.startswith((b"GIF87a", b"GIF89a")):
@@ -120,7 +120,7 @@ def _instead(data: bytes) -> str:
 
 
 def _as_it_is(picture: Pillow.Image, data: bytes) -> Image | None:
-    """The file's own bytes, if they may be sent."""
+    """The file's unchanged bytes, if they may be sent."""
     texts = getattr(picture, "text", None)
     moves = getattr(picture, "is_animated", False)
     large = len(data) > LARGEST_SENT_BYTES or max(picture.size) > LONGEST_SIDE_PIXELS
@@ -130,7 +130,7 @@ def _as_it_is(picture: Pillow.Image, data: bytes) -> Image | None:
 
 
 def _anew(picture: Pillow.Image) -> Image:
-    """A PNG where the original was one and that fits, else a JPEG, on white where it was transparent."""
+    """Re-encoded image: a PNG where the original was one and it fits, else a JPEG, on white where transparent."""
     lossless = picture.format == "PNG"
     upright = _eight_bit(ImageOps.exif_transpose(picture))
     upright.thumbnail((LONGEST_SIDE_PIXELS, LONGEST_SIDE_PIXELS), Pillow.Resampling.LANCZOS)
@@ -167,7 +167,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 def download(url: str, largest_bytes: int) -> bytes:
-    """The body behind an `http(s)` address; may be called inside an event loop, which it blocks.
+    """Downloads an `http(s)` address; may be called inside an event loop, which it blocks.
 
     A redirect is followed to `http(s)` only, and from `https` to `https` only. Nothing of ours is sent along.
 

@@ -26,13 +26,13 @@ _FORMS = (
     "expected a line per model, `NAME: {input: USD, output: USD}`",
     "expected {input: USD, output: USD}, per million tokens",
 )
-"""What should stand in a file of prices, by how deep in it: the whole, `models`, one model."""
+"""Expected content of a price file, by depth: the file, `models`, one model."""
 
 _Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Price(BaseModel):
-    """USD per million tokens.
+    """Token prices of a model, in USD per million tokens.
 
     Attributes:
         input: of the prompt.
@@ -45,18 +45,18 @@ class Price(BaseModel):
     output: _Usd
 
     def cost_usd(self, usage: Usage) -> float | None:
-        """What a call cost; None when the server did not say what it used."""
+        """Cost of a call in USD; None when the server did not state its usage."""
         if usage.prompt_tokens is None or usage.completion_tokens is None:
             return None
         return (usage.prompt_tokens * self.input + usage.completion_tokens * self.output) / _PER
 
     def bound_usd(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """The same for a call that is about to be made."""
+        """Upper bound of the cost in USD of a call that is about to be made."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / _PER
 
 
 def cost_usd(usage: Mapping[str, Usage], prices: Mapping[str, Price]) -> float | None:
-    """What replies of several models cost; None when a price, or what one of them used, is unknown.
+    """Cost in USD of replies of several models; None when a price or a usage is unknown.
 
     Args:
         usage: what all replies of a model used together, by model.
@@ -73,7 +73,7 @@ FREE = Price(input=0.0, output=0.0)
 
 
 class PriceTable(BaseModel):
-    """Prices by model name.
+    """Price table by model name.
 
     Attributes:
         as_of: the day on which they were looked up; free text.
@@ -93,12 +93,12 @@ class PriceTable(BaseModel):
         return self.models.get(model) or self.models.get(_SNAPSHOT.sub("", model))
 
     def overlaid(self, own: PriceTable) -> PriceTable:
-        """This table with another's prices instead of, or beside, its own."""
+        """This table, updated with another's prices."""
         return PriceTable(as_of=own.as_of or self.as_of, models={**self.models, **own.models})
 
 
 def price_table(file: str | None = None) -> PriceTable:
-    """The package's prices, with those of a user's YAML file of the same form laid over them.
+    """Loads the package's prices, overridden by a user's YAML file of the same form.
 
     Raises:
         ConfigError: the file cannot be read, or is not of that form.
@@ -123,7 +123,7 @@ def _from_file(path: Path) -> PriceTable:
 
 
 def _explained(error: ValidationError) -> str:
-    """What is wrong with a table, in one line; a misspelt key before the one that is missing because of it."""
+    """Error of a table, in one line; a misspelt key before the one that is missing because of it."""
     first = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
     path = [str(part) for part in first["loc"] if part != "[key]"]
     message = explain_error(first)

@@ -1,5 +1,5 @@
-"""Probes a model before a run: what no list of models tells, a reply does. How replies can be constrained to schemas is
-found for each kind of reply, the strictest way first."""
+"""Model probe: detects a model's capabilities by trial calls before a run. How replies can be constrained to schemas is
+found for each kind of reply, the strictest mode first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = structlog.get_logger(__name__)
 
 
 async def probe(model: Model, trial: ProbeRequest) -> tuple[ModelProfile, bool]:
-    """Make calls as the run will make them, until it is known how; they may be billed.
+    """Probes a model with calls like those of the run, until its profile is known; they may be billed.
 
     Where a server refuses log-probabilities, fewer are asked for, then none; only then a reply is left free.
 
@@ -29,33 +29,33 @@ async def probe(model: Model, trial: ProbeRequest) -> tuple[ModelProfile, bool]:
         What was found, and whether log-probabilities with alternatives came back; False when none were asked for.
 
     Raises:
-        OnlyOverResponses: the service says so of an OpenAI model that is asked over chat completions.
-        ModelUnavailable: a call failed for another reason than a schema, a log-probability or a setting that nobody
-            wrote down.
-        CapabilityMissing: a role insists on schemas, and the model holds no replies to them; or it gives no
-            log-probabilities of a reply that is held and of no use without.
-        ConfigError: the model does not take a setting that the user wrote down, or log-probabilities are refused that
-            only the user wants.
+        OnlyOverResponses: an OpenAI model is called over chat completions but offered over the Responses API only.
+        ModelUnavailable: a call failed for another reason than a schema, a log-probability or a setting that the user
+            did not state.
+        CapabilityMissing: a role requires schemas, and the model does not constrain replies to them; or it gives no
+            log-probabilities of a constrained reply that needs them.
+        ConfigError: the model does not support a setting that the user stated, or refuses log-probabilities that only
+            the user asks for.
     """
     calls = ProbeCalls(model, trial)
-    held = SchemaProbe(model, trial, calls)
-    await held.find()
-    given: list[ModelReply | None] = [held.reply] if held.reply is not None else []
+    schemas = SchemaProbe(model, trial, calls)
+    await schemas.find()
+    given: list[ModelReply | None] = [schemas.reply] if schemas.reply is not None else []
     is_free = calls.profile.schemas == "free"
-    if is_free or trial.free_logprobs or held.refused:
+    if is_free or trial.free_logprobs or schemas.refused:
         given += [await _freely(calls, model, trial)]
-    if held.refused and calls.profile.alternatives != 0:
-        _continue_without_logprobs(calls, model, trial, held.refused)
+    if schemas.refused and calls.profile.alternatives != 0:
+        _continue_without_logprobs(calls, model, trial, schemas.refused)
     if trial.streams and model.capabilities.streaming:
         await calls.reply(None, logprobs=calls.profile.alternatives != 0, streamed=True)
-    come = bool(given) and all(map(_has_alternatives, given))
-    if come or not trial.needs_logprobs:
-        _say_what_is_free(calls.profile, model, held)
-    return calls.profile, come
+    returned = bool(given) and all(map(_has_alternatives, given))
+    if returned or not trial.needs_logprobs:
+        _log_free_kinds(calls.profile, model, schemas.why)
+    return calls.profile, returned
 
 
 async def _freely(calls: ProbeCalls, model: Model, trial: ProbeRequest) -> ModelReply | None:
-    """A reply that is held to nothing; None where log-probabilities are refused, which the profile then says.
+    """An unconstrained reply; None where log-probabilities are refused, which the profile then states.
 
     Raises:
         ConfigError: only the user wants them.
@@ -73,36 +73,35 @@ async def _freely(calls: ProbeCalls, model: Model, trial: ProbeRequest) -> Model
 
 
 def _continue_without_logprobs(calls: ProbeCalls, model: Model, trial: ProbeRequest, why: str) -> None:
-    """Log-probabilities are refused together with a schema only: replies that are held come without.
+    """Log-probabilities are refused together with a schema only: constrained replies have none.
 
     Raises:
         CapabilityMissing: some are of no use then.
     """
     if any(asked.logprobs == "needed" for asked in trial.replies):
         raise CapabilityMissing(
-            f"{model.name} gives log-probabilities or holds replies to a schema, not both: say `--structured off`, or "
-            f"ask for no log-probabilities ({why})"
+            f"{model.name} gives log-probabilities or constrains replies to a schema, not both: "
+            f"set `--structured off`, or ask for no log-probabilities ({why})"
         )
     calls.learn(logprobs_when_held=False)
     _log.warning(
-        "replies that are held to a schema come without log-probabilities, and what tests them goes on without: "
-        "with `--structured off` they come",
+        "replies constrained to a schema have no log-probabilities, and what tests them continues without: "
+        "`--structured off` gives them",
         model=model.name,
         why=why,
     )
 
 
-def _say_what_is_free(profile: ModelProfile, model: Model, held: SchemaProbe) -> None:
-    """One line about replies that were to be held and are read as free JSON."""
-    if not held.why:
+def _log_free_kinds(profile: ModelProfile, model: Model, why: str) -> None:
+    """Logs which replies could not be constrained and are read as free JSON."""
+    if not why:
         return
     if profile.schemas == "free":
-        _log.warning("replies are not held to a schema, and read as free JSON", model=model.name, why=held.why)
+        _log.warning("replies are not constrained to a schema, and read as free JSON", model=model.name, why=why)
     else:
         free = [reply_name(each.reply) for each in profile.exceptions if each.schemas == "free"]
-        _log.warning(
-            "some replies are not held to a schema, and read as free JSON", model=model.name, replies=free, why=held.why
-        )
+        message = "some replies are not constrained to a schema, and read as free JSON"
+        _log.warning(message, model=model.name, replies=free, why=why)
 
 
 def _has_alternatives(reply: ModelReply | None) -> bool:
@@ -119,11 +118,11 @@ _Kinds = dict[str, list[ExpectedReply]]
 
 
 class SchemaProbe:
-    """Tries the schemas of a run.
+    """Schema probe: tries the schemas of a run.
 
     Args:
         model, trial: see `probe`.
-        calls: make the calls, and keep what is found.
+        calls: make the calls, and record the findings.
 
     Attributes:
         reply: the first one with log-probabilities asked for; None where none came.
@@ -140,10 +139,10 @@ class SchemaProbe:
         self.refused = self.why = ""
 
     async def find(self) -> None:
-        """Put into the profile how each kind of reply is held; `free` where it is not.
+        """Record in the profile how each kind of reply is constrained; `free` where it is not.
 
         Raises:
-            CapabilityMissing: a role insists on schemas, and a kind of reply is not held to its one.
+            CapabilityMissing: a role requires schemas, and a kind of reply is not constrained to its schema.
             UserError: as `ProbeCalls.reply`.
         """
         kinds: _Kinds = {}
@@ -160,7 +159,7 @@ class SchemaProbe:
             self._note(kinds, found)
 
     async def _way(self, several: Sequence[ExpectedReply]) -> Way:
-        """The strictest way in which the schemas of a kind of reply are taken and kept to."""
+        """The strictest mode in which the schemas of a kind of reply are accepted and followed."""
         why = ""
         for way in self._ways(several):
             why = await self._refusal(several, way)
@@ -168,7 +167,7 @@ class SchemaProbe:
                 return way
         if self._trial.insists:
             raise CapabilityMissing(
-                f"{self._model.name} cannot hold replies to a schema: say `--structured off`, or leave "
+                f"{self._model.name} cannot constrain replies to a schema: set `--structured off`, or leave "
                 f"`structured: true` out of its roles ({why})"
             )
         self.why = why
@@ -180,7 +179,7 @@ class SchemaProbe:
                 yield dialect, listed
 
     async def _refusal(self, several: Sequence[ExpectedReply], way: Way) -> str:
-        """Why the model does not hold a kind of reply in a way; empty when it does."""
+        """Why the model does not constrain a kind of reply in a mode; empty when it does."""
         for asked in several:
             schema = _schema(asked, way)
             if schema not in self._tried:
@@ -200,11 +199,11 @@ class SchemaProbe:
                 self.reply = self.reply or reply
                 self._note_stage(reply)
             return ""
-        why = f"it takes a schema and replies {reply.text.strip()[:60]!r}"
+        why = f"it accepts a schema and replies {reply.text.strip()[:60]!r}"
         if not self._trial.insists:
             return why
         if not self._ignores:
-            _log.warning("replies may not be held to their schemas", model=self._model.name, why=why)
+            _log.warning("replies may not be constrained to their schemas", model=self._model.name, why=why)
         self._ignores = True
         return ""
 
@@ -218,9 +217,9 @@ class SchemaProbe:
             return reply
 
     def _note_stage(self, reply: ModelReply) -> None:
-        """One token that the mask would forbid tells more than others that leave it out.
+        """Record the stage of log-probabilities: one listed token that the mask forbids is proof, its absence is not.
 
-        Hidden reasoning tells nothing: the mask begins after it.
+        Hidden reasoning is no evidence: the mask begins after it.
         """
         if reply.tokens is None:
             return
@@ -232,7 +231,7 @@ class SchemaProbe:
             self._calls.learn(held_logprobs=stage)
 
     async def _holds_any(self, others: Sequence[Sequence[ExpectedReply]]) -> bool:
-        """Whether another kind of reply is held, going by the smallest schema: then each is worth its own calls."""
+        """Whether another kind of reply is constrained, judged by the smallest schema: then each gets its own calls."""
         schemas = {_schema(asked, ("portable", False)): asked for several in others for asked in several}
         fresh = [schema for schema in schemas if schema not in self._tried]
         if not fresh:
@@ -242,13 +241,13 @@ class SchemaProbe:
         return not self._tried[smallest]
 
     def _note(self, kinds: _Kinds, found: dict[str, Way]) -> None:
-        """The way that fits most kinds is the model's; the others are exceptions."""
-        held = list(dict.fromkeys(way for way in found.values() if way != _FREE))
+        """Record the mode that fits most kinds as the model's; the others are exceptions."""
+        constrained = list(dict.fromkeys(way for way in found.values() if way != _FREE))
 
         def fitting(way: Way) -> set[str]:
             return {path for path in found if _fits(kinds[path], way, found[path])}
 
-        usual = max(held, key=lambda way: len(fitting(way)), default=_FREE)
+        usual = max(constrained, key=lambda way: len(fitting(way)), default=_FREE)
         others = {path: way for path, way in found.items() if path not in fitting(usual)}
         self._calls.learn(
             schemas=usual[0],
@@ -261,14 +260,14 @@ class SchemaProbe:
 
 
 def _fits(several: Sequence[ExpectedReply], way: Way, found: Way) -> bool:
-    """Whether a kind of reply that is held in the way `found` is sent the same in another one."""
+    """Whether a kind of reply constrained in the mode `found` is sent the same in another one."""
     if way == found or _FREE in (way, found):
         return way == found
     return all(_schema(asked, way) == _schema(asked, found) for asked in several)
 
 
 def _has_schema(several: Sequence[ExpectedReply]) -> bool:
-    """Whether a schema can hold a kind of reply; else it is left free, or its first ask says so."""
+    """Whether a schema can constrain a kind of reply; else it is left free, or its first ask raises."""
     try:
         for asked in several:
             _schema(asked, ("portable", True))
@@ -284,7 +283,7 @@ def _schema(asked: ExpectedReply, way: Way) -> ReplySchema:
 
 
 def _is_held(reply: ModelReply, schema: ReplySchema) -> bool:
-    """Whether a reply begins as the schema wants it; one that is empty, all hidden reasoning, may have been."""
+    """Whether a reply begins as the schema requires; an empty one, all hidden reasoning, counts as constrained."""
     text = reply.text.lstrip()
     names = msgspec.json.decode(schema.body)["properties"]
     return not text or (text.startswith("{") and any(f'"{name}"' in text for name in names))

@@ -1,4 +1,4 @@
-"""Probe calls: what a probe before a run is to find out, and its calls, each made as the run will make it."""
+"""Probe calls: trial calls before a run, each made as the run will make it, and what they are to find out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from moot.protocols.errors import ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding, Message, Usage
 
 PROBE_RETRIES = RetryPolicy(max_attempts=4, total_s=20.0, cap_s=2.0, retry_after_cap_s=5.0)
-"""How a call before a run is repeated: the user waits for it."""
+"""Retry policy of probe calls: short, because the user waits."""
 
 STEP_KEY = "moot/probe"
 
@@ -54,18 +54,18 @@ class ExpectedReply:
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """What a run will ask of one model.
+    """What a probe is to find out: the asks of a run to one model.
 
     Attributes:
         decoding: of the role that asks for most, so that a setting which the server does not take is found.
         timeout_s: the deadline of an ask of the run.
         replies: what is to be constrained to a schema; empty when nothing is.
-        insists: whether a role says `structured: true`, so that a model that holds no replies is refused.
-        needs_logprobs: whether the run cannot do without log-probabilities.
+        insists: whether a role has `structured: true`, so that a model without constrained decoding is refused.
+        needs_logprobs: whether the run requires log-probabilities.
         free_logprobs: whether those of a reply are asked for that is left free.
         streams: whether replies are read while they are written.
-        reasoning_tokens: what a model that thinks first may write beside its reply.
-        written: the settings that the user wrote down: they are never left out.
+        reasoning_tokens: the tokens that a reasoning model may generate in addition to its reply.
+        written: the settings that the user stated: they are never left out.
     """
 
     decoding: Decoding
@@ -80,19 +80,19 @@ class ProbeRequest:
 
 
 class OnlyOverResponses(ModelUnavailable):
-    """The service offers the model over its Responses API only, and was asked over another."""
+    """The service offers the model over its Responses API only, and was called over another."""
 
 
 class SchemaRefused(Exception):
-    """The model does not hold a reply as it was asked to; the message says why."""
+    """The model does not constrain a reply to a schema; the message states why."""
 
 
 class LogprobsRefused(Exception):
-    """The server refused a call for its log-probabilities; the message says how."""
+    """The server refused a call because of its log-probabilities; the message states why."""
 
 
 def declared_profile(model: Model, schemas: HeldAs) -> ModelProfile:
-    """What the backend declares of itself, for a model that is not tried or not tried yet."""
+    """Profile as the backend declares it, for a model without probe calls."""
     can = model.capabilities
     known = ModelProfile(schemas=schemas, server=can.dialect, reasons=can.reasons, api=can.api)
     return known if can.max_temperature is not None else known.model_copy(update={"omitted": ("temperature", "top_p")})
@@ -109,14 +109,14 @@ _MESSAGES = (Message("system", "You reply in one word."), Message("user", "Say Y
 _FOLDED = (Message("user", f"{_MESSAGES[0].content}\n\n{_MESSAGES[1].content}"),)
 
 _SHORT = 64
-"""Tokens of a trial that only finds out whether a schema is taken: its beginning shows whether it is kept to."""
+"""Tokens of a call that only tests a schema: the beginning of the reply shows whether it is followed."""
 
 _SETTINGS = ("top_p", "temperature", "seed", "stop", "repetition_penalty", "reasoning_effort")
 """Settings that an error may name; of two that exclude each other, the first is left out."""
 
 
 class ProbeCalls:
-    """The calls of one trial, and what they have found out so far.
+    """Probe calls of one model, and their findings so far.
 
     Args:
         model, trial: see `probe`.
@@ -131,23 +131,23 @@ class ProbeCalls:
         self._replied = False
 
     def learn(self, **found: object) -> None:
-        """Put what was found into the profile."""
+        """Record a finding in the profile."""
         self.profile = self.profile.model_copy(update=found)
 
     async def reply(self, schema: ReplySchema | None, *, logprobs: bool, streamed: bool = False) -> ModelReply:
-        """The reply to one call, made again without each setting that the error names and nobody wrote down.
+        """Make one call, repeated without each setting that the error names and the user did not state.
 
         The first one may be as long as a reply of the run, the others are short.
 
         Args:
-            schema: what the reply is held to; None leaves it free.
+            schema: constrains the reply; None leaves it free.
             logprobs: whether the log-probabilities of the run are asked for.
-            streamed: whether to read it while it is written.
+            streamed: whether to stream it.
 
         Raises:
             LogprobsRefused, SchemaRefused: for these the server refuses the call.
             OnlyOverResponses, ModelUnavailable: it fails for another reason.
-            ConfigError: the model does not take what the user wrote down.
+            ConfigError: the model does not support what the user stated.
         """
         while True:
             decoding = self._decoding(logprobs=logprobs)
@@ -185,7 +185,7 @@ class ProbeCalls:
         try:
             return await self._model.complete(messages, decoding, step_key=STEP_KEY, schema=schema)
         except ModelError as error:
-            # llama.cpp answers 500 where the chat template refuses: no other attempt goes better
+            # llama.cpp answers 500 where the chat template refuses: a retry cannot help
             if error.kind == "server" and refuses_system(error.message):
                 raise ModelError("request", error.message) from None
             raise
@@ -193,7 +193,7 @@ class ProbeCalls:
     async def _streamed(
         self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None
     ) -> ModelReply:
-        """The text alone of a reply that is read while it is written."""
+        """The text of a streamed reply."""
         model = cast(StreamingModel, self._model)
         text, finish_reason = "", ""
         async with aclosing(model.stream(messages, decoding, step_key=STEP_KEY, schema=schema)) as pieces:
@@ -203,7 +203,7 @@ class ProbeCalls:
         return ModelReply(text, finish_reason, Usage())
 
     def _refusal(self, error: ModelError, decoding: Decoding, schema: ReplySchema | None) -> Exception:
-        """What a failure that nothing was left out for means."""
+        """Maps a failure that no adaptation resolves to an exception."""
         if error.kind == "request" and decoding.top_logprobs is not None and names_logprobs(error.message):
             return LogprobsRefused(error.message)
         if error.kind == "request" and schema is not None and refuses_response_format(error.message):
@@ -213,7 +213,7 @@ class ProbeCalls:
         return ModelUnavailable(f"{self._model.name}: {error.message}")
 
     def _adapts(self, error: ModelError, decoding: Decoding, schema: ReplySchema | None, *, streamed: bool) -> bool:
-        """Whether the call is to be made again: something is left out from now on, and that is said."""
+        """Whether to repeat the call: a setting is left out from now on, and this is logged."""
         if error.kind != "request":
             return False
         return (
@@ -232,7 +232,7 @@ class ProbeCalls:
         if "top_logprobs" in self._trial.written:
             raise ConfigError(
                 f"model {self._model.name!r} gives fewer alternatives per token than {decoding.top_logprobs}: "
-                f"say `top_logprobs: {most}`, or leave it out of the role ({message})"
+                f"set `top_logprobs: {most}`, or leave it out of the role ({message})"
             )
         self.learn(alternatives=most)
         _log.warning("the model gives fewer alternatives per token", model=self._model.name, top_logprobs=most)
@@ -247,7 +247,7 @@ class ProbeCalls:
             return False
         if not self.profile.folds_system and refuses_system(message):
             self.learn(folds_system=True)
-            _log.warning("the model takes no system message: it is put before the user's", model=self._model.name)
+            _log.warning("the model supports no system message: it is prepended to the user's", model=self._model.name)
             return True
         if not self.profile.bounds_completion and "max_completion_tokens" in message:
             self.learn(bounds_completion=True)
@@ -266,7 +266,7 @@ class ProbeCalls:
         return True
 
     def _sent(self, decoding: Decoding, *, streamed: bool) -> list[str]:
-        """The settings of a call that can be left out of it, a user's own keys aside."""
+        """Settings of a call that can be left out, except the user's own keys."""
         sent = [name for name in _SETTINGS if getattr(decoding, name) not in (None, ())]
         if streamed and decoding.stream_usage:
             sent.append("stream_options")
@@ -283,21 +283,21 @@ class ProbeCalls:
             )
 
     def _gives_room(self, message: str) -> bool:
-        """Whether the error says that the model still thought when its tokens ended: it gets more from now on."""
+        """Whether the error states that the tokens ended during reasoning: the model gets more from now on."""
         if self.profile.reasons or not is_out_of_tokens(message):
             return False
         self._found_to_reason()
         return True
 
     def _note_reasoning(self, reply: ModelReply) -> None:
-        """A reply whose tokens are all hidden reasoning, or that counts some, tells that the model thinks first."""
+        """Records a reasoning model: a reply whose tokens are all hidden reasoning, or that counts some."""
         all_hidden = not reply.text.strip() and reply.finish_reason == "length"
         if not self.profile.reasons and (all_hidden or reply.usage.reasoning_tokens or reply.reasoning):
             self._found_to_reason()
 
     def _found_to_reason(self) -> None:
         self.learn(reasons=True)
-        _log.warning("the model thinks before it replies: its replies may be longer", model=self._model.name)
+        _log.warning("the model reasons before it replies: its replies may be longer", model=self._model.name)
 
 
 def _keys_of(extra: str) -> list[str]:
@@ -305,22 +305,22 @@ def _keys_of(extra: str) -> list[str]:
 
 
 WAITED_S = 5.0
-"""Seconds without a reply after which the user is told what is waited for."""
+"""Seconds without a reply after which a warning is logged."""
 
 
 @contextmanager
 def warn_when_slow(waiting_for: str, *, model: str, at_most_s: float) -> Iterator[None]:
-    """Tell once, after `WAITED_S`, that something is waited for; on the running event loop.
+    """Logs one warning when a wait lasts longer than `WAITED_S`; uses the running event loop.
 
     Args:
         waiting_for: what, why that may take long, and what can be done, as a line that begins with "waiting for".
         model: its name.
-        at_most_s: seconds after which it is given up.
+        at_most_s: seconds after which the call times out.
     """
-    told = asyncio.get_running_loop().call_later(
+    timer = asyncio.get_running_loop().call_later(
         WAITED_S, lambda: _log.warning(waiting_for, model=model, waits_at_most_s=at_most_s)
     )
     try:
         yield
     finally:
-        told.cancel()
+        timer.cancel()

@@ -1,4 +1,4 @@
-"""Rate-limit headers of a vendor's responses."""
+"""Rate-limit headers of vendors' responses."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _LARGEST = 2**53
 
 
 def rate_headers(raw: Iterable[tuple[bytes, bytes]]) -> RateHeaders | None:
-    """The limits in OpenAI's `x-ratelimit-*` headers; None when they say nothing of them.
+    """Parses OpenAI's `x-ratelimit-*` headers; None without any.
 
     Args:
         raw: names and values as they were received, names in any case; one that cannot be read counts as not sent.
     """
-    said = {name[_PREFIX_LENGTH:].lower(): value for name, value in raw if name[:_PREFIX_LENGTH].lower() == _PREFIX}
-    if not said:
+    headers = {name[_PREFIX_LENGTH:].lower(): value for name, value in raw if name[:_PREFIX_LENGTH].lower() == _PREFIX}
+    if not headers:
         return None
-    return _limits(lambda what, kind: said.get(f"{what}-{kind}".encode(), b"").decode("latin-1"))
+    return _limits(lambda what, kind: headers.get(f"{what}-{kind}".encode(), b"").decode("latin-1"))
 
 
 def anthropic_rate_headers(headers: Mapping[str, str]) -> RateHeaders | None:
-    """The same of Anthropic's headers, with case-insensitive lookup."""
+    """Parses Anthropic's rate-limit headers, with case-insensitive lookup."""
     return _limits(lambda what, kind: headers.get(f"anthropic-ratelimit-{kind}-{what}", ""))
 
 

@@ -37,7 +37,7 @@ _NUMBER, _BOOLEAN, _AROUND = 6, 5, 6
 
 @dataclass(frozen=True, slots=True)
 class ReplySchema:
-    """A JSON schema that a server is asked to constrain a reply to.
+    """JSON schema of one reply, for constrained decoding.
 
     Attributes:
         name: of the reply type, as the OpenAI wire takes it.
@@ -59,20 +59,20 @@ def reply_schema(
     sizes: tuple[tuple[str, int], ...] = (),
     bytes_each: int = 1,
 ) -> ReplySchema:
-    """The schema of an ask.
+    """Builds the schema of an ask.
 
     Args:
         model: the reply type.
         dialect: of the server; None writes the bare schema that was sent before dialects were known, without limits.
-        labels: the case's closed set, which its `answer` and what else holds a label is one of; None for an open one.
+        labels: the case's closed set, for its `answer` and other fields with a label; None for an open set.
         max_tokens: the reply's bound: the longest reply that the schema permits fits into it, as far as texts can be
             cut for it.
         listed_labels: whether labels become an `enum`; False for a server that refused so many.
-        sizes: what the ask's slots say of lists and integers, as `slot_sizes` gives it.
+        sizes: bounds of lists and integers from the ask's slots, as `slot_sizes` gives them.
         bytes_each: of a character that the reply is written in, as `bytes_per_character` gives it for the ask.
 
     Raises:
-        ConfigError: no schema can say what the model wants.
+        ConfigError: the reply type cannot be expressed as a schema.
     """
     name = re.sub(r"[^A-Za-z0-9_-]", "_", model.__name__)[:_LONGEST_NAME]
     if dialect is None:
@@ -89,14 +89,14 @@ def reply_schema(
 
 
 def slot_sizes(model: type[BaseModel], slots: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    """What an ask's slots say of the sizes in its reply: the slots that the reply type names, with their numbers.
+    """Sizes in a reply that the ask's slots determine: the slots that the reply type names, with their numbers.
 
     Raises:
-        ConfigError: no schema can say what the model wants.
+        ConfigError: the reply type cannot be expressed as a schema.
     """
     found = {name: slots.get(name) for name in _size_slots(model)}
-    sizes = {name: len(said) if isinstance(said, list) else said for name, said in found.items()}
-    return tuple((name, said) for name, said in sizes.items() if type(said) is int)
+    sizes = {name: len(value) if isinstance(value, list) else value for name, value in found.items()}
+    return tuple((name, value) for name, value in sizes.items() if type(value) is int)
 
 
 @lru_cache(maxsize=256)
@@ -119,10 +119,10 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def longest_reply(schema: Mapping[str, Any], bytes_each: int = 1) -> int:
-    """Characters of the longest reply that a schema with limits permits, written without blanks around its marks.
+    """Length in characters of the longest reply that a schema with limits permits, in compact JSON.
 
-    They are characters in Latin script, `CHARACTERS_PER_TOKEN` to a token: one of another counts as the tokens that its
-    bytes may be.
+    They are characters in Latin script, `CHARACTERS_PER_TOKEN` to a token: one of another script counts as the tokens
+    that its bytes may be.
 
     Args:
         bytes_each: of a character of its texts; 1 for Latin script.
@@ -160,7 +160,7 @@ def _weight(bytes_each: int) -> int:
 
 
 def _decisive_first(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its long texts and lists last: whoever is not held to their lengths may never come past them."""
+    """Moves long texts and lists to the end: a model not constrained in length may never get past them."""
     if "properties" not in schema:
         return schema
     long = {name: part for name, part in schema["properties"].items() if _is_long(part)}
@@ -175,10 +175,10 @@ def _is_long(part: Mapping[str, Any]) -> bool:
 
 
 def _with_labels(schema: Mapping[str, Any], labels: tuple[str, ...] | None, answer: str = "") -> dict[str, Any]:
-    """The schema with an `enum` where a label is expected.
+    """Adds an `enum` where a label is expected.
 
     A list of labelled objects has no more items than there are labels. `answer` names a property of this object that
-    holds a label though its type does not say so, unless that lists its values itself; empty for none.
+    has a label though its type does not state it, unless the type lists its values itself; empty for none.
     """
     written = dict(schema)
     holds_label = written.pop(CASE_LABEL, False)
@@ -204,7 +204,7 @@ def _is_open_text(part: Mapping[str, Any]) -> bool:
 
 
 def _sized(schema: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
-    """The schema with its lists and integers bound by what the slots say; one item at least, for not every server takes
+    """Bounds lists and integers by the sizes from the slots; one item at least, because not every server accepts
     a list that must be empty."""
     written = through(schema, partial(_sized, sizes=sizes))
     size = sizes.get(written.pop(SIZE_SLOT, ""))
@@ -215,7 +215,7 @@ def _sized(schema: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any
 
 
 def _with_room(schema: Mapping[str, Any], longest_label: int) -> dict[str, Any]:
-    """The schema with room for the longest label wherever a label is written as a free text."""
+    """Raises text limits to fit the longest label wherever a label is written as free text."""
     written = through(schema, partial(_with_room, longest_label=longest_label))
     if written.get(CASE_LABEL):
         written["maxLength"] = max(written.get("maxLength", 0), longest_label)
@@ -227,7 +227,7 @@ def _described(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with a bound on every text and list."""
+    """Adds a bound to every text and list."""
     if "enum" in schema:
         return dict(schema)
     written = through(schema, _bounded)
@@ -239,7 +239,7 @@ def _bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fitted(schema: dict[str, Any], max_tokens: int, bytes_each: int) -> dict[str, Any]:
-    """The schema with its texts cut, all by the same share, so that the longest reply fits; a short text stays.
+    """Shortens all texts by the same factor so that the longest reply fits; short texts stay.
 
     Where the shortest texts do not fit, lists are cut, too.
     """
@@ -254,7 +254,7 @@ def _fitted(schema: dict[str, Any], max_tokens: int, bytes_each: int) -> dict[st
 
 
 def _largest(cut: Callable[[float], dict[str, Any]], fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """What is left by the largest share that fits."""
+    """Largest factor that fits, by bisection."""
     least, most = 0.0, 1.0
     for _ in range(20):  # by halves: the length grows with the share
         middle = (least + most) / 2

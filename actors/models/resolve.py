@@ -1,4 +1,4 @@
-"""Resolves a model's name, as users write it, to a backend."""
+"""Model name resolver: from a model's name, as users write it, to a backend."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ _PREFIXES: dict[str, tuple[Kind, str]] = {
     "replay": ("replay", "names no run: write replay/RUN, such as replay/runs/selene-sample-s0"),
     "local": ("local", "names no folder: write local/PATH, such as local/models/qwen"),
 }
-"""By what stands before the slash, the backend, and what is said of a name that ends there."""
+"""By the prefix before the slash, the backend, and the error message of a name that ends there."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A model's name, taken apart.
+    """Parsed model name.
 
     Attributes:
         kind: which backend.
@@ -81,7 +81,7 @@ class ModelSpec:
 
     @classmethod
     def parse(cls, name: str) -> ModelSpec:
-        """Take `name` apart.
+        """Parse `name`.
 
         Raises:
             ConfigError: it has none of the forms in `MODELS`, or holds a password.
@@ -112,7 +112,7 @@ def _url_spec(name: str) -> ModelSpec:
 
 
 def _each_server(urls: str) -> list[str]:
-    """The URLs behind `http://a:8000,b:8000/v1`: one for each server."""
+    """Expands `http://a:8000,b:8000/v1` to one URL per server."""
     scheme, _, rest = urls.partition("://")
     hosts, slash, path = rest.partition("/")
     if "," in path or "://" in path:
@@ -123,7 +123,7 @@ def _each_server(urls: str) -> list[str]:
 
 
 def check_base_url(url: str) -> str:
-    """`url` without a trailing slash, if it can be the base of a server's API.
+    """Validates a server's base URL and strips a trailing slash.
 
     Raises:
         ConfigError: not an http(s) URL with a host, or it holds a user, a password, a query or a fragment.
@@ -146,8 +146,8 @@ def check_base_url(url: str) -> str:
 
 
 def canonical_model(name: str) -> str:
-    """The name under which a model is recorded, priced and limited, however it was spelled; a local path is absolute,
-    and `small` says which weights.
+    """Canonical model name, under which a model is recorded, priced and limited; a local path is absolute,
+    and `small` includes its weights.
 
     >>> canonical_model("http://127.0.0.1:8000/v1/#m")
     'http://127.0.0.1:8000/v1#m'
@@ -164,7 +164,7 @@ def canonical_model(name: str) -> str:
 
 
 def pool_name(base_urls: Sequence[str], model: str) -> str:
-    """The name of a model behind one server, or behind several.
+    """Name of a model behind one server, or behind a pool of servers.
 
     >>> pool_name(["http://a:8000/v1", "http://b:8000/v1"], "m")
     'http://a:8000,b:8000/v1#m'
@@ -176,17 +176,17 @@ def pool_name(base_urls: Sequence[str], model: str) -> str:
 
 
 def is_embedded(name: str) -> bool:
-    """Whether a model runs in the process that calls it, so that nobody else's limits matter."""
+    """Whether a model runs in the calling process, so that no external limits apply."""
     return ModelSpec.parse(name).kind in ("simulated", "replay", "local")
 
 
 def offered_schemas(name: str) -> Offered:
-    """What the backend behind a model's name says of JSON schemas, without making it."""
+    """Schema support that the backend behind a model's name declares, without constructing it."""
     return _OFFERED.get(ModelSpec.parse(name).kind, "no")
 
 
 def constrained_before_profiles(name: str) -> bool:
-    """Whether a backend that holds replies to schemas did so before records had profiles of models."""
+    """Whether a backend already constrained replies to schemas before records had model profiles."""
     return ModelSpec.parse(name).kind != "local"
 
 
@@ -200,7 +200,7 @@ EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 
 
 def absolute_model(name: str) -> str:
-    """`name` with the folder of a `local/PATH` made absolute: actors run elsewhere than the command that starts them.
+    """Makes the folder of a `local/PATH` absolute: actors have another working directory than the command.
 
     Raises:
         ConfigError: it has none of the forms in `MODELS`, or holds a password.
@@ -210,7 +210,7 @@ def absolute_model(name: str) -> str:
 
 
 class ModelBinding(BaseModel):
-    """What a role's configuration says about its model. Holds no secret; refused values are not echoed.
+    """Model configuration of a role. It has no secret; refused values are not echoed.
 
     Attributes:
         model: one of the forms in `MODELS`.
@@ -228,6 +228,6 @@ class ModelBinding(BaseModel):
 
 
 def over_responses(binding: ModelBinding) -> ModelBinding | None:
-    """The same model asked over the Responses API; None where there is no such choice, or it is made."""
+    """The same model over the Responses API; None where there is no such choice, or it is made."""
     chosen = ModelSpec.parse(binding.model).kind != "openai" or binding.api is not None
     return None if chosen else binding.model_copy(update={"api": "responses"})

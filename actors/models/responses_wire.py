@@ -16,7 +16,7 @@ from moot.protocols.messages import Decoding, Message, Usage
 
 _WITH_LOGPROBS = ["message.output_text.logprobs"]
 _MERGED = ("reasoning", "text")
-"""Objects of a request that hold keys of ours beside those that a user may give in `extra`."""
+"""Objects of a request that merge our keys with those that a user may give in `extra`."""
 
 _RATE_LIMITED = "rate_limit_exceeded"
 _REQUEST_CODES = ("invalid_", "image_", "unsupported_", "empty_", "failed_to_download_", "data_residency_", "context_")
@@ -24,21 +24,21 @@ _REQUEST_CODES = ("invalid_", "image_", "unsupported_", "empty_", "failed_to_dow
 
 
 def only_over_responses(message: str) -> bool:
-    """Whether the error of a chat completion says that the model is offered over another API only.
+    """Whether the error of a chat completion states that the model is offered over another API only.
 
     >>> only_over_responses("This model is only supported in v1/responses and not in v1/chat/completions.")
     True
     """
-    said = message.lower()
-    return "v1/responses" in said or "not a chat model" in said
+    lowered = message.lower()
+    return "v1/responses" in lowered or "not a chat model" in lowered
 
 
 def encode_request(
     model: str, messages: Sequence[Message], decoding: Decoding, *, schema: ReplySchema | None = None
 ) -> bytes:
-    """The request's JSON body. Settings that are None are left out, so the server's default holds.
+    """Request body as JSON. Settings that are None are left out, so the server's default applies.
 
-    `seed` and `stop` do not exist there. The service is told not to store the response, unless `extra` says otherwise.
+    `seed` and `stop` do not exist there. The request disables storing of the response, unless `extra` sets otherwise.
 
     Args:
         schema: what the server shall hold the reply to; None leaves it free.
@@ -46,7 +46,7 @@ def encode_request(
     Raises:
         ModelError: `request`, when a message holds what is not Unicode text (a lone surrogate).
     """
-    told = decoding.top_logprobs is not None
+    with_logprobs = decoding.top_logprobs is not None
     request = {
         "model": model,
         "input": [_item(message) for message in messages],
@@ -54,7 +54,7 @@ def encode_request(
         "top_p": decoding.top_p,
         "max_output_tokens": decoding.max_tokens,
         "top_logprobs": decoding.top_logprobs,
-        "include": _WITH_LOGPROBS if told else None,
+        "include": _WITH_LOGPROBS if with_logprobs else None,
         "reasoning": None if decoding.reasoning_effort is None else {"effort": decoding.reasoning_effort},
         "text": None if schema is None else {"format": _format(schema)},
     }
@@ -67,7 +67,7 @@ def encode_request(
 
 
 def _with_extra(request: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The request with other keys behind its own, which win."""
+    """Merges other keys into the request; they take precedence."""
     both = {key: given[key] | request[key] for key in _MERGED if key in request and isinstance(given.get(key), dict)}
     return {**request, **given, **request, **both}
 
@@ -112,7 +112,7 @@ class _Part(msgspec.Struct):
     logprobs: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Said(msgspec.Struct):
+class _Message(msgspec.Struct):
     content: list[_Part] | None = None
     phase: str | None = None
 
@@ -124,7 +124,7 @@ class _Thought(msgspec.Struct):
 
 _response = msgspec.json.Decoder(_Response)
 _kind = msgspec.json.Decoder(_Kind)
-_said = msgspec.json.Decoder(_Said)
+_message = msgspec.json.Decoder(_Message)
 _thought = msgspec.json.Decoder(_Thought)
 _tokens = msgspec.json.Decoder(list[WireToken] | None)
 _raw_tokens = msgspec.json.Decoder(list[msgspec.Raw] | None)
@@ -133,17 +133,17 @@ _raw_tokens = msgspec.json.Decoder(list[msgspec.Raw] | None)
 def decode_response(
     body: bytes, decoding: Decoding, *, key: str | None = None, limits: RateHeaders | None = None
 ) -> ModelReply:
-    """The reply in the body of a 200 response; reasoning, its summary and commentary are kept apart from the text.
+    """Reply decoder for the body of a 200 response; reasoning, its summary and commentary are separate from the text.
 
     Args:
         body: as received, decompressed.
         decoding: what was asked; log-probabilities are read only when it asked for them.
         key: the API key in use, kept out of error messages.
-        limits: what the response's headers said.
+        limits: the rate limits in the response's headers.
 
     Raises:
         ModelError: `server` for a body that is no response, `content_filter` or `refused` when the model gave no
-            answer for that reason, or what an error object inside the body says. Each may be billed.
+            answer for that reason, or what an error object inside the body states. Each may be billed.
     """
     try:
         return _reply(body, decoding, key, limits)
@@ -176,18 +176,18 @@ def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
 
 
 def _read_output(output: list[msgspec.Raw]) -> tuple[list[_Part], list[str | None]]:
-    """The parts of the reply, and what the model said before it; items of other types are passed over."""
+    """The parts of the reply, and what precedes it (commentary, reasoning); items of other types are passed over."""
     parts: list[_Part] = []
     thoughts: list[str | None] = []
     for raw in output:
         item = bytes(raw)
         match decode_json(_kind, item, "an output item").type:
             case "message":
-                said = decode_json(_said, item, "an output message")
-                if said.phase == "commentary":
-                    thoughts += [part.text for part in said.content or ()]
+                message = decode_json(_message, item, "an output message")
+                if message.phase == "commentary":
+                    thoughts += [part.text for part in message.content or ()]
                 else:
-                    parts += said.content or ()
+                    parts += message.content or ()
             case "reasoning":
                 thought = decode_json(_thought, item, "a reasoning item")
                 thoughts += [part.text for part in (*(thought.summary or ()), *(thought.content or ()))]
@@ -203,7 +203,7 @@ def _token_logprobs(parts: list[_Part], text: str, alternatives: int) -> TokenLo
 
 
 def _finish_reason(response: _Response) -> str:
-    """The chat completion's word for how the response ended.
+    """Finish reason of the response, in terms of chat completions.
 
     Raises:
         ModelError: the content filter stopped it, or it has not ended.
@@ -221,15 +221,15 @@ def _finish_reason(response: _Response) -> str:
 
 
 def _failure(body: bytes, error: Any, key: str | None) -> ModelError:
-    said = VendorError.from_data(error) if error else VendorError.from_body(body)
-    if not (said.message or said.codes):
+    stated = VendorError.from_data(error) if error else VendorError.from_body(body)
+    if not (stated.message or stated.codes):
         return ModelError("server", "the reply holds no output")
-    if any("policy" in code for code in said.codes):
-        return ModelError("content_filter", plain(said.message or "the service's policy stopped the reply", key))
-    status = 429 if _RATE_LIMITED in said.codes else 500
-    if any(code.startswith(_REQUEST_CODES) for code in said.codes):
+    if any("policy" in code for code in stated.codes):
+        return ModelError("content_filter", plain(stated.message or "the service's policy stopped the reply", key))
+    status = 429 if _RATE_LIMITED in stated.codes else 500
+    if any(code.startswith(_REQUEST_CODES) for code in stated.codes):
         status = 400
-    return vendor_failure(said.status or status, said, key=key)
+    return vendor_failure(stated.status or status, stated, key=key)
 
 
 def _usage(usage: _Usage | None) -> Usage:

@@ -27,7 +27,7 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class RetryPolicy(BaseModel):
-    """Bounds of the retries of one call.
+    """Retry policy: bounds of the retries of one call.
 
     Attributes:
         max_attempts: requests in all, the first included; those that met a 429 count a fifth, for the server works.
@@ -46,10 +46,10 @@ class RetryPolicy(BaseModel):
     retry_after_cap_s: Seconds = 60.0
 
     def wait_s(self, attempt: int, retry_after_s: float | None, uniform: Callable[[float, float], float]) -> float:
-        """Seconds to wait after the failed `attempt` (1-based).
+        """Backoff in seconds after the failed `attempt` (1-based).
 
         Full jitter: uniform in [0, min(cap_s, base_s * 2^(attempt-1))]. A server's own word is taken for it, with the
-        first jitter on top: clients who were told the same do not come back together.
+        first jitter on top: clients with the same `Retry-After` do not return together.
         """
         if retry_after_s is not None:
             return min(retry_after_s, self.retry_after_cap_s) + uniform(0.0, min(self.cap_s, self.base_s))
@@ -64,14 +64,14 @@ async def call_with_retries(
     uniform: Callable[[float, float], float] = random.uniform,
     clock: Callable[[], float] = time.monotonic,
 ) -> T:
-    """The first result that `attempt` gives; of a model's reply `http_attempts` is the number of attempts made.
+    """Calls `attempt` until it succeeds, with retries; sets `http_attempts` of a model's reply.
 
     Cancelling it cancels the attempt or the wait under way, at once.
 
     Args:
         policy: how often and how long.
-        attempt: makes one call; called anew for each attempt.
-        sleep, uniform, clock: how to wait, draw and tell the time (seconds); replaced in tests.
+        attempt: makes one call; called again for each attempt.
+        sleep, uniform, clock: for waiting, random jitter and the time (seconds); replaced in tests.
 
     Raises:
         ModelError: the last one, when it was replayed, its kind is not in `RETRIED_KINDS`, the attempts are used

@@ -1,4 +1,4 @@
-"""Sampling of a recorded reply: the settings without which log-probabilities of two kinds would be mixed."""
+"""Sampling settings of recorded replies, which separate log-probabilities of different kinds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 UNKNOWN = "unknown"
-"""Stands for the model and the stage of a reply of which nothing is on record."""
+"""The model or the stage of a reply without a record of it."""
 
 
 Floating = TypeVar("Floating", bound=np.floating)
@@ -21,8 +21,7 @@ NO_CHOICE = -1e-6
 
 
 def mask_forced_tokens(logprobs: npt.NDArray[Floating]) -> npt.NDArray[Floating]:
-    """Log-probabilities taken after a schema's mask, NaN where there may have been no choice: such a token does not say
-    how sure the model was.
+    """Masks forced tokens: NaN where a schema's mask may have left no choice, which shows no confidence of the model.
 
     >>> mask_forced_tokens(np.array([0.0, -0.5], np.float32)).tolist()
     [nan, -0.5]
@@ -31,7 +30,7 @@ def mask_forced_tokens(logprobs: npt.NDArray[Floating]) -> npt.NDArray[Floating]
 
 
 def may_be_masked(stage: str, held: bool) -> bool:
-    """Whether a schema's mask has changed log-probabilities, or may have: at an unknown stage those of a held reply.
+    """Whether a schema's mask may have changed log-probabilities: at an unknown stage those of a constrained reply.
 
     Args:
         stage: where they are taken, see `Sampling`.
@@ -44,13 +43,13 @@ def may_be_masked(stage: str, held: bool) -> bool:
 
 
 class Sampling(NamedTuple):
-    """How a reply was sampled, and where its log-probabilities were taken; replies that differ in it are never pooled.
+    """Sampling settings of a reply, and the stage of its log-probabilities; replies that differ are never pooled.
 
     Attributes:
         temperature, top_p: None when unknown or the server's default.
         stage: `before` or `after` temperature and top-p, `raw` (one of these, and before a schema's mask), `masked`
             (after that), or `unknown`.
-        held: whether the reply was constrained to a schema; only with an unknown stage, the others say what a mask did.
+        held: whether the reply was constrained to a schema; only with an unknown stage, the others imply it.
     """
 
     temperature: float | None
@@ -62,7 +61,7 @@ class Sampling(NamedTuple):
     def recorded(
         cls, temperature: float | None, top_p: float | None, logprob_stage: str | None, held: bool | None
     ) -> Sampling:
-        """From a row of the record, whose older versions say nothing of the stage, or of what was held.
+        """Sampling settings from a row of the record; older versions lack the stage and the constraint.
 
         A reply of which it is not known counts as free: most of those records are older than schemas, and a token that
         is left out for nothing would hide how sure their models were.
@@ -77,9 +76,9 @@ class Sampling(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Such as `T 0.3, top-p 0.9, log-probabilities before them`."""
+        """Display text, such as `T 0.3, top-p 0.9, log-probabilities before them`."""
         t, p = ("?" if value is None else f"{value:g}" for value in (self.temperature, self.top_p))
-        held = ", of replies held to a schema" if self.held else ""
+        held = ", of replies constrained to a schema" if self.held else ""
         return f"T {t}, top-p {p}, log-probabilities {_STAGES.get(self.stage, self.stage)}{held}"
 
 

@@ -24,7 +24,7 @@ _STEPS = 20
 
 @dataclass(frozen=True, slots=True)
 class SchemaDialect:
-    """What a server takes of JSON schema, beside closed objects, lists, scalars, `enum` and `anyOf`.
+    """JSON-schema features that a server supports, in addition to closed objects, lists, scalars, `enum` and `anyOf`.
 
     Attributes:
         lengths: whether `minLength` and `maxLength` of texts are enforced.
@@ -61,14 +61,14 @@ DIALECTS: Mapping[DialectName, SchemaDialect] = {
     "sglang": _XGRAMMAR,
     # of local/PATH: it has bounds of decimal numbers, but none of their digits
     "llguidance": _GRAMMAR,
-    # for a server that does not say what it is: only what all of the above take
+    # for an unknown server: only what all of the above support
     "portable": SchemaDialect(listed=True, most_values=100, most_characters=5_000),
 }
 assert set(DIALECTS) == set(get_args(DialectName))
 
 
 def through(schema: Mapping[str, Any], change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    """A copy of the schema, each schema directly inside it changed."""
+    """Maps the direct subschemas of a schema; returns a copy."""
     written = dict(schema)
     if "anyOf" in written:
         written["anyOf"] = [change(member) for member in written["anyOf"]]
@@ -80,7 +80,7 @@ def through(schema: Mapping[str, Any], change: Callable[[Mapping[str, Any]], dic
 
 
 def in_dialect(schema: Mapping[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
-    """A schema as a server of the dialect takes it.
+    """Rewrites a schema in a server's dialect.
 
     >>> in_dialect({"type": "number", "minimum": 0, "maximum": 1}, DIALECTS["llama.cpp"])["enum"][:3]
     [0, 0.05, 0.1]
@@ -99,7 +99,7 @@ def in_dialect(schema: Mapping[str, Any], dialect: SchemaDialect) -> dict[str, A
 
 
 def _chosen(written: dict[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
-    """A choice; a text of any kind, of the longest value's length, where there are too many values."""
+    """An `enum`; free text of the longest value's length where there are too many values."""
     values = written["enum"]
     texts = [value for value in values if isinstance(value, str)]
     if len(values) <= dialect.most_values and sum(map(len, texts)) <= dialect.most_characters:
@@ -135,7 +135,7 @@ def _number(written: dict[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
 
 
 def _values(lowest: float, highest: float, whole: bool) -> list[int | float]:
-    """The values of a listed number: every integer, or evenly spaced ones."""
+    """Values of a number written as an `enum`: every integer, or evenly spaced ones."""
     if whole:
         return list(range(int(lowest), int(highest) + 1))
     spaced = (round(lowest + (highest - lowest) * step / _STEPS, 6) for step in range(_STEPS + 1))
@@ -157,7 +157,7 @@ _LIMITS = {
 
 @lru_cache(maxsize=256)
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of a reply without limits; shared between callers, so not to be changed.
+    """JSON schema of a reply without limits; shared between callers, so do not mutate it.
 
     Every object is closed, with its properties in the order of the model's fields and all of them required, since
     vendors refuse anything else. Limits on numbers, texts and lists, which some also refuse, are left out: the reply is
@@ -173,7 +173,7 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def limited_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The same with the limits that the model's fields state, with `CASE_LABEL` and `SIZE_SLOT` where a field has them.
+    """JSON schema with the limits of the model's fields, and with `CASE_LABEL` and `SIZE_SLOT` where a field has them.
 
     Raises:
         ConfigError: as `json_schema`.
@@ -214,7 +214,7 @@ class _Closing:
         raise self._impossible(where, "is neither a text, a number, a truth value, a list, a choice nor a model")
 
     def _limits_of(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What the field says of its size, and of what the ask decides: labels and sizes."""
+        """Limits of a field's size, and markers for what the ask decides: labels and sizes."""
         if not self._limits:
             return {}
         words = (*_LIMITS.get(given["type"], ()), CASE_LABEL, SIZE_SLOT)

@@ -1,4 +1,4 @@
-"""Server pool: several servers behind one model's name; calls go to the least busy one, a dead one is skipped."""
+"""Server pool: client-side load balancing over several servers of one model; calls go to the least busy live one."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _DEAD = frozenset({"connection", "server"})
 
 @dataclass(slots=True)
 class _Member:
-    """A server of the pool.
+    """Member of a server pool.
 
     Attributes:
         model: its client.
         in_flight: calls in flight.
-        out_until: time until which it is left out, by the pool's clock; 0 since its last call went well.
+        out_until: time until which it is left out, by the pool's clock; 0 since its last call succeeded.
         turn: number of its latest call among all of the pool.
         heard_at: when something last came from it, by the pool's clock.
     """
@@ -54,14 +54,14 @@ class _Member:
     heard_at: float = float("-inf")
 
     def takes_calls(self, now: float) -> bool:
-        """Whether it is not left out; one that was is tried with one call, and takes more when that went well."""
+        """Whether it may get calls; an ejected one gets a single trial call, and more when that succeeds."""
         return self.out_until == 0.0 or (self.out_until <= now and not self.in_flight)
 
 
 class ServerPool:
-    """A model served by several servers alike; one instance serves any number of calls at once.
+    """Pool of equal servers of one model; one instance serves any number of calls at once.
 
-    A call that fails is not repeated here: whoever retries it meets another server.
+    A failed call is not retried here: the caller's retry goes to another server.
 
     Args:
         base_urls: of the servers, two or more.
@@ -99,7 +99,7 @@ class ServerPool:
     async def stream(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> AsyncGenerator[StreamPiece, None]:
-        """One request to one of the servers, whose reply is given while it comes.
+        """One request to one of the servers, with a streamed reply.
 
         Raises:
             ModelError: while iterating.
@@ -111,9 +111,9 @@ class ServerPool:
                     yield piece
 
     async def _unless_hung(self, member: _Member, call: Coroutine[Any, Any, ModelReply]) -> ModelReply:
-        """The reply; the call is given up where its server answers nothing any more, and another one is there.
+        """Hang detection: a call is cancelled when its server stops answering and another server is available.
 
-        A long reply is no hung server: one that still lists its models is waited for.
+        A long reply is no hang: a server that still lists its models is waited for.
 
         Raises:
             ModelError: `connection`, for that; else as the call.
@@ -132,7 +132,7 @@ class ServerPool:
 
     @contextmanager
     def _chosen(self) -> Iterator[_Member]:
-        """The least busy server that is not left out, in turn; of none such, the one that comes back first."""
+        """Least busy available server, round robin on ties; without any, the one that is retried first."""
         now = self._clock()
         alive = [member for member in self._members if member.takes_calls(now)]
         if alive:
@@ -162,7 +162,7 @@ class ServerPool:
         member.out_until = self._clock() + LEFT_OUT_S
 
     async def check(self) -> None:
-        """Ask each server for its list of models; those that do not answer are left out.
+        """Health check: request each server's list of models; those that do not answer are left out.
 
         Raises:
             ModelUnavailable: none of them answers.

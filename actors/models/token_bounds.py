@@ -1,4 +1,4 @@
-"""Bounds on the tokens of a text or call: an estimate for rates, an upper bound for budgets, a lower one as a check."""
+"""Token count bounds of texts and calls: estimates for rates, upper bounds for budgets, lower bounds as checks."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _BESIDE_SCHEMA = 600
 
 
 def schema_bound(schema: ReplySchema | None) -> int:
-    """At most how many tokens of the prompt a reply's schema adds; 0 without one."""
+    """Upper bound of the prompt tokens that a reply's schema adds; 0 without one."""
     return 0 if schema is None else len(schema.body) + _BESIDE_SCHEMA
 
 
 def text_estimate(text: str) -> int:
-    """About how many tokens a text is: four characters of Latin script each, or one of another."""
+    """Estimated tokens of a text: four characters of Latin script each, or one of another script."""
     return estimated_length(text) // 4
 
 
 def prompt_estimate(messages: Sequence[Message]) -> int:
-    """About how many tokens the messages are, with what stands around each and its pictures."""
+    """Estimated tokens of the messages, with the template around each and its images."""
     return sum(text_estimate(message.content) + 4 + 800 * len(message.images) for message in messages)
 
 
 def prompt_bound(messages: Sequence[Message]) -> int:
-    """At most how many tokens the messages are: no tokeniser makes more than one of a byte."""
+    """Upper bound of the tokens of the messages: no tokeniser makes more than one token of a byte."""
     return sum(
         len(message.content.encode("utf-8", "replace")) + _PER_MESSAGE + _PER_IMAGE * len(message.images)
         for message in messages
@@ -61,7 +61,7 @@ _FEW = 0.1
 
 
 def estimated_length(text: str) -> int:
-    """Characters of a Latin text of about as many tokens: one of another script is about a token, which is four.
+    """Length in Latin characters of a text of about as many tokens: a character of another script counts as four.
 
     >>> estimated_length("So it goes."), estimated_length("今日は晴れ")
     (11, 20)
@@ -70,7 +70,7 @@ def estimated_length(text: str) -> int:
 
 
 def bytes_per_character(texts: Iterable[str]) -> int:
-    """At most how many tokens a character is of a text in the script of these: its bytes, for no tokeniser makes more.
+    """Upper bound of the tokens per character in the script of these labels: its bytes, as no tokeniser makes more.
 
     Returns:
         1 for texts in Latin script, of which a token holds several characters; else 2 to 4.
@@ -86,7 +86,7 @@ def bytes_per_character(texts: Iterable[str]) -> int:
 
 
 def texts_within(value: Any) -> Iterable[str]:
-    """Every text in JSON-like data, keys aside."""
+    """All texts in JSON-like data, except keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -96,17 +96,17 @@ def texts_within(value: Any) -> Iterable[str]:
 
 
 _LONGEST_TOKEN = 128
-"""Letters and digits that one token may hold. Vocabularies have tokens of as many blanks, dashes or equal letters,
+"""Letters and digits that one token may have. Vocabularies have tokens of as many blanks, dashes or equal letters,
 which do not count here; of differing letters the longest known have some fifty."""
 
 _COUNTED = 2**17
-"""Characters of a text that are looked at, so that a large reply holds nobody up."""
+"""Characters of a text that are counted, so that a large reply does not block the event loop."""
 
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
 def with_plausible_usage(reply: ModelReply, messages: Sequence[Message]) -> ModelReply:
-    """The reply, with an estimate for each count that is less than its text surely has, and `stated` set then.
+    """Replaces implausible usage: an estimate for each count below the lower bound of its text, with `stated` set.
 
     Args:
         reply: of a server.
@@ -126,7 +126,7 @@ def with_plausible_usage(reply: ModelReply, messages: Sequence[Message]) -> Mode
 
 
 def fewest_tokens(texts: Sequence[str]) -> int:
-    """At least how many tokens the texts are, whatever the vocabulary; 0 for texts without a letter or digit.
+    """Lower bound of the tokens of the texts, for any vocabulary; 0 for texts without a letter or digit.
 
     >>> fewest_tokens(["So it goes."]), fewest_tokens(["-" * 4_000]), fewest_tokens(["word " * 1_000])
     (1, 0, 32)
@@ -141,5 +141,5 @@ def _changes(text: str) -> int:
 
 
 def _is_short(stated: int, texts: Sequence[str]) -> bool:
-    """Whether so few tokens cannot be the texts. Letters are counted only where their number may matter."""
+    """Whether the token count is below the lower bound. Letters are counted only where their number may matter."""
     return stated * _LONGEST_TOKEN < sum(map(len, texts)) and stated < fewest_tokens(texts)

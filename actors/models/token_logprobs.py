@@ -24,14 +24,14 @@ _SLACK = 1e-3
 
 
 class WireAlternative(msgspec.Struct, gc=False):
-    """One alternative token as it is sent."""
+    """Alternative token, as sent."""
 
     token: str
     logprob: float | None = None
 
 
 class WireToken(msgspec.Struct, gc=False):
-    """One token of the reply as it is sent."""
+    """Token of the reply, as sent."""
 
     token: str
     logprob: float | None = None
@@ -39,7 +39,7 @@ class WireToken(msgspec.Struct, gc=False):
 
 
 class WireLogprobs(msgspec.Struct):
-    """A choice's `logprobs`."""
+    """`logprobs` object of a choice."""
 
     content: list[WireToken] | None = None
 
@@ -47,7 +47,7 @@ class WireLogprobs(msgspec.Struct):
 def reply_tokens(
     logprobs: WireLogprobs | None, text: str, alternatives: int | None, body: bytes
 ) -> TokenLogprobs | None:
-    """The tokens as sent; None unless the server gave log-probabilities; an empty list beside a text is none given.
+    """Tokens of a reply; None without log-probabilities; an empty list with a text counts as none.
 
     Args:
         logprobs: the choice's, as decoded from `body`.
@@ -66,7 +66,7 @@ def reply_tokens(
 
 
 def token_logprobs(content: list[WireToken], alternatives: int) -> TokenLogprobs:
-    """Arrays of T tokens by `alternatives`; a server's surplus alternatives are cut, missing ones padded."""
+    """Log-probability arrays of T tokens by `alternatives`; surplus alternatives are cut, missing ones padded."""
     rows = [token.top_logprobs or [] for token in content]
     if set(map(len, rows)) - {alternatives}:
         rows = [_padded(row, alternatives) for row in rows]
@@ -111,9 +111,9 @@ _bytes_reply = msgspec.json.Decoder(_BytesReply)
 
 
 def tokens_from_bytes(body: bytes, text: str) -> list[str] | None:
-    """The reply's tokens read from their `bytes`, for tokens that split a character.
+    """Decodes tokens from their `bytes`, for tokens that split a character.
 
-    The piece that completes a character holds it, the ones before it are empty, so that the tokens joined hold
+    The piece that completes a character has it, the ones before it are empty, so that the joined tokens have
     `text`. None when the server sent no bytes, or `text` is not in them either.
     """
     try:
@@ -131,7 +131,7 @@ UNALIGNED = "the tokens do not join to the reply's text"
 
 
 def text_start(tokens: Sequence[str], text: str) -> int | None:
-    """Offset of the text in the joined tokens; of several places the last. None when it is not in them.
+    """Offset of the text in the joined tokens; the last of several matches. None when it is not in them.
 
     >>> text_start(["```json\\n", '{"a"', ": 1}", "\\n```"], '{"a": 1}'), text_start(["{", "}"], "[]")
     (8, None)
@@ -146,7 +146,7 @@ def text_start(tokens: Sequence[str], text: str) -> int | None:
 
 
 def without_reasoning(tokens: TokenLogprobs | None, text: str, reasoning: str) -> TokenLogprobs | None:
-    """The reply's tokens without those of hidden reasoning; all as sent where there is none, or the text is not found.
+    """Removes the tokens of hidden reasoning; all remain where there is none, or the text is not found.
 
     Args:
         tokens: as sent.
@@ -181,7 +181,7 @@ _BLANKS = " \n\t\r\u0120\u010a\u2581"
 """Blanks as servers write them at the start of a token: themselves, or as `Ġ`, `Ċ` and `▁`."""
 
 _UNREADABLE = re.compile(r"token_id:|<|\ufffd")
-"""How tokens begin whose text is not told: by a number in its place, a mark of the chat template, half a character."""
+"""Prefixes of tokens without a text: a number in its place, a mark of the chat template, half a character."""
 
 _NO_OTHER = 0.01
 """Probability that a mask may leave to tokens that are not listed among so few."""
@@ -191,11 +191,11 @@ _LEAST = -80.0
 
 
 def constrained_logprob_stage(tokens: TokenLogprobs) -> HeldStage:
-    """What a reply's first token, and what it could have been, say of the schema's mask.
+    """Detects the stage of log-probabilities, before or after the schema's mask, from a reply's first token.
 
-    The model was asked to say Yes and held to a JSON object. Where a token that begins no object has a probability, the
-    probabilities are the model's own. Where those that can begin one (`{`, `{"`, a blank) have all of it, a mask has
-    taken it from the others: without one the model would rather say Yes. Raises nothing.
+    The model was asked to say Yes and constrained to a JSON object. Where a token that begins no object has a
+    probability, the probabilities are the model's own. Where those that can begin one (`{`, `{"`, a blank) have all of
+    it, a mask has removed the others: without one the model would say Yes. Raises nothing.
     """
     if not tokens.tokens:
         return "unknown"

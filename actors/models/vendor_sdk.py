@@ -1,4 +1,4 @@
-"""Base of the clients of OpenAI and Anthropic, through their official SDKs."""
+"""Base class of the OpenAI and Anthropic clients, through their official SDKs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OF_THE_WIRE = frozenset({"content-encoding", "content-length", "transfer-encodi
 
 
 class VendorService:
-    """A model of a vendor's service: the SDK does the authentication and the transport, our decoder reads the bytes.
+    """Model of a vendor's service: the SDK does authentication and transport, our codec decodes the bytes.
 
     The SDK's own retries are off (`call_with_retries` is the one policy) and so are its response parsing, which costs
     several milliseconds per reply with log-probabilities, and its tracing. One instance serves any number of calls at
@@ -61,7 +61,7 @@ class VendorService:
     async def complete(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
-        """One HTTP request, never repeated here; cancelling it closes its connection.
+        """One HTTP request, without retries; cancelling it closes its connection.
 
         Raises:
             ModelError: see the vendor's table of errors for the kinds.
@@ -72,7 +72,7 @@ class VendorService:
         return self._decoded(await self._posted(body, self._headers(step_key), key), decoding, key)
 
     async def _posted(self, body: bytes, headers: dict[str, str], key: str | None, **options: Any) -> httpx2.Response:
-        """A 200 response; a failure is a `ModelError`."""
+        """Posts a request and returns its 200 response; a failure is a `ModelError`."""
         try:
             response: httpx2.Response = await self._clients.get().post(
                 self.path, cast_to=httpx2.Response, content=body, options={"headers": headers}, **options
@@ -100,7 +100,7 @@ class VendorService:
         raise NotImplementedError
 
     async def check(self) -> None:
-        """Look whether the key is set; the network is not touched.
+        """Check that the key is set; no network access.
 
         Raises:
             MissingKey: naming the environment variable and how to set it.
@@ -130,7 +130,7 @@ class VendorService:
 
 
 def _bounded_client(client: type[httpx2.AsyncClient], **options: Any) -> httpx2.AsyncClient:
-    """A client of a vendor's SDK whose responses are bounded; what is streamed is read through `bounded` by its reader.
+    """SDK client with bounded responses; a streamed body is bounded by its reader, with `bounded`.
 
     Args:
         client: the SDK's class.

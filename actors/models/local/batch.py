@@ -16,9 +16,9 @@ Tensor = Any
 
 
 class Batch:
-    """Rows with their keys and values, all padded on the left to the longest.
+    """Generation batch: rows with their keys and values, left-padded to the longest.
 
-    Between two steps `logits` hold what the model says of each row's next token.
+    Between two steps `logits` are those of each row's next token.
 
     Attributes:
         rows: who is in it.
@@ -33,7 +33,7 @@ class Batch:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all rows."""
+        """Remove all rows."""
         self.rows: list[SequenceState] = []
         self.logits: Tensor = None
         self._mask: Tensor = None
@@ -58,7 +58,7 @@ class Batch:
         self.rows = [*self.rows, *rows]
 
     def keep(self, places: Sequence[int]) -> None:
-        """Only the rows at these places stay."""
+        """Keep only the rows at these positions."""
         if not places:
             self.clear()
             return
@@ -80,8 +80,8 @@ class Batch:
         """The last token's logits, shape (B, V), float32; what was read is added to `cache`."""
         known = {"position_ids": places, "logits_to_keep": 1}
         some = {name: value for name, value in known.items() if name in self._weights.takes}
-        said = self._weights.model(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True, **some)
-        return said.logits[:, -1].float()
+        output = self._weights.model(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True, **some)
+        return output.logits[:, -1].float()
 
 
 def _take_in(cache: Any, other: Any) -> None:

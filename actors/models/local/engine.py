@@ -18,7 +18,7 @@ from moot.actors.models.openai_errors import plain
 
 
 class GenerationEngine:
-    """Generates what is submitted to it, as many replies at once as fit; starts to load when it is made.
+    """Generation engine: generates submitted requests in batches as large as fit; starts to load on construction.
 
     Calls that wait join the batch between two steps, in the order they came, and leave it when their reply ends or
     their future is cancelled. All of it happens in one thread of its own.
@@ -46,7 +46,7 @@ class GenerationEngine:
         return self.loaded.done() and self.loaded.exception() is not None
 
     def submit(self, call: GenerationRequest) -> None:
-        """Have a reply generated; returns at once."""
+        """Submit a generation request; returns at once."""
         with self._changed:
             if not self._stopped:
                 self._waiting.append(call)
@@ -103,7 +103,7 @@ _sharing = threading.Lock()
 
 
 def acquire_engine(folder: Path) -> GenerationEngine:
-    """The process's only engine of a folder, made when there is none; give it back with `release_engine`."""
+    """Acquires the process's shared engine of a folder, created on first use; release it with `release_engine`."""
     with _sharing:
         engine, users = _shared.get(folder.resolve(), (None, 0))
         if engine is None or engine.failed:
@@ -113,7 +113,7 @@ def acquire_engine(folder: Path) -> GenerationEngine:
 
 
 def release_engine(engine: GenerationEngine) -> None:
-    """The last one who gives an engine back stops it, and waits until the weights are freed."""
+    """Releases an engine; the last release stops it, and waits until the weights are freed."""
     key = engine.folder.resolve()
     with _sharing:
         shared, users = _shared.get(key, (None, 0))

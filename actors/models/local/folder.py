@@ -25,7 +25,7 @@ def require_extra() -> None:
 
 
 def model_folder(path: str) -> Path:
-    """The folder of weights that `path` names, absolute; `~` is the user's home.
+    """Absolute folder of weights at `path`; `~` is the user's home.
 
     Raises:
         ConfigError: it is an address, does not exist, is no model folder, or has no weights in the safetensors format.

@@ -26,7 +26,7 @@ MOST_READ = 16_384
 
 
 class Generation:
-    """The calls that a model is working on. Everything here happens in one thread.
+    """Calls in flight of one model. Everything here runs in one thread.
 
     Args:
         weights: the model.
@@ -44,10 +44,10 @@ class Generation:
         return bool(self._batch.rows) or self._head is not None
 
     def admit(self, next_call: Callable[[], GenerationRequest | None]) -> None:
-        """Take in as many waiting calls as fit, in order; a call that does not fit yet holds back those behind it.
+        """Admit as many waiting calls as fit, in FIFO order; a call that does not fit yet blocks those behind it.
 
         Args:
-            next_call: gives up the call that has waited longest; None when nobody waits.
+            next_call: pops the call that has waited longest; None when none waits.
         """
         joining: list[SequenceState] = []
         while len(self._batch.rows) + len(joining) < MOST_ROWS:
@@ -66,7 +66,7 @@ class Generation:
                 _fail(joining, error)
 
     def step(self) -> None:
-        """Draw one token for every row, hand over what is finished, and compute what comes next."""
+        """One decoding step: draw one token for every row, deliver finished replies, and compute the next logits."""
         try:
             self._leave([place for place, row in enumerate(self._batch.rows) if row.call.reply.cancelled()])
             if self._batch.rows:
@@ -94,8 +94,8 @@ class Generation:
         most = min(max(row.alternatives or 0 for row in rows), logits.shape[-1])
         logprob, ids, logprobs = log_probabilities(logits, chosen, most)
         ended = self._append(chosen.tolist(), logprob.tolist(), ids.cpu().numpy(), logprobs.cpu().numpy())
-        gone = set(ended)
-        staying = [place for place in range(len(rows)) if place not in gone]
+        ended_places = set(ended)
+        staying = [place for place in range(len(rows)) if place not in ended_places]
         self._leave(ended)
         if staying:
             self._batch.advance(chosen[staying])
@@ -109,13 +109,13 @@ class Generation:
                 row.call.fail(ModelError("server", "the model's probabilities are not numbers: damaged weights?"))
             elif token in self._weights.ends and row.call.mask is None:
                 row.finish("stop", self._pieces)
-            elif self._goes_on(row, token, logprob[place], ids[place], logprobs[place]):
+            elif self._continues(row, token, logprob[place], ids[place], logprobs[place]):
                 continue
             ended.append(place)
         return ended
 
-    def _goes_on(self, row: SequenceState, token: int, logprob: float, ids: IntTable, logprobs: FloatTable) -> bool:
-        """Give a row its token; hand over the reply when that ends it."""
+    def _continues(self, row: SequenceState, token: int, logprob: float, ids: IntTable, logprobs: FloatTable) -> bool:
+        """Append a row's token and return whether the row continues; a finished reply is delivered."""
         try:
             reason = row.add(token, logprob, ids, logprobs)
         except ModelError as error:
@@ -127,8 +127,8 @@ class Generation:
 
     def _leave(self, places: list[int]) -> None:
         if places:
-            gone = set(places)
-            self._batch.keep([place for place in range(len(self._batch.rows)) if place not in gone])
+            ended_places = set(places)
+            self._batch.keep([place for place in range(len(self._batch.rows)) if place not in ended_places])
 
     def _fits(self, joining: list[SequenceState], row: SequenceState) -> bool:
         together = [*self._batch.rows, *joining, row]
@@ -156,8 +156,8 @@ class Generation:
         if self._weights.longest is not None:
             limit = min(limit, self._weights.longest - len(prompt))
         if limit < 1:
-            said = f"the prompt has {len(prompt)} tokens, the model takes {self._weights.longest} with the reply"
-            raise ModelError("context_length", said)
+            message = f"the prompt has {len(prompt)} tokens, the model takes {self._weights.longest} with the reply"
+            raise ModelError("context_length", message)
         return SequenceState(call, prompt, limit, uniforms(call.digest, limit))
 
 

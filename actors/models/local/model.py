@@ -67,7 +67,7 @@ class LocalModel:
         self._borrowing = threading.Lock()
 
     def load(self) -> None:
-        """Have the weights in memory before this returns, which takes as long as reading them.
+        """Load the weights; blocks until they are in memory.
 
         Raises:
             ConfigError: they are not those of a language model that can be run here.
@@ -82,10 +82,10 @@ class LocalModel:
         step_key: str,
         schema: ReplySchema | None = None,
     ) -> ModelReply:
-        """One reply, generated in one batch with whatever else is asked for; the first call loads the weights.
+        """Complete one conversation, batched with concurrent calls; the first call loads the weights.
 
-        A reply that is held ends with the last bracket of its object. One that fills its tokens or the model's context
-        ends with `length`. Cancelling takes the call out of its batch before the next token.
+        A reply constrained to a schema ends with the last bracket of its object. One that fills its tokens or the
+        model's context ends with `length`. Cancelling takes the call out of its batch before the next token.
 
         Raises:
             ModelError: `request`, when the messages cannot be written as a prompt, more alternatives are asked for
@@ -109,7 +109,7 @@ class LocalModel:
     async def check(self) -> None:
         """Read the folder's configuration and tokenizer, and the headers of its weights.
 
-        One whose tokenizer is of a kind that no reply can be held with no longer declares that it holds them.
+        Structured output is no longer declared if the tokenizer does not support constrained decoding.
 
         Raises:
             ConfigError: one line for the first thing that is wrong.
@@ -119,7 +119,7 @@ class LocalModel:
         why = await asyncio.to_thread(check_folder, self._folder)
         if why:
             self.capabilities = replace(self.capabilities, structured_output="no")
-            _log.warning("replies are not held to a schema, and read as free JSON", model=self.name, why=why)
+            _log.warning("replies are not constrained to a schema, and read as free JSON", model=self.name, why=why)
 
     async def close(self) -> None:
         """Free the weights, unless another model of this process uses them; a later call loads them again."""

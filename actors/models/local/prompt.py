@@ -1,4 +1,4 @@
-"""Prompt encoder: from messages to the token ids that a model continues."""
+"""Prompt encoder: from messages to token ids, by the model's chat template."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.protocols.messages import Message
 
 
 class PromptEncoder:
-    """Writes conversations as one model was trained to read them.
+    """Encodes conversations with one model's chat template.
 
     A tokenizer with a chat template writes its own. Any other gets this layout, after its usual first token:
 
@@ -27,7 +27,7 @@ class PromptEncoder:
         Assistant:
 
     A message that holds one of the tokenizer's special tokens as text, such as `<|im_end|>`, is written with a space
-    after that token's first character: what a document says never ends a turn or begins one.
+    after that token's first character: the text of a document never ends or begins a turn.
 
     Args:
         tokenizer: of transformers.
@@ -76,5 +76,5 @@ class PromptEncoder:
 
 
 def _laid_out(turns: Sequence[Message]) -> str:
-    said = "".join(f"{turn.role.capitalize()}:\n{turn.content}\n\n" for turn in turns)
-    return f"{said}Assistant:\n"
+    text = "".join(f"{turn.role.capitalize()}:\n{turn.content}\n\n" for turn in turns)
+    return f"{text}Assistant:\n"

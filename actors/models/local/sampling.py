@@ -1,4 +1,4 @@
-"""Sampler: draws the next tokens of a batch from its logits, and gives their log-probabilities."""
+"""Token sampler: draws the next tokens of a batch from its logits, and computes their log-probabilities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tensor = Any
 
 
 def uniforms(digest: bytes, count: int) -> npt.NDArray[np.float64]:
-    """`count` numbers in (0, 1) that depend on the digest alone, one for each token of a reply."""
+    """Deterministic uniform variates: `count` numbers in (0, 1) from the digest, one for each token of a reply."""
     raw = np.random.Philox(key=int.from_bytes(digest, "little")).random_raw(count)
     drawn: npt.NDArray[np.float64] = ((raw >> np.uint64(32)).astype(np.float64) + 0.5) * 2.0**-32
     return drawn
@@ -27,7 +27,7 @@ def uniforms(digest: bytes, count: int) -> npt.NDArray[np.float64]:
 def next_tokens(
     logits: Tensor, temperature: Sequence[float], top_p: Sequence[float], uniform: Sequence[float]
 ) -> Tensor:
-    """One token id for each row.
+    """Samples one token id for each row, with temperature and nucleus (top-p) sampling.
 
     The number `uniform` is looked up in the cumulative distribution in the order of the ids, so that rounding errors
     of a distribution move a draw only where they are as large as its distance to the next token.
@@ -72,7 +72,7 @@ def _nucleus_floor(probability: Tensor, share: Tensor) -> Tensor:
 
 
 def log_probabilities(logits: Tensor, chosen: Tensor, alternatives: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Natural logarithms of the model's own probabilities, before temperature and `top_p`.
+    """Log-probabilities under the model's own distribution, before temperature and `top_p`.
 
     Args:
         logits: shape (B, V), float32.

@@ -22,13 +22,13 @@ FloatTable = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """What is asked of the model.
+    """Request for one generation.
 
     Attributes:
         messages: the conversation.
         decoding: how to sample.
         digest: 16 bytes from which the sample is drawn.
-        reply: takes the reply or the `ModelError`; a cancelled one is given up.
+        reply: future of the reply or the `ModelError`; cancelling it abandons the request.
         mask: what the reply's schema permits; None for a free reply.
     """
 
@@ -39,7 +39,7 @@ class GenerationRequest:
     mask: TokenMask | None = None
 
     def fail(self, error: ModelError) -> None:
-        """End it with an error, unless it was cancelled."""
+        """Fail the request with an error, unless it was cancelled."""
         try:
             self.reply.set_exception(error)
         except InvalidStateError:
@@ -47,7 +47,7 @@ class GenerationRequest:
 
 
 class SequenceState:
-    """A call's place in a batch, and the tokens drawn for it so far.
+    """Generation state of one call: its row in the batch, and the tokens drawn so far.
 
     Args:
         call: what is asked.
@@ -71,20 +71,20 @@ class SequenceState:
 
     @property
     def most_tokens(self) -> int:
-        """Tokens of the prompt and the longest reply."""
+        """Maximum tokens of the prompt and the reply together."""
         return len(self.prompt) + self.limit
 
     @property
     def uniform(self) -> float:
-        """The number that decides the next token."""
+        """Uniform variate for the next token."""
         return float(self._uniforms[len(self._ids)])
 
     def add(self, token: int, logprob: float, ids: IntTable, logprobs: FloatTable) -> str:
-        """Append a token, with the ids and log-probabilities of the likeliest.
+        """Append a token, with the ids and log-probabilities of the most probable alternatives.
 
         Returns:
             Why the reply ends with it: `stop` for one that is whole by its schema, else `length` for one that is full;
-            empty when it goes on.
+            empty when it continues.
 
         Raises:
             ModelError: the reply's schema does not permit the token.
@@ -101,16 +101,16 @@ class SequenceState:
         return "length" if len(self._ids) >= self.limit else ""
 
     def finish(self, reason: str, pieces: TokenDecoder) -> None:
-        """Hand over the reply, unless its call was cancelled."""
+        """Deliver the reply, unless its call was cancelled."""
         tokens = pieces.of_reply(self._ids)
-        said = split_reasoning("".join(tokens))
+        split = split_reasoning("".join(tokens))
         known = None if self.alternatives is None else self._token_logprobs(tokens, self.alternatives, pieces)
         reply = ModelReply(
-            text=said.text,
+            text=split.text,
             finish_reason=reason,
             usage=Usage(len(self.prompt), len(self._ids)),
-            tokens=without_reasoning(known, said.text, said.reasoning),
-            reasoning=said.reasoning,
+            tokens=without_reasoning(known, split.text, split.reasoning),
+            reasoning=split.reasoning,
         )
         try:
             self.call.reply.set_result(reply)

@@ -1,4 +1,4 @@
-"""Token decoder: from token ids to text, a piece for each token, and the text of a token that was not chosen."""
+"""Token decoder: from token ids to text, a piece for each token, and the text of alternatives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PARTIAL = "\N{REPLACEMENT CHARACTER}"
 
 
 class TokenDecoder:
-    """Texts of one tokenizer's tokens.
+    """Incremental decoder of one tokenizer's tokens.
 
     Args:
         tokenizer: of transformers.
@@ -22,27 +22,27 @@ class TokenDecoder:
         self._alone: dict[int, str] = {}
 
     def of_reply(self, ids: Sequence[int]) -> list[str]:
-        """One piece per token; joined they are the reply's text.
+        """Decodes a reply to one piece per token; their concatenation is the reply's text.
 
-        A token that only begins a character gets an empty piece, the one that completes it holds the character. What
+        A token that only begins a character gets an empty piece, the one that completes it has the character. What
         is still incomplete at the end is the replacement character. Special tokens have no text.
         """
         pieces: list[str] = []
-        # Decoding starts a piece early, because a token's text depends on whether something stands before it.
+        # Decoding starts a piece early, because a token's text depends on the token before it.
         start = read = 0
         for end in range(1, len(ids) + 1):
-            said, now = self._decode(ids[start:read]), self._decode(ids[start:end])
+            before, now = self._decode(ids[start:read]), self._decode(ids[start:end])
             if now.endswith(_PARTIAL) and end < len(ids):
                 pieces.append("")
-            elif len(now) > len(said):
-                pieces.append(now[len(said) :])
+            elif len(now) > len(before):
+                pieces.append(now[len(before) :])
                 start, read = read, end
             else:
                 pieces.append("")
         return pieces
 
     def alternative(self, token: int) -> str:
-        """The text of a token as it stands inside a text; special ones by name, parts of a character as U+FFFD."""
+        """Text of one token inside a text; special tokens by name, partial characters as U+FFFD."""
         text = self._alone.get(token)
         if text is None:
             text = self._decode([*self._before, token], special=True).removeprefix(self._before_text)

@@ -18,10 +18,10 @@ from moot.actors.models.openai_errors import plain
 from moot.actors.models.reply_schema import ReplySchema
 
 MOST_SCHEMAS = 256
-"""Schemas that stay compiled; a case with labels of its own brings one for each reply type."""
+"""Size of the cache of compiled schemas; a case with its own labels has one for each reply type."""
 
 _WRITTEN: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "lenient": True}
-"""One way to write an object, without a choice of blanks, in which a weak model would lose itself."""
+"""One way to write an object, without a choice of blanks, in which a weak model would generate endlessly."""
 
 _SILENT = 0
 
@@ -30,11 +30,12 @@ BoolTable = npt.NDArray[np.bool_]
 
 
 class TokenMask:
-    """What may come next in one reply; used by one thread at a time.
+    """Token mask of one reply: the tokens permitted next; used by one thread at a time.
 
     Args:
         matcher: at the start of the reply.
-        ends: ids of the tokens that end a free reply. A held one ends with its last bracket, so they never come next.
+        ends: ids of the tokens that end a free reply. A constrained one ends with its last bracket, so they are never
+            permitted.
     """
 
     def __init__(self, matcher: LLMatcher, ends: Sequence[int]) -> None:
@@ -42,12 +43,12 @@ class TokenMask:
 
     @property
     def complete(self) -> bool:
-        """Whether the reply is whole, so that nothing may follow."""
+        """Whether the reply is complete, so that no token may follow."""
         stopped: bool = self._matcher.is_stopped()
         return stopped
 
     def permitted(self, vocabulary: int) -> BoolTable:
-        """Whether each of the tokens may come next, shape (V,); none may once something went wrong."""
+        """Boolean mask of the permitted tokens, shape (V,); all False after an error."""
         found = np.zeros(vocabulary, dtype=np.bool_)
         bits = np.unpackbits(np.frombuffer(self._matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
         found[: len(bits)] = bits[:vocabulary]
@@ -55,17 +56,17 @@ class TokenMask:
         return found
 
     def advance(self, token: int) -> None:
-        """Go on by the token that was drawn.
+        """Advance by the token that was drawn.
 
         Raises:
             ModelError: `server`, when it may not come next, or what may come next became too much to work out.
         """
         if not self._matcher.consume_token(token):
-            raise ModelError("server", f"the schema cannot be kept to: {_first_line(self._matcher.get_error())}")
+            raise ModelError("server", f"the schema cannot be enforced: {_first_line(self._matcher.get_error())}")
 
 
 class TokenMasks:
-    """The schemas of one model's replies, compiled for its tokens; the latest stay. Any thread may use it.
+    """Cache of one model's reply schemas, compiled for its vocabulary; least recently used are evicted. Thread-safe.
 
     Args:
         tokenizer: of transformers.
@@ -80,12 +81,12 @@ class TokenMasks:
         self._lock = threading.Lock()
 
     def of_reply(self, schema: ReplySchema) -> TokenMask:
-        """The mask of a reply that begins.
+        """Token mask for a new reply.
 
         A schema takes a millisecond, the first one up to a few seconds more for a large vocabulary.
 
         Raises:
-            ModelError: `request`, when the tokenizer or the schema is none that replies can be held with.
+            ModelError: `request`, when the tokenizer or the schema does not support constrained decoding.
         """
         with self._lock:
             matcher = self._compiled.pop(schema.body, None) or self._compile(schema)
@@ -108,38 +109,38 @@ class TokenMasks:
 
 
 def readable_tokens(tokenizer: Any, vocabulary: int, ends: Sequence[int]) -> LLTokenizer:
-    """The tokens as bytes, as `TokenMasks` needs them.
+    """Vocabulary as bytes, as `TokenMasks` needs it.
 
     Args:
         tokenizer, vocabulary, ends: see `TokenMasks`.
 
     Raises:
-        ValueError: the tokenizer is of a kind whose tokens cannot be told as bytes.
+        ValueError: the tokenizer is of a kind whose tokens have no byte form.
     """
     return from_tokenizer(tokenizer, n_vocab=max(vocabulary, len(tokenizer)), eos_token=list(ends) or None)
 
 
 def permitted_only(logits: Tensor, masks: Sequence[TokenMask | None]) -> Tensor:
-    """The logits with minus infinity for what may not come next; the same where no reply is held.
+    """Masks logits: minus infinity for tokens that are not permitted; unchanged where no reply is constrained.
 
     Args:
         logits: shape (B, V), float32; it stays as it is.
         masks: of each row; None for one that is free.
     """
-    held = [(place, mask) for place, mask in enumerate(masks) if mask is not None]
-    if not held:
+    masked = [(place, mask) for place, mask in enumerate(masks) if mask is not None]
+    if not masked:
         return logits
-    places = torch.tensor([place for place, _ in held], device=logits.device)
-    table = np.stack([mask.permitted(logits.shape[-1]) for _, mask in held])
+    places = torch.tensor([place for place, _ in masked], device=logits.device)
+    table = np.stack([mask.permitted(logits.shape[-1]) for _, mask in masked])
     permitted = torch.from_numpy(table).to(logits.device)
     return logits.index_copy(0, places, logits[places].masked_fill(~permitted, -torch.inf))
 
 
 def _cannot_hold(schema: ReplySchema, why: str) -> ModelError:
-    said = f"replies cannot be held to the schema of {schema.name}, say `structured: false`: {_first_line(why)}"
-    return ModelError("request", said)
+    message = f"no reply can be constrained to the schema of {schema.name}, set `structured: false`: {_first_line(why)}"
+    return ModelError("request", message)
 
 
 def _first_line(error: str) -> str:
-    """What stands behind it is the state of the parser, which holds the reply."""
+    """First line only: the rest is the state of the parser, which includes the reply."""
     return plain(error.partition("\n")[0])

@@ -25,14 +25,14 @@ _SERVE = "serve it with vLLM and name its URL"
 
 @dataclass(frozen=True)
 class Weights:
-    """A model in memory, ready to be run.
+    """Loaded model with its tokenizer.
 
     Attributes:
         model: in evaluation mode, on `device`.
         tokenizer: as the folder has it.
         device: where the weights are.
         ends: ids of the tokens that end a reply.
-        longest: tokens that prompt and reply may have together; None when the configuration does not say.
+        longest: the context length, for prompt and reply together; None when the configuration does not state it.
         takes: names of the arguments of the model's `forward`.
         vocabulary: tokens for which it gives probabilities, those that its tokenizer does not have included.
     """
@@ -47,7 +47,7 @@ class Weights:
 
 
 def check_folder(folder: Path) -> str:
-    """Read all of the folder but the weights themselves, of which only the files' headers are looked at.
+    """Validates a model's folder without loading the weights: only the headers of their files are read.
 
     Returns:
         Why its replies cannot be constrained to schemas; empty when they can.
@@ -70,7 +70,7 @@ def check_folder(folder: Path) -> str:
 
 
 def load_weights(folder: Path) -> Weights:
-    """The model of a folder: in bfloat16 on a GPU that computes with it, else in float32.
+    """Loads the model of a folder: in bfloat16 on a GPU that supports it, else in float32.
 
     Raises:
         ConfigError: the folder is not that of a language model that can be run here.
@@ -127,7 +127,7 @@ def _read_config(folder: Path) -> Any:
     if config.is_encoder_decoder:
         raise ConfigError(f"{folder}: an encoder-decoder model cannot be run here: {_SERVE}")
     if {type(layer).__name__ for layer in layers} - _PLAIN_LAYERS or "chunked_attention" in kinds:
-        raise ConfigError(f"{folder}: a model that keeps more than keys and values cannot be run here: {_SERVE}")
+        raise ConfigError(f"{folder}: a model with a state other than keys and values cannot be run here: {_SERVE}")
     return config
 
 

@@ -29,11 +29,11 @@ _STARTING = "waiting for the start of the small model's server: it reads its wei
 
 
 class SmallModel:
-    """A `Model` behind the server that all processes of the user share on this machine (see `sharing`).
+    """Small model behind a server that all processes of the user share on this machine (see `sharing`).
 
     Log-probabilities are the model's own, before temperature, `top_p` and schema. Each request carries a seed made of
     the run's seed, the messages and the step key. With one slot the same calls give the same replies; with several,
-    who else is served at the same time, and what is kept of earlier prompts, changes them by rounding.
+    concurrent calls and the cache of earlier prompts change them by rounding.
 
     Args:
         name: one of the forms of `SmallModelSpec`.
@@ -69,7 +69,7 @@ class SmallModel:
         step_key: str,
         schema: ReplySchema | None = None,
     ) -> ModelReply:
-        """One reply; the first call starts the server, if nobody has, and so does the first after its death.
+        """Complete one conversation; starts the server if none runs, also after its death.
 
         Raises:
             ModelError: `server`, when no server comes up; else see `CompatibleModel.complete`.
@@ -85,7 +85,7 @@ class SmallModel:
         step_key: str,
         schema: ReplySchema | None = None,
     ) -> AsyncGenerator[StreamPiece, None]:
-        """The pieces of one reply.
+        """Stream one reply in pieces.
 
         Raises:
             ModelError: as `complete`, while iterating.
@@ -98,7 +98,7 @@ class SmallModel:
                 yield piece
 
     async def check(self) -> None:
-        """Start the server, if nobody has, and ask whether it serves.
+        """Start the server if none runs, and check its health.
 
         Raises:
             ModelUnavailable: it does not.
@@ -107,7 +107,7 @@ class SmallModel:
         await served.check()
 
     async def close(self) -> None:
-        """Close the connections of the running event loop and let go of the server; a later call connects again."""
+        """Close the connections of the running event loop and release the server; a later call connects again."""
         connected = await asyncio.to_thread(self._disconnect)
         if connected is not None:
             served, use = connected
@@ -116,7 +116,7 @@ class SmallModel:
 
     @asynccontextmanager
     async def _served(self) -> AsyncIterator[CompatibleModel]:
-        """The server, which is forgotten when it turns out to have died: the next call starts or finds another."""
+        """Context of one call to the server; a dead server is dropped, and the next call starts or finds another."""
         try:
             served, use = self._connected or await self._started()
         except ModelUnavailable as error:
@@ -143,11 +143,11 @@ class SmallModel:
             return self._connected
 
     def _folder(self) -> Path:
-        """The server's: another engine, other weights or another number of slots are another server."""
+        """The server's folder: another engine, other weights or another number of slots mean another server."""
         return runtime_folder(f"{self._name.weights}-{self._name.slots}-{engine_version()}")
 
     def _disconnect(self, served: CompatibleModel | None = None) -> tuple[CompatibleModel, ServerLease] | None:
-        """Give up what is connected, for the caller to close; None when it is not (or no longer) that one."""
+        """Remove and return the connected client, for the caller to close; None when it is another one, or none."""
         with self._connecting:
             if self._connected is None or (served is not None and self._connected[0] is not served):
                 return None

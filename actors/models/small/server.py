@@ -1,6 +1,6 @@
-"""The process that serves the small model: `python server.py FOLDER WEIGHTS SLOTS`. Imports nothing of ours.
+"""Server process of the small model: `python server.py FOLDER WEIGHTS SLOTS`. Imports nothing of ours.
 
-It ends when nobody holds `users` locked any more. `shared_server.py` starts it, and says what the files are for.
+It exits when no process locks `users` any more. `shared_server.py` starts it, and documents the files.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 ADDRESS, SERVER_LOCK, USERS_LOCK, LOG = "address.json", "server.lock", "users.lock", "server.log"
-"""Files of the folder: where the server listens, with its key; held locked by it, and by who uses it; what it says."""
+"""Files of the folder: the server's address and key; the locks of the server and of its users; its log."""
 
 READY = b"ready\n"
 """What it writes to its standard output when it serves."""
 
 LINGER_S = 2.0
-"""Seconds that it waits for another user after the last one has gone: a run's check and the run itself share it."""
+"""Idle seconds after the last user before it exits: a run's check and the run itself share it."""
 
 CONTEXT = 4096
 """Tokens of one prompt and its reply."""
@@ -31,7 +31,7 @@ _MOST_THREADS = 8
 
 
 def main(folder: Path, weights: str, slots: int) -> None:
-    """Serve in a process of its own until nobody uses it; returns at once to whoever started it, and does nothing where
+    """Serve in a daemon process until no user is left; returns at once to the starter, and does nothing where
     another server serves."""
     if os.fork():
         return  # who started this, and may end long before, has no child left that would be ended with it
@@ -47,7 +47,7 @@ def main(folder: Path, weights: str, slots: int) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     _wait_until_unused(folder)
     (folder / ADDRESS).unlink(missing_ok=True)
-    os._exit(0)  # the engine has threads that nobody joins
+    os._exit(0)  # the engine has threads that are never joined
 
 
 def _started(weights: str, slots: int, key: str) -> Any:
@@ -61,7 +61,7 @@ def _started(weights: str, slots: int, key: str) -> Any:
     params.n_parallel, params.n_ctx = slots, CONTEXT * slots
     params.n_gpu_layers = 0
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads(_cores())
-    # What is kept of a prompt changes how the next one is computed, and so, by rounding, the reply.
+    # The prompt cache changes how the next prompt is computed, and so, by rounding, the reply.
     params.cache_prompt = slots > 1
     params.cache_ram_mib = 0
     params.ui = params.endpoint_slots = False
@@ -70,7 +70,7 @@ def _started(weights: str, slots: int, key: str) -> Any:
 
 
 def threads(cores: int) -> int:
-    """One less than there are cores, which others need too; one at least: threads that share a core only spin.
+    """Number of threads: one less than the cores, at least one; threads that share a core only spin.
 
     >>> threads(1), threads(2), threads(6), threads(64)
     (1, 1, 5, 8)
@@ -79,7 +79,7 @@ def threads(cores: int) -> int:
 
 
 def _cores() -> int:
-    """Cores that this process may use, by affinity and by the quota of its container."""
+    """Number of cores that this process may use, by affinity and by the quota of its container."""
     cores = len(os.sched_getaffinity(0))
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
@@ -96,7 +96,7 @@ def _write_address(folder: Path, address: dict[str, str | int]) -> None:
 
 
 def _wait_until_unused(folder: Path) -> None:
-    """Return with `users` locked, so that nobody comes to use what is about to end."""
+    """Wait until there is no user; returns with `users` locked, so that no process uses a server about to exit."""
     users = os.open(folder / USERS_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     while True:
         fcntl.flock(users, fcntl.LOCK_EX)

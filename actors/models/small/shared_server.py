@@ -1,9 +1,9 @@
-"""One server for all processes of a user on this machine: started by the first that needs it, gone with the last.
+"""Shared server for all processes of a user on this machine: started by the first user, stopped after the last.
 
-In a folder that only the user can read lie four files. `start.lock` is held while a process looks whether there is a
-server, and starts one. `users.lock` is held, shared, by everybody who uses it. `server.lock` is held by the server, so
-that one which died is told from one that lives. `address.json` says where it listens, and its key. The kernel lets go
-of a lock when its process ends, in whatever way: the server waits for that, and then ends.
+A folder that only the user can read has four files. `start.lock` is locked while a process checks for a server and
+starts one. `users.lock` is locked, shared, by all its users. `server.lock` is locked by the server, which
+distinguishes a dead server from a live one. `address.json` has its address and key. The kernel releases a lock when
+its process ends, in whatever way: the server waits for that, and then exits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _START_LOCK, _DEATHS = "start.lock", "deaths.json"
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where a server listens.
+    """Address and key of a server.
 
     Attributes:
         url: the base of its API.
@@ -49,19 +49,19 @@ class ServerAddress:
 
 
 class ServerLease:
-    """A server at an address that lives as long as this, or its process, holds `lock`, a descriptor."""
+    """Lease on a server: it stays up as long as `lock`, a descriptor, is locked by this process."""
 
     def __init__(self, address: ServerAddress, lock: int) -> None:
         self.address = address
         self._release = weakref.finalize(self, os.close, lock)
 
     def release(self) -> None:
-        """Use it no longer."""
+        """Release the lease."""
         self._release()
 
 
 def runtime_folder(name: str) -> Path:
-    """The folder of that name for the files of a server, made if need be; only the user can read it.
+    """Runtime folder for a server's files, created if needed; only the user can read it.
 
     Raises:
         ModelUnavailable: somebody else has made it, or can read it.
@@ -77,7 +77,7 @@ def runtime_folder(name: str) -> Path:
 
 
 def acquire_server(folder: Path, weights: Path, slots: int) -> ServerLease:
-    """Use the folder's server; one is started if there is none. Blocks for as long as that takes.
+    """Acquires a lease on the folder's server; starts one if there is none. Blocks until it is ready.
 
     Args:
         folder: see `runtime_folder`.
@@ -102,7 +102,7 @@ def acquire_server(folder: Path, weights: Path, slots: int) -> ServerLease:
 
 
 def is_served(folder: Path) -> bool:
-    """Whether the folder's server lives. Blocks while one is being started."""
+    """Whether the folder's server is alive. Blocks while one is being started."""
     starting = _locked(folder / _START_LOCK, fcntl.LOCK_EX, time.monotonic() + START_TIMEOUT_S)
     try:
         return _is_held(folder / server.SERVER_LOCK)
@@ -111,11 +111,11 @@ def is_served(folder: Path) -> bool:
 
 
 def _living(folder: Path, deadline: float) -> ServerAddress | None:
-    """The address of a server that lives; None when there is none."""
+    """Address of a live server; None when there is none."""
     while _is_held(folder / server.SERVER_LOCK):
         if (address := _read_address(folder)) is not None:
             return address
-        _wait(deadline)  # it is just ending, or whoever started it was killed meanwhile
+        _wait(deadline)  # it is just exiting, or its starter was killed meanwhile
     return None
 
 
@@ -137,16 +137,16 @@ def _start(folder: Path, weights: Path, slots: int, deadline: float) -> ServerAd
     ):
         assert process.stdout is not None
         readable, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
-        said = process.stdout.readline() if readable else b""
+        ready_line = process.stdout.readline() if readable else b""
     address = _read_address(folder)
-    if said != server.READY or address is None:
+    if ready_line != server.READY or address is None:
         why = _last_line(folder / server.LOG) if readable else f"not ready within {START_TIMEOUT_S:g} s"
         raise ModelUnavailable(f"the server of model 'small' could not be started: {why}")
     return address
 
 
 def _note_death(folder: Path) -> None:
-    """Remember that a server has died, which did not end in order.
+    """Record the crash of a server.
 
     Raises:
         ModelUnavailable: too many have.
@@ -178,11 +178,11 @@ def _last_line(log: Path) -> str:
         lines = log.read_text(errors="replace").split("\n")
     except OSError:
         lines = []
-    return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "it says nothing of why")
+    return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "its log gives no reason")
 
 
 def _is_held(lock: Path) -> bool:
-    """Whether a process holds the file locked."""
+    """Whether a process has locked the file."""
     file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -194,7 +194,7 @@ def _is_held(lock: Path) -> bool:
 
 
 def _locked(path: Path, how: int, deadline: float) -> int:
-    """A descriptor of the file, locked."""
+    """Descriptor of the locked file."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     while True:
         try:

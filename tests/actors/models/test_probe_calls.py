@@ -36,13 +36,13 @@ async def test_every_schema_is_tried_in_the_dialect_of_the_server(owner: str, di
     assert not logs
 
 
-async def test_a_server_that_knows_no_schema_is_read_freely_and_that_is_said() -> None:
+async def test_a_server_that_knows_no_schema_is_read_freely_and_that_is_logged() -> None:
     answer = refusing(lambda body: schema_of(body), "'response_format' of type 'json_schema' is not supported")
     profile, _, seen, logs = await run_trial(answer, ProbeRequest(DECODING, 5.0, REPLIES))
     assert profile == ModelProfile(schemas="free")
     assert schema_of(seen[-1]) is None
     assert len(logs) == 1
-    assert "not held to a schema" in logs[0]
+    assert "not constrained to a schema" in logs[0]
     with pytest.raises(CapabilityMissing, match="--structured off"):
         await run_trial(answer, ProbeRequest(DECODING, 5.0, REPLIES, insists=True))
 
@@ -56,7 +56,7 @@ async def test_a_server_that_takes_a_schema_and_ignores_it_is_found_out() -> Non
     assert "Yes, of course." in logs[0]
     insisted, _, _, logs = await run_trial(answer, ProbeRequest(DECODING, 5.0, REPLIES, insists=True))
     assert insisted.schemas == "portable"
-    assert "may not be held" in logs[0]
+    assert "may not be constrained" in logs[0]
 
 
 async def test_a_model_that_only_reasons_is_found_to_and_its_replies_are_held() -> None:
@@ -65,7 +65,7 @@ async def test_a_model_that_only_reasons_is_found_to_and_its_replies_are_held() 
 
     profile, _, _, logs = await run_trial(answer, ProbeRequest(DECODING, 5.0, REPLIES))
     assert (profile.schemas, profile.reasons) == ("portable", True)
-    assert "thinks before it replies" in logs[0]
+    assert "reasons before it replies" in logs[0]
 
 
 async def test_a_server_that_wants_the_bound_by_its_newer_name() -> None:
