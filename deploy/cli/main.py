@@ -220,6 +220,7 @@ def _add_others() -> None:
     from moot.deploy.cli.decide import decide
     from moot.deploy.cli.models import doctor, models
     from moot.deploy.cli.plan import plan
+    from moot.deploy.cli.report import report
     from moot.deploy.cli.show import show
     from moot.deploy.cli.simulate import simulate
     from moot.deploy.cli.train_classifier import train_classifier
@@ -230,7 +231,7 @@ def _add_others() -> None:
     app.command(cls=judge.Command)(judge.judge)
     app.command(cls=check.Command)(check.check)
     app.command(cls=serve.Command)(serve.serve)
-    for command in (show, verify, analyze, decide, train_classifier, plan, models, doctor, simulate):
+    for command in (show, report, verify, analyze, decide, train_classifier, plan, models, doctor, simulate):
         app.command()(command)
 
 

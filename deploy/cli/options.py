@@ -29,6 +29,12 @@ Folders = Annotated[
     list[Path],
     typer.Argument(help="Runs over the same cases.", metavar="FOLDERS...", parser=_record, show_default=False),
 ]
+Reported = Annotated[
+    list[Path],
+    typer.Argument(
+        help="A run, or several over the same cases.", metavar="RUNS...", parser=_record, show_default=False
+    ),
+]
 LabelledRuns = Annotated[
     list[Path],
     typer.Argument(help="Folders of runs with gold labels.", metavar="RUNS...", parser=_record, show_default=False),

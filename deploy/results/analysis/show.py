@@ -19,7 +19,8 @@ from moot.deploy.results.analysis.analysis import Analysis, AnalysisScope
 from moot.deploy.results.analysis.table import AnalysisTable
 from moot.deploy.results.plotting import has_matplotlib, plot_style, render_figure
 from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Picture
-from moot.deploy.results.report.render import banner, report_html, show_report
+from moot.deploy.results.report.html import report_html
+from moot.deploy.results.report.render import banner, show_report
 from moot.deploy.results.summaries.model_replies import replies_words, warnings_of
 from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import visible

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,67 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Series:
+    """One series of a chart.
+
+    Attributes:
+        name: what the legend calls it.
+        x: positions, all numbers or all words (categories).
+        y: values, None for an unknown one; empty for a band without a line in it.
+        low, high: ends of each value's interval: error bars of points and bars, a band around a line; empty where
+            there are none.
+        cases: the case of each point, whose transcript a click opens; empty where points are not cases.
+        style: which of the series' colours, markers and dashes it has; series of one style belong together. None for
+            its place in the chart.
+    """
+
+    name: str
+    x: Sequence[float | str]
+    y: Sequence[float | None] = ()
+    low: Sequence[float | None] = ()
+    high: Sequence[float | None] = ()
+    mark: Literal["points", "line", "bars", "band"] = "points"
+    cases: Sequence[str] = ()
+    style: int | None = None
+
+
+class Guide(NamedTuple):
+    """A straight line across a chart, such as a threshold: at that x, or at that y."""
+
+    label: str
+    x: float | None = None
+    y: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart: a page draws it with a table of its numbers; the other forms leave it out.
+
+    Attributes:
+        name: unique in a report, of letters, digits and hyphens: its anchor, and its file's name.
+        title: what it shows, in one line.
+        note: how to read it.
+        x_range, y_range: ends of the axes; None to fit the values.
+        x_log: whether the x axis is logarithmic.
+    """
+
+    name: str
+    title: str
+    series: Sequence[Series]
+    x_label: str = ""
+    y_label: str = ""
+    note: str = ""
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+    x_log: bool = False
+    guides: Sequence[Guide] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Code:
     """A command or a file excerpt to copy: it is not wrapped."""
 
     text: str
 
 
-Block = Heading | Note | Table | Pairs | Items | Quote | TextFigure | Picture | Code
+Block = Heading | Note | Table | Pairs | Items | Quote | TextFigure | Picture | Chart | Code

@@ -1,19 +1,14 @@
-"""Renderers of a report: terminal, Markdown, JSON and HTML. Texts of models and files are escaped."""
+"""Renderers of a report: terminal, Markdown and JSON. Texts of models and files are escaped."""
 
 from __future__ import annotations
 
 import io
 import os
 import re
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import groupby
-from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-from markupsafe import Markup
 from pydantic import BaseModel
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -225,28 +220,3 @@ class _Drawn:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from (Text(line, overflow="fold") for line in self.figure.draw(options.max_width, options.ascii_only))
-
-
-def report_html(title: str, blocks: Sequence[Block]) -> str:
-    """Renders the report as an HTML page; headings of level 2 are linked below that of level 1."""
-    parts = [block.text for block in blocks if isinstance(block, Heading) and block.level == 2]
-    return _template().render(title=title, parts=parts, blocks=[(type(block).__name__, block) for block in blocks])
-
-
-def _uri(svg: bytes) -> str:
-    """Data URI of an image: the page needs no other file, and scripts in an image do not run."""
-    return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda text: visible(text) if isinstance(text, str) and not isinstance(text, Markup) else text,
-    )
-    environment.filters["uri"] = _uri
-    return environment.get_template("page.html.j2")

@@ -1,0 +1,116 @@
+"""A report as one HTML page: opens from disk, asks for nothing else, and runs no script but its own.
+
+The page's policy names the hashes of its own scripts and styles, so that nothing written into it by a model or a file
+can run even if escaping failed. Its data lie in an inert element as JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from moot.deploy.results.report.blocks import Block, Chart, Heading
+from moot.deploy.results.report.charts import chart_data, chart_table
+from moot.deploy.results.text import visible
+
+PAGE = Path(__file__).parent / "page"
+STYLES = ("page.css",)
+SCRIPTS = ("vendor/chart.umd.min.js", "charts.js", "page.js")
+"""In the order in which they run; each adds to `window.moot`."""
+
+_SOURCE_MAP = re.compile(r"\n//# sourceMappingURL=\S+\s*$")
+
+
+class Asset(NamedTuple):
+    """A script or a style of the page with its hash, as a Content-Security-Policy names it."""
+
+    text: str
+    hash: str
+
+
+@cache
+def asset(name: str) -> Asset:
+    """A file of the page, read once."""
+    text = _SOURCE_MAP.sub("\n", (PAGE / name).read_text(encoding="utf-8"))
+    return Asset(text, f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'")
+
+
+def page_policy(connect: str = "'none'") -> str:
+    """The Content-Security-Policy of a page; `connect` is where its scripts may send requests to."""
+    styles, scripts = (" ".join(asset(name).hash for name in names) for names in (STYLES, SCRIPTS))
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src data:; connect-src {connect}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def report_html(
+    title: str, blocks: Sequence[Block], data: Mapping[str, Any] | None = None, *, connect: str = "'none'"
+) -> str:
+    """The page of a report.
+
+    Args:
+        title: of the window.
+        blocks: the report; its headings of level 2 are linked from the top.
+        data: what the page's scripts read beside the charts: cases and transcripts.
+        connect: where its scripts may send requests to: nowhere for a page on disk.
+    """
+    parts = [block.text for block in blocks if isinstance(block, Heading) and block.level == 2]
+    charts = [chart_data(block) for block in blocks if isinstance(block, Chart)]
+    return _template().render(
+        title=title,
+        policy=page_policy(connect),
+        parts=parts,
+        blocks=[(type(block).__name__, block) for block in blocks],
+        styles=[Markup(asset(name).text) for name in STYLES],
+        scripts=[Markup(asset(name).text) for name in SCRIPTS],
+        data=inert_json({"charts": charts, **(data or {})}),
+    )
+
+
+def inert_json(data: Any) -> Markup:
+    """JSON for a script element that never runs: `<` is escaped, so that nothing in it can end the element."""
+    return Markup(msgspec.json.encode(data).decode().replace("<", "\\u003c"))
+
+
+def blocks_html(blocks: Sequence[Block]) -> str:
+    """Blocks without page, scripts and charts, for a notebook; tables stand for charts."""
+    shown = [chart_table(block) if isinstance(block, Chart) else block for block in blocks]
+    return (
+        _environment()
+        .get_template("fragment.html.j2")
+        .render(blocks=[(type(block).__name__, block) for block in shown])
+    )
+
+
+def _uri(svg: bytes) -> str:
+    """A picture as an address that holds it: the page needs no other file, and no script in a picture would run."""
+    return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(PAGE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda text: visible(text) if isinstance(text, str) and not isinstance(text, Markup) else text,
+    )
+    environment.filters["uri"] = _uri
+    environment.filters["chart_table"] = chart_table
+    return environment
+
+
+def _template() -> Template:
+    return _environment().get_template("page.html.j2")

@@ -1,0 +1,49 @@
+// Starts the page: reads its data, draws the charts that come into view, and opens the case that the address names.
+"use strict";
+
+(() => {
+  moot.data = JSON.parse(document.getElementById("data").textContent);
+  const report = document.getElementById("report");
+  const transcript = document.getElementById("transcript");
+  let place = 0;
+
+  moot.openCase = (id) => {
+    location.hash = `case=${encodeURIComponent(id)}`;
+  };
+
+  // Charts are drawn when they come into view: a page with twenty opens as fast as one with none.
+  const seen = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      seen.unobserve(target);
+      moot.drawChart(target, moot.data.charts[Number(target.dataset.chart)]);
+    }
+  }, { rootMargin: "400px" });
+  document.querySelectorAll("canvas[data-chart]").forEach((canvas) => seen.observe(canvas));
+
+  function drawAll() {
+    document.querySelectorAll("canvas[data-chart]").forEach((canvas) => {
+      seen.unobserve(canvas);
+      if (!Chart.getChart(canvas)) moot.drawChart(canvas, moot.data.charts[Number(canvas.dataset.chart)]);
+    });
+  }
+  window.addEventListener("beforeprint", drawAll);
+
+  function route() {
+    const found = /^#case=(.*)$/.exec(location.hash);
+    const wasOpen = !transcript.hidden;
+    if (found && !wasOpen) place = window.scrollY;
+    transcript.hidden = !found;
+    report.hidden = Boolean(found);
+    if (found) {
+      moot.showTranscript(transcript, decodeURIComponent(found[1]));
+      window.scrollTo(0, 0);
+      transcript.focus();
+    } else if (wasOpen) {
+      window.scrollTo(0, place);
+    }
+  }
+  window.addEventListener("hashchange", route);
+  if (moot.data.cases) moot.showCases(document.getElementById("cases"), moot.data.cases);
+  route();
+})();

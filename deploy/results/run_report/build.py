@@ -1,0 +1,58 @@
+"""Report of a run: its parts in the order in which they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from moot.deploy.results.report.blocks import Block
+from moot.deploy.results.report.html import report_html
+from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.run_report.overview import overview
+from moot.deploy.results.run_report.worth import worth
+
+Part = Callable[[RunData], Iterable[Block]]
+
+PARTS: tuple[Part, ...] = (overview, worth)
+"""The parts of a run's report; one that the run has nothing for gives no block."""
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A report, for every form of output.
+
+    Attributes:
+        runs: that it is over, the first one being the baseline of the others.
+    """
+
+    runs: Sequence[RunData]
+
+    @property
+    def title(self) -> str:
+        """The page's title."""
+        return f"moot report: {', '.join(run.info.name for run in self.runs)}"
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The report in the order in which it is read."""
+        return [block for part in PARTS for block in part(self.runs[0])]
+
+    def data(self) -> Mapping[str, Any]:
+        """What the page's scripts read beside the charts."""
+        return {}
+
+    def html(self) -> str:
+        """The page."""
+        return report_html(self.title, self.blocks, self.data())
+
+
+def build_report(*runs: str | Path) -> RunReport:
+    """Report of one run, or of several over the same cases.
+
+    Raises:
+        RecordError: when there is no run in a folder or it cannot be read.
+    """
+    return RunReport([RunData(run) for run in runs])

@@ -1,0 +1,82 @@
+"""What the parts of a report read of one run: each table of its record is read once, when a part first asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from moot.actors.record.store.mirror import record_path
+from moot.deploy.results.record import (
+    EventRow,
+    References,
+    ReplyRow,
+    RunInfo,
+    VerdictRow,
+    latest_verdicts,
+    read_as,
+    read_events,
+    read_replies,
+    read_run_info,
+)
+from moot.deploy.results.summaries.summary import Summary, summarise
+from moot.protocols.events import DebateEvent
+
+E = TypeVar("E", bound=DebateEvent)
+
+
+class RunData:
+    """A run as the parts of its report read it.
+
+    Args:
+        folder: the run's folder, or its URI.
+
+    Attributes:
+        folder: the local folder that is read.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = record_path(folder)
+        self._events: dict[str, list[EventRow]] = {}
+
+    @cached_property
+    def info(self) -> RunInfo:
+        """What run.yaml says."""
+        return read_run_info(self.folder, self.replies)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The run in figures, as `moot show` prints them."""
+        return summarise(self.folder)
+
+    @cached_property
+    def verdicts(self) -> list[VerdictRow]:
+        """The verdict of each case's latest attempt."""
+        return latest_verdicts(self.folder)
+
+    @cached_property
+    def by_case(self) -> dict[str, VerdictRow]:
+        """The same by case id."""
+        return {verdict.case_id: verdict for verdict in self.verdicts}
+
+    @cached_property
+    def replies(self) -> list[ReplyRow]:
+        """Every paid or reused reply."""
+        return read_replies(self.folder)
+
+    @cached_property
+    def references(self) -> References:
+        """How the answers of the cases are scored."""
+        return References.of(self.folder)
+
+    def events(self, event_type: type[E]) -> Iterator[tuple[EventRow, E]]:
+        """The events of a type in the latest attempt of each case, as such."""
+        kind = event_type.kind
+        if kind not in self._events:
+            self._events[kind] = [row for row in read_events(self.folder, [kind]) if self._is_latest(row)]
+        return read_as(self._events[kind], event_type)
+
+    def _is_latest(self, row: EventRow) -> bool:
+        verdict = self.by_case.get(row.case_id)
+        return verdict is None or verdict.attempt == row.attempt

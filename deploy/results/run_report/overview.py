@@ -1,0 +1,57 @@
+"""Overview of a run: whether it worked, whether it is any good, and what to do next; then what was run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Pairs
+from moot.deploy.results.report.render import banner
+from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.summaries.summary import Summary
+from moot.deploy.results.summaries.summary_rows import summary_rows
+from moot.deploy.results.text import count, percent
+
+
+def overview(run: RunData) -> Iterator[Block]:
+    """The answer to "did it work, is it any good, what next", and the run's figures."""
+    summary = run.summary
+    yield Heading(f"Run {summary.run}", 1)
+    yield from banner(summary.simulated)
+    yield Note(" ".join((_worked(summary), _quality(summary))), "strong")
+    yield from (Note(line, "warning") for line in summary.warnings)
+    if steps := list(next_steps(summary)):
+        yield Heading("What next", 3)
+        yield Items(steps)
+    yield Heading("Overview")
+    yield Pairs(summary_rows(summary))
+
+
+def _worked(summary: Summary) -> str:
+    """Whether the run is complete."""
+    if summary.open:
+        return f"{count(summary.finished)} of {count(summary.cases)} cases have a verdict; the run is not complete."
+    if summary.failed:
+        return f"{count(summary.finished)} of {count(summary.cases)} cases finished, {count(summary.failed)} failed."
+    return f"All {count(summary.cases)} cases finished."
+
+
+def _quality(summary: Summary) -> str:
+    """How good the answers are, as far as that can be said."""
+    if summary.accuracy is None:
+        return "No answer can be scored: the cases have no gold label."
+    return f"Accuracy {percent(summary.accuracy, summary.accuracy_interval, summary.scored)}."
+
+
+def next_steps(summary: Summary) -> Iterator[str]:
+    """What a user may do next, most urgent first."""
+    run = summary.run
+    if summary.stopped_by is not None:
+        yield f"The run was stopped: {summary.stopped_by}. Give the same command again to resume it."
+    if summary.parked:
+        yield f"{count(summary.parked)} debates wait for a person: moot decide {run}"
+    if summary.failed:
+        yield f"See why cases failed: moot show {run} --failed. Run them again with --retry-failed."
+    if summary.labels_questioned:
+        yield f"{count(summary.labels_questioned)} gold labels look doubtful: moot show {run} --questioned"
+    if summary.accuracy is not None:
+        yield "Read the cases that are wrong: sort the table of cases by outcome, and open one."
