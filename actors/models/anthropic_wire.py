@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from moot.actors.models.families import family_of_model
-from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
+from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, failures_may_be_billed
 from moot.actors.models.openai_errors import VendorError, decode_json, plain, refuse_key, retry_after, status_failure
 from moot.actors.models.openai_wire import token_count, with_extra
 from moot.actors.models.rate_headers import anthropic_rate_headers
@@ -170,11 +170,8 @@ def decode_reply(body: bytes, *, limits: RateHeaders | None = None, key: str | N
         ModelError: `server` for a body that is not a message, `refused` when the model or the service declined to
             answer, or what an error object inside the body states. All of these may have been billed.
     """
-    try:
+    with failures_may_be_billed(limits):
         return _reply(body, limits, key)
-    except ModelError as error:
-        error.may_be_billed, error.limits = True, limits
-        raise
 
 
 def _reply(body: bytes, limits: RateHeaders | None, key: str | None) -> ModelReply:

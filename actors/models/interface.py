@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -243,6 +244,16 @@ class ModelError(Exception):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}"
+
+
+@contextmanager
+def failures_may_be_billed(limits: RateHeaders | None) -> Iterator[None]:
+    """Marks failures inside as those of a request that the server took, and may bill; with what its headers said."""
+    try:
+        yield
+    except ModelError as error:
+        error.may_be_billed, error.limits = True, limits
+        raise
 
 
 def fold_system_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from moot.actors.models.interface import ModelError, RateHeaders, StreamPiece, TokenLogprobs
+from moot.actors.models.interface import ModelError, RateHeaders, StreamPiece, TokenLogprobs, failures_may_be_billed
 from moot.actors.models.openai_errors import VendorError, decode_json, plain, refuse_key, vendor_failure
 from moot.actors.models.openai_wire import WireUsage, decode_reply, filtered, usage_of
 from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens
@@ -70,16 +70,13 @@ async def read_pieces(
         yield _whole(b"".join([chunk async for chunk in chunks]), decoding, key, limits)
         return
     parser, reading = EventParser(), _Reading(decoding, key, limits)
-    try:
+    with failures_may_be_billed(limits):
         async for chunk in chunks:
             for data in parser.feed(chunk):
                 piece = reading.piece(data)
                 if piece is not None:
                     yield piece
         reading.check_ended()
-    except ModelError as error:
-        error.may_be_billed, error.limits = True, limits
-        raise
 
 
 def _whole(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> StreamPiece:

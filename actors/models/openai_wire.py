@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from moot.actors.models.hidden_reasoning import split_reasoning
-from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
+from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, failures_may_be_billed
 from moot.actors.models.openai_errors import decode_json, failure_in_reply, plain, refuse_key
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens, without_reasoning
@@ -223,11 +223,8 @@ def decode_reply(
             model gave no answer for that reason, or what an error object inside the body states. Each may be billed:
             the server took the request.
     """
-    try:
+    with failures_may_be_billed(limits):
         return _reply(body, decoding, key, limits)
-    except ModelError as error:
-        error.may_be_billed, error.limits = True, limits
-        raise
 
 
 def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> ModelReply:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, TokenLogprobs
+from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, TokenLogprobs, failures_may_be_billed
 from moot.actors.models.openai_errors import VendorError, decode_json, plain, refuse_key, vendor_failure
 from moot.actors.models.openai_wire import WireUsage, data_url, filtered, usage_of
 from moot.actors.models.reply_schema import ReplySchema
@@ -145,11 +145,8 @@ def decode_response(
         ModelError: `server` for a body that is no response, `content_filter` or `refused` when the model gave no
             answer for that reason, or what an error object inside the body states. Each may be billed.
     """
-    try:
+    with failures_may_be_billed(limits):
         return _reply(body, decoding, key, limits)
-    except ModelError as error:
-        error.may_be_billed, error.limits = True, limits
-        raise
 
 
 def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> ModelReply:
