@@ -9,7 +9,7 @@ from pydantic import PlainSerializer, WrapSerializer
 
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.rounds.round_trace import RoundTrace
-from moot.deploy.results.transcripts.views import AttemptCost, State, VerdictView
+from moot.deploy.results.transcripts.views import AttemptCost, AttemptView, VerdictView
 from moot.protocols.socrasynth.events import (
     AnswerCompared,
     LastWordsGiven,
@@ -66,11 +66,10 @@ def _decision(event: PersonDecided) -> dict[str, str]:
     return {"path": event.path, "action": event.action, "text": event.text, "outcome": event.outcome}
 
 
-class DebateDocument(FrozenModel):
+class DebateDocument(AttemptView):
     """One debate on a subject.
 
     Attributes:
-        state: how far it is.
         open_answers: the list that the sides chose their answers from; empty where they argue for and against.
         positions: which they named; None where they argue for and against, and in records from before that was kept.
         facts: what is given; may be empty.
@@ -86,13 +85,6 @@ class DebateDocument(FrozenModel):
         failures: asks without a usable reply.
     """
 
-    schema_version: int
-    run: str
-    simulated: bool
-    case_id: str
-    attempt: int
-    attempts: list[int]
-    state: State
     subject: str
     labels: list[str]
     open_answers: list[str]

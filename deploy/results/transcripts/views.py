@@ -111,19 +111,12 @@ class JudgedReplyView(FrozenModel):
     reply: str
 
 
-class Transcript(FrozenModel):
-    """One attempt at one case.
+class AttemptView(FrozenModel):
+    """One attempt at one case of a run.
 
     Attributes:
         attempts: every attempt that left something in the record.
         state: how far it is.
-        aliases: by label, in the labels' order, its other spellings; empty when no label has any.
-        judged: the reply that is judged, with what it answers; None where a case is debated.
-        gold: the label that the task's file calls right, never shown to a model; None without one.
-        accepted: all answers that count as right, where there are several; never shown to a model.
-        ratings: scores that human raters gave the text, None for a missing one; never shown to a model.
-        trace: the numbers of its rounds; None for a protocol without rounds or without known numbers.
-        verdict: None while there is none.
     """
 
     schema_version: int
@@ -133,6 +126,21 @@ class Transcript(FrozenModel):
     attempt: int
     attempts: list[int]
     state: State
+
+
+class Transcript(AttemptView):
+    """Transcript of one attempt.
+
+    Attributes:
+        aliases: by label, in the labels' order, its other spellings; empty when no label has any.
+        judged: the reply that is judged, with what it answers; None where a case is debated.
+        gold: the label that the task's file calls right, never shown to a model; None without one.
+        accepted: all answers that count as right, where there are several; never shown to a model.
+        ratings: scores that human raters gave the text, None for a missing one; never shown to a model.
+        trace: the numbers of its rounds; None for a protocol without rounds or without known numbers.
+        verdict: None while there is none.
+    """
+
     question: str
     labels: list[str]
     choices: list[str]
