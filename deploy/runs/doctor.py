@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import platform
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +31,7 @@ from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model,
 from moot.actors.models.retry import call_with_retries
 from moot.deploy.runs.bindings import model_defaults
 from moot.deploy.runs.capabilities import HELD_STAGES, describe_capabilities, in_one_line, model_adaptations
+from moot.deploy.runs.versions import installed_versions
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UserError
 from moot.protocols.messages import Decoding, Message, Usage
@@ -77,24 +76,15 @@ class Finding:
 
 def machine() -> Iterator[Finding]:
     """Check the installed extras, and which API keys are set, by name only."""
-    yield Finding("python", "ok", platform.python_version())
-    for package in ("moot", "ray"):
-        yield Finding(package, "ok", version(package))
+    for name, found in installed_versions("moot", "ray").items():
+        yield Finding(name, "ok", found)
     for name in _KEYS:
         given = ApiKey(name).set
         yield Finding(name, "ok" if given else "note", "set" if given else "not set")
     for extra, packages in _EXTRAS.items():
-        missing = [package for package in packages if not _installed(package)]
+        missing = [package for package in packages if package not in installed_versions(*packages)]
         said = "installed" if not missing else f"not installed: pip install 'moot[{extra}]'"
         yield Finding(f"extra {extra}", "ok" if not missing else "note", said)
-
-
-def _installed(package: str) -> bool:
-    try:
-        version(package)
-    except PackageNotFoundError:
-        return False
-    return True
 
 
 async def examine(binding: ModelBinding, prices: str | None = None) -> list[Finding]:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,6 +18,7 @@ from moot.deploy.runs.bounds import lost, spent_by_earlier_sessions, unsettled_u
 from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.run_library import recorded_library_path
+from moot.deploy.runs.versions import code_revision, installed_versions
 from moot.protocols.errors import RunMismatch
 
 _PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "anthropic", "aiohttp", "jinja2")
@@ -77,8 +74,8 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         **_documents(prepared),
         "cases": prepared.total,
         **({"classifier_digest": prepared.classifier.card.digest} if prepared.classifier else {}),
-        "versions": dict(_versions()),
-        "code_revision": _code_revision(),
+        "versions": dict(installed_versions(*_PACKAGES, *_ENGINES)),
+        "code_revision": code_revision(),
     }
 
 
@@ -305,25 +302,3 @@ def _closed(
 
 def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-@cache
-def _versions() -> Mapping[str, str]:
-    found = {"python": platform.python_version()}
-    for package in (*_PACKAGES, *_ENGINES):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _code_revision() -> str | None:
-    """The commit of the checkout that the package runs from; None when it is installed elsewhere."""
-    git = Path(__file__).resolve().parents[2] / ".git"
-    try:
-        head = (git / "HEAD").read_text().strip()
-        name = head.removeprefix("ref: ")
-        return head if name == head else (git / name).read_text().strip()
-    except OSError:
-        return None

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +26,7 @@ from moot.actors.record.files import write_whole
 from moot.actors.record.store.mirror import display_name
 from moot.deploy.results.detection.calibration import BINS
 from moot.deploy.results.detection.estimates import RESAMPLES, estimate
+from moot.deploy.runs.versions import installed_versions
 from moot.deploy.studies.training.examples import TrainingExamples
 from moot.deploy.studies.training.fit import FittedHead, Floats, TrainingData
 from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
@@ -87,7 +86,7 @@ def make_card(
         body=body,
         head=learned.head,
         ridge=learned.ridge,
-        versions=_versions(_PACKAGES if body is None else _PACKAGES + _MORE),
+        versions=dict(installed_versions(*_PACKAGES, *(() if body is None else _MORE))),
         training=training,
         trained_on=tuple(sorted({row.claim for row in examples.rows})),
         trained_on_groups=tuple(sorted({row.source for row in examples.rows if row.source})),
@@ -110,16 +109,6 @@ def _held_out(
 
 def _named(names: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(sorted({name for name in names if name}))
-
-
-def _versions(packages: Sequence[str]) -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 class HeldOutCases:
