@@ -97,12 +97,7 @@ class SimulatedModel:
         self._settings, self._seed, self._key = settings, seed, key
 
     async def complete(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
         """One reply, after the latency that is set; see `reply`.
 

@@ -75,12 +75,7 @@ class LocalModel:
         self._borrow().loaded.result()
 
     async def complete(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
         """Complete one conversation, batched with concurrent calls; the first call loads the weights.
 

@@ -62,12 +62,7 @@ class SmallModel:
         self._connecting = threading.Lock()
 
     async def complete(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
         """Complete one conversation; starts the server if none runs, also after its death.
 
@@ -78,12 +73,7 @@ class SmallModel:
             return await served.complete(messages, decoding, step_key=step_key, schema=schema)
 
     async def stream(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> AsyncGenerator[StreamPiece, None]:
         """Stream one reply in pieces.
 

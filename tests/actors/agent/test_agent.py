@@ -39,12 +39,7 @@ class GatedModel:
         self.sent: list[str] = []
 
     async def complete(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        *,
-        step_key: str,
-        schema: ReplySchema | None = None,
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
         self.calls += 1
         self.sent.append(messages[-1].content)
