@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
@@ -16,9 +16,6 @@ from moot.actors.models.small.spec import SmallModelSpec, is_small
 from moot.actors.models.small.weights import with_weights
 from moot.actors.telemetry.redaction import redact
 from moot.protocols.errors import ConfigError, unknown_name
-
-if TYPE_CHECKING:
-    pass
 
 MODELS = {
     "simulated": "embedded random agent that knows nothing; `simulated?competence=0.8` sets how it behaves",

@@ -16,10 +16,10 @@ from moot.actors.limits.budget_forecast import BudgetForecast
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.store.lease import RecordOwner
-from moot.deploy.runs.bounds import spent_by_earlier_sessions
 from moot.deploy.runs.budget_capacity import affordable_debates
 from moot.deploy.runs.caveats import log_caveats
 from moot.deploy.runs.checks import check_models
+from moot.deploy.runs.limits import spent_by_earlier_sessions
 from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.outcome import Status
 from moot.deploy.runs.prepare import Prepared

@@ -16,7 +16,7 @@ import moot
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.record.folder import RunFolder
 from moot.actors.simulated.answer_key import AnswerKey
-from moot.deploy.runs.bounds import spent_by_earlier_sessions
+from moot.deploy.runs.limits import spent_by_earlier_sessions
 from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.session import Session

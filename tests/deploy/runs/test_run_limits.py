@@ -25,9 +25,9 @@ from moot.actors.models.prices import Price, cost_usd, price_table
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts
 from moot.actors.simulated.answer_key import AnswerKey
-from moot.deploy.runs.bounds import endpoint_limits, known_prices, spent_by_earlier_sessions
 from moot.deploy.runs.budget_capacity import affordable_debates
 from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.limits import endpoint_limits, known_prices, spent_by_earlier_sessions
 from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.resume import _closed
