@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -52,3 +53,20 @@ async def off_loop_if_long(texts: object, function: Callable[..., T], *args: obj
         return function(*args)
     async with _PLACES.get():
         return await asyncio.to_thread(function, *args)
+
+
+async def to_thread_shielded(work: Callable[[], T]) -> T:
+    """As `asyncio.to_thread`; a cancellation takes effect when the thread has ended, for it cannot be stopped.
+
+    So a lock around this is not released while the thread still works under it.
+    """
+    doing = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        while not doing.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([doing])
+        if not doing.cancelled():
+            doing.exception()  # seen: the caller is gone
+        raise

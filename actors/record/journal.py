@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from moot.actors.models.off_loop import to_thread_shielded
 from moot.actors.record.compaction import compact
 from moot.actors.record.folder import RunFolder, roll_name
 from moot.actors.record.rows import RowBuffer
@@ -19,7 +20,6 @@ from moot.actors.record.segments import SegmentWriter
 from moot.actors.record.store.deltas import DeltaWriter, rolls_of, seal
 from moot.actors.record.store.mirror import pull
 from moot.actors.record.store.store import Store
-from moot.actors.record.threads import to_thread_shielded
 from moot.actors.telemetry.failpoints import failpoint
 from moot.protocols.errors import RecordError
 

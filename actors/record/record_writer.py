@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from moot.actors.models.off_loop import to_thread_shielded
 from moot.actors.record.counters import RecordCounters
 from moot.actors.record.debate_result import DebateResult, writer_of
 from moot.actors.record.deduplicator import CommitCheck, GroundTruth, RowDeduplicator
@@ -28,7 +29,6 @@ from moot.actors.record.reply_leases import ReplyLeases
 from moot.actors.record.rows import DECISION, SHARED, case_columns, sorted_json, verdict_columns
 from moot.actors.record.schema import ABANDONED, DUPLICATE, CaseKey
 from moot.actors.record.signal_aggregator import SignalAggregator, add_assessment
-from moot.actors.record.threads import to_thread_shielded
 from moot.actors.record.writer_cache import WriterCache
 from moot.actors.telemetry.failpoints import failpoint
 from moot.actors.telemetry.meter import SILENT, Meter

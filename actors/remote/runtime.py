@@ -19,9 +19,9 @@ from moot.actors.debate.context_factory import Service, needs_limiter, services
 from moot.actors.debate.engine import ModeratorHandle, ModeratorLost, WriterPool
 from moot.actors.debate.moderator import Assignment, ModeratorReport
 from moot.actors.debate.run_spec import Placement, RunSpec
+from moot.actors.models.off_loop import to_thread_shielded
 from moot.actors.models.resolve import ModelSpec
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.threads import to_thread_shielded
 from moot.actors.remote.metrics_actor import MetricsActor
 from moot.actors.remote.peers import CrashLoopGuard, Peer, PeerLost
 from moot.actors.remote.ray_session import RaySession
