@@ -1,1 +1,1 @@
-"""Classifiers of judges' summaries: their folders, loaded for a run."""
+"""Text classifiers of judges' summaries, loaded from folders."""

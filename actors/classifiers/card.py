@@ -1,4 +1,4 @@
-"""Classifier card: `classifier.json` in a classifier's folder, with the head's weights.
+"""Model card of a classifier: `classifier.json` in its folder, with the head's weights.
 
 Plain JSON, of bounded size, checked field by field when it is read; nothing in it is ever evaluated.
 """
@@ -49,7 +49,7 @@ class _CardPart(BaseModel):
 
 
 class Head(_CardPart):
-    """The logistic regression over unit vectors.
+    """Classification head: logistic regression over unit vectors.
 
     Attributes:
         intercept, coefficients: of the log-odds of "hallucinated"; one coefficient per dimension.
@@ -63,12 +63,12 @@ class Head(_CardPart):
 
 
 class Body(_CardPart):
-    """The fine-tuned encoder of the kind `setfit`.
+    """Fine-tuned encoder of a classifier of the kind `setfit`.
 
     Attributes:
         digest: of the folder, see `moot.actors.encoders.sentence_model`.
         base: identity of the model that it was made from.
-        iterations, epochs: of the fine-tuning, as `moot train-classifier` was told; None for its default.
+        iterations, epochs: of the fine-tuning, as set for `moot train-classifier`; None for its default.
         recipe: how it was fine-tuned; `short` is not written down, as cards that are older have no such field.
     """
 
@@ -87,7 +87,7 @@ class Body(_CardPart):
 
 
 class MetricEstimate(_CardPart):
-    """A figure with its 95 % interval; None where it is not known.
+    """Estimate of a metric with its 95 % interval; None where unknown.
 
     Attributes:
         value: the figure, in [0, 1].
@@ -100,7 +100,7 @@ class MetricEstimate(_CardPart):
 
 
 class HeldOutMetrics(_CardPart):
-    """How well one way to decide does on held-out cases.
+    """Metrics of one decision rule on held-out cases.
 
     Attributes:
         name: what decides.
@@ -126,7 +126,7 @@ class HeldOutMetrics(_CardPart):
 
 
 class Training(_CardPart):
-    """What it was made from.
+    """Training data and settings.
 
     Attributes:
         digest: over the summaries, labels and groups, and all settings: the same training has the same one.
@@ -150,7 +150,7 @@ class Training(_CardPart):
 
 
 class ClassifierCard(_CardPart):
-    """A classifier.
+    """Model card of a classifier.
 
     Attributes:
         format: of this file.
@@ -181,16 +181,16 @@ class ClassifierCard(_CardPart):
     @model_validator(mode="after")
     def _a_body_of_its_own(self) -> ClassifierCard:
         if (self.body is not None) is not (self.kind == "setfit"):
-            raise ValueError("a body goes with the kind setfit only")
+            raise ValueError("a body is for the kind setfit only")
         return self
 
     def with_digest(self) -> ClassifierCard:
-        """The same card with its digest."""
+        """Copy of the card with its digest."""
         return self.model_copy(update={"digest": self._sum()})
 
     @property
     def digest_matches(self) -> bool:
-        """Whether the digest is that of the content."""
+        """Whether the digest matches the content."""
         return self.digest == self._sum()
 
     def _sum(self) -> str:
@@ -198,12 +198,12 @@ class ClassifierCard(_CardPart):
         return blake2b(msgspec.json.encode(content, order="deterministic"), digest_size=16).hexdigest()
 
     def to_json(self) -> bytes:
-        """The file's content: indented, and the same for the same card."""
+        """JSON of the card: indented and deterministic."""
         return msgspec.json.format(msgspec.json.encode(self.model_dump(mode="json")), indent=1) + b"\n"
 
 
 def known(value: float) -> float | None:
-    """A figure of the card: NaN is unknown.
+    """Value of a metric for the card: NaN becomes None.
 
     >>> known(0.5), known(float("nan"))
     (0.5, None)
@@ -212,7 +212,7 @@ def known(value: float) -> float | None:
 
 
 def read_card(folder: Path) -> ClassifierCard:
-    """The card of a classifier's folder.
+    """Reads the card of a classifier's folder.
 
     Raises:
         ConfigError: one line: there is none, it is too large, not what the format promises, or was changed since.

@@ -1,4 +1,4 @@
-"""Loaded classifier: a logistic head over vectors of the run's encoder, or of a body of its own."""
+"""Loaded classifier: a logistic head over vectors of the run's encoder, or of its own body."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MOST_FILES, _MOST_BYTES = 64, 2**33
 
 
 class LoadedClassifier:
-    """See `moot.actors.debate.context.Classifier`.
+    """Classifier loaded for a run; see `moot.actors.debate.context.Classifier`.
 
     Args:
-        card: what the folder says.
+        card: the folder's card.
         encoder: of the kind `setfit`; None for `logistic`.
     """
 
@@ -48,7 +48,7 @@ class LoadedClassifier:
             EncoderFailed: the vector is not of the size that it was trained on.
         """
         if vector.shape != self._weights.shape:
-            message = f"vectors of {len(self._weights)} numbers are what the classifier reads, not {vector.shape}"
+            message = f"the classifier expects vectors of {len(self._weights)} numbers, not {vector.shape}"
             raise EncoderFailed(self.card.encoder, "unparsable", message)
         return float(probabilities(self.card.head, vector[np.newaxis])[0])
 
@@ -58,7 +58,7 @@ class LoadedClassifier:
 
 
 def probabilities(head: Head, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """The probability of "hallucinated" for unit vectors `(n, d)`, within the head's bounds.
+    """Predicted probabilities of "hallucinated" for unit vectors `(n, d)`, within the head's bounds.
 
     >>> head = Head(intercept=0.0, coefficients=(9.0, 0.0), least_probability=0.1)
     >>> probabilities(head, np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
@@ -69,14 +69,14 @@ def probabilities(head: Head, vectors: npt.NDArray[np.floating]) -> npt.NDArray[
 
 
 class ResolvedClassifier(NamedTuple):
-    """A classifier that a run can use: its folder, absolute, and its card."""
+    """Resolved classifier: its absolute folder, and its card."""
 
     folder: Path
     card: ClassifierCard
 
 
 def find_classifier(name: str | Path, encoder: str) -> ResolvedClassifier:
-    """The classifier in a folder, if a run can use it.
+    """Finds and validates the classifier in a folder.
 
     Args:
         name: the folder, as it was given.
@@ -90,7 +90,7 @@ def find_classifier(name: str | Path, encoder: str) -> ResolvedClassifier:
     card = read_card(folder)
     foreign = {path.name for path in folder.iterdir()} - {CARD, *((BODY,) if card.body is not None else ())}
     if foreign:
-        raise ConfigError(f"{folder / min(foreign)}: a classifier's folder holds nothing else; take it out")
+        raise ConfigError(f"{folder / min(foreign)}: a classifier's folder holds nothing else; remove it")
     if card.body is not None:
         check_body(folder / BODY, card.body.digest)
     elif card.encoder != encoder:
@@ -102,7 +102,7 @@ def find_classifier(name: str | Path, encoder: str) -> ResolvedClassifier:
 
 
 def load_classifier(folder: Path, digest: str, encoder: str, retry: RetryPolicy) -> LoadedClassifier:
-    """The classifier of a run.
+    """Loads the classifier of a run.
 
     Args:
         folder: of the classifier.
@@ -111,7 +111,7 @@ def load_classifier(folder: Path, digest: str, encoder: str, retry: RetryPolicy)
         retry: how failed batches of texts are repeated.
 
     Raises:
-        ConfigError: see `find_classifier`; or another classifier lies there now.
+        ConfigError: see `find_classifier`; or the folder now has another classifier.
     """
     card = find_classifier(folder, encoder).card
     if card.digest != digest:
@@ -121,11 +121,11 @@ def load_classifier(folder: Path, digest: str, encoder: str, retry: RetryPolicy)
 
 
 def check_body(folder: Path, digest: str) -> None:
-    """Refuse a body that is not the one that was trained, or that holds anything but weights and settings.
+    """Validates a body: refuses one that is not the trained one, or that has anything but weights and settings.
 
     A sentence-transformers folder may name Python of its own, which is run when it is loaded, and weights may be a
     pickle, which can hold any code: neither is let through. Nor is a file that the digest does not cover, or a module
-    that lies elsewhere.
+    outside of the folder.
 
     Raises:
         ConfigError: one line that names what is wrong.
@@ -149,7 +149,7 @@ def check_body(folder: Path, digest: str) -> None:
 
 
 def body_name(digest: str) -> str:
-    """What the vectors of a body are recorded under; it does not hang on where the folder lies.
+    """Encoder name of a body's vectors in the record, independent of the folder's place.
 
     >>> body_name("0123456789ab")
     'setfit@0123456789ab'
@@ -158,7 +158,7 @@ def body_name(digest: str) -> str:
 
 
 def body_encoder(folder: Path, digest: str, retry: RetryPolicy) -> Encoder:
-    """The encoder, ready to be called; its weights are read when it first is.
+    """Creates the body's encoder; its weights are loaded on first use.
 
     Args:
         folder: of the body.

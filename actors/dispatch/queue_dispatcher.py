@@ -297,7 +297,7 @@ class QueueDispatcher:
         """Fail the run when one of its loops has failed: nothing more could be recorded reliably."""
         if task.cancelled() or (error := task.exception()) is None:
             return
-        _log.error("the run cannot go on", error=repr(error))
-        failed = RunFailed(f"the run cannot go on: {error}")
+        _log.error("the run cannot continue", error=repr(error))
+        failed = RunFailed(f"the run cannot continue: {error}")
         self._refuse(failed)
         self._cancel_all(failed)

@@ -1,4 +1,4 @@
-"""Batching of texts across debates: texts that wait together are encoded together, each once."""
+"""Request batching for encoders: texts that wait at the same time are encoded together, each once."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ MOST_TEXTS = 64
 
 _SAMPLE = "Can penguins fly?"
 _OF_ONE_TEXT = frozenset({"request", "context_length", "content_filter"})
-"""Kinds of failure that one text, or too many of them, can bring upon a batch: its halves are then tried apart."""
+"""Kinds of failure that one text, or too many of them, can cause: the halves of a batch are then tried separately."""
 
 
 class BatchBackend(Protocol):
-    """A backend that encodes one batch at a time.
+    """Interface of a backend that encodes one batch at a time.
 
     Attributes:
         name: as `Encoder.name`.
@@ -49,7 +49,7 @@ class BatchBackend(Protocol):
     deadline_s: float | None
 
     async def encode_batch(self, texts: Sequence[str]) -> Rows:
-        """Unit vectors, one per text; never repeated here. Raises `ModelError`."""
+        """Encode a batch: unit vectors, one per text; without retries. Raises `ModelError`."""
         ...
 
     async def check(self) -> None:
@@ -62,7 +62,7 @@ class BatchBackend(Protocol):
 
 
 class ThreadedBackend:
-    """A backend that computes in a thread of its own, loaded when it is first needed, one batch at a time.
+    """Base class of a backend that computes in its own thread, loaded on first use, one batch at a time.
 
     Args:
         name: what embeddings are stored under.
@@ -79,7 +79,7 @@ class ThreadedBackend:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=thread)
 
     def load(self) -> Forward:
-        """From texts to their vectors; called in the thread. Raises whatever keeps the model from being loaded."""
+        """Load the model and return its encoding function; called in the thread. May raise any error of loading."""
         raise NotImplementedError
 
     async def encode_batch(self, texts: Sequence[str]) -> Rows:
@@ -118,10 +118,10 @@ class ThreadedBackend:
 
 
 class _PendingText:
-    """A text that a caller waits for.
+    """Text that callers wait for.
 
     Attributes:
-        row: its vector, or why there is none; an error is a value here, so that nobody has to fetch it.
+        row: its vector, or why there is none; an error is a value here, so that it need not be retrieved.
         waiting: how many calls want it.
         batch: the task that encodes it; None while it is queued.
     """
@@ -136,11 +136,11 @@ class _PendingText:
 
 
 class BatchedEncoder:
-    """An encoder whose calls leave together, across all debates of its event loop.
+    """Batched encoder: calls of all debates of its event loop are sent together.
 
-    A batch leaves as soon as the backend has a place for it; what comes while none is free gathers for the next.
-    A text that several debates want is encoded once. A call that is cancelled takes its texts back, and ends a batch
-    only when nobody else waits for it. A text that the backend refuses fails those who want it, not its neighbours.
+    A batch is sent as soon as the backend has a free slot; until then texts are queued for the next batch. A text that
+    several debates need is encoded once. A cancelled call removes its texts, and cancels a batch only when no other
+    call waits for it. A text that the backend refuses fails its own callers, not the rest of its batch.
 
     Args:
         backend: encodes a batch.
@@ -158,7 +158,7 @@ class BatchedEncoder:
 
     @property
     def dimension(self) -> int | None:
-        """Length of a vector; None until the first vectors tell."""
+        """Length of a vector; None until the first vectors arrive."""
         return self._backend.dimension
 
     async def encode(self, texts: Sequence[str]) -> Rows:
@@ -185,7 +185,7 @@ class BatchedEncoder:
         """See `Encoder.check`.
 
         Raises:
-            UserError: one line about what is missing, or `ModelUnavailable` with what the backend said.
+            UserError: one line about what is missing, or `ModelUnavailable` with the backend's message.
         """
         await self._backend.check()
         try:
@@ -237,7 +237,7 @@ class BatchedEncoder:
         return ModelError("timeout", f"no vectors within {self._backend.deadline_s:g} s")
 
     def _leave_soon(self) -> None:
-        """At the loop's next turn, so that what is asked for in this one leaves together."""
+        """Schedule sending at the loop's next iteration, so that texts of this one are sent together."""
         if not self._leaving:
             self._leaving = True
             asyncio.get_running_loop().call_soon(self._leave)
@@ -259,14 +259,14 @@ class BatchedEncoder:
             wanted.row.set_result(row)
 
     def _left(self, batch: Sequence[_PendingText], task: asyncio.Task[None]) -> None:
-        """A batch is done, or was cancelled, perhaps before it began."""
+        """Callback of a batch that is done, or was cancelled, perhaps before it began."""
         self._under_way.discard(task)
         self._end(batch)
         if self._queued:
             self._leave_soon()
 
     def _end(self, several: Sequence[_PendingText]) -> None:
-        """Nobody joins these any more; those without a vector will get none."""
+        """Close these texts to further callers; those without a vector fail."""
         for wanted in several:
             self._forget(wanted)
             if not wanted.row.done():
@@ -286,7 +286,7 @@ class BatchedEncoder:
             return [ModelError("bug", plain(f"{type(bug).__name__}: {bug}"))] * len(texts)
 
     async def _rows(self, texts: Sequence[str]) -> Iterable[npt.NDArray[np.float32] | ModelError]:
-        """A vector, or why there is none, per text."""
+        """Encode with bisection on failure: a vector, or an error, per text."""
         try:
             rows = await call_with_retries(self._retry, lambda: self._backend.encode_batch(texts))
         except ModelError as error:

@@ -1,4 +1,4 @@
-"""BERT forward pass in NumPy: one text in, its mean token vector out; no torch."""
+"""BERT forward pass in NumPy, with mean pooling; no torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EPSILON = np.float32(1e-12)
 class Bert:
     """A BERT encoder (Devlin et al. 2019) with mean pooling over its tokens, as sentence encoders read it.
 
-    Texts are passed one at a time and unpadded, so that a vector does not hang on its neighbours: on one machine the
+    Texts are passed one at a time and unpadded, so that a vector does not depend on its batch: on one machine the
     same tokens give the same vector. A sentence of 30 tokens takes MiniLM's six layers some 20 ms on one core.
 
     Args:
@@ -37,7 +37,7 @@ class Bert:
         self.dimension = self._words.shape[1]
 
     def mean(self, tokens: Sequence[int]) -> Matrix:
-        """The mean of the last layer's vectors, shape (dimension,).
+        """Mean pooling of the last layer's vectors, shape (dimension,).
 
         Args:
             tokens: ids with the special tokens at both ends; no more than the model has places for.

@@ -1,4 +1,4 @@
-"""Embeddings client for any server that speaks the OpenAI API, OpenAI's own included."""
+"""Embeddings client for any server with the OpenAI API, including OpenAI's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_UNDER_WAY = 4
 """Requests open at once: while they are, further texts gather for the next one."""
 
 DEADLINE_S = 120.0
-"""Seconds that a batch, and whoever waits for a text, gives the server, retries included."""
+"""Deadline in seconds of a batch and of the calls that wait for it, retries included."""
 
 
 _LARGE_BODY = 2**20
@@ -28,10 +28,10 @@ _LARGE_BODY = 2**20
 
 
 class EmbeddingsEndpoint:
-    """`POST {base_url}/embeddings`, one request per batch; see `moot.actors.encoders.batching`.
+    """Embeddings endpoint, `POST {base_url}/embeddings`, one request per batch; see `moot.actors.encoders.batching`.
 
-    OpenAI's own service goes this way, too, and not through its SDK: the SDK would parse and re-parse every vector,
-    and one path means one place that sends the key, reads errors and closes a cancelled call.
+    OpenAI's own service is called in this way, too, not through its SDK, which would parse every vector twice. One
+    client means one place that sends the key, reads errors and closes a cancelled call.
 
     Args:
         name: what embeddings are stored under.
@@ -109,7 +109,7 @@ _decode_vector = msgspec.json.Decoder(bytes | list[float]).decode
 
 
 def encode_request(model: str, texts: Sequence[str]) -> bytes:
-    """The request's JSON body. It asks for base64, a quarter of the size of digits; a server may ignore that.
+    """Request body as JSON. It asks for base64, a quarter of the size of digits; a server may ignore that.
 
     Raises:
         ModelError: `request`, when a text holds what is not Unicode text (a lone surrogate).
@@ -121,7 +121,7 @@ def encode_request(model: str, texts: Sequence[str]) -> bytes:
 
 
 def decode_reply(body: bytes, count: int, *, key: str | None = None) -> Rows:
-    """The vectors in the body of a 200 response, in the order of the texts, each of length 1.
+    """Response decoder: unit vectors from the body of a 200 response, in the order of the texts.
 
     Written as numbers, they take a millisecond for 10,000; one vector is read after the other, so that a thread which
     does it lets others work in between.
@@ -132,7 +132,7 @@ def decode_reply(body: bytes, count: int, *, key: str | None = None) -> Rows:
         key: the API key in use, kept out of error messages.
 
     Raises:
-        ModelError: `server` for a body that is no list of embeddings, what an error object inside the body says, or
+        ModelError: `server` for a body that is no list of embeddings, an error object inside the body, or
             `unparsable` for vectors that are not one per text, of one size, finite and not zero.
     """
     try:
@@ -149,13 +149,13 @@ def decode_reply(body: bytes, count: int, *, key: str | None = None) -> Rows:
 
 
 def _numbers(item: _Item) -> bytes | npt.NDArray[np.float64]:
-    """The vector as it was sent: bytes, or numbers. Raises ValueError for anything else."""
+    """Raw vector, as sent: bytes, or numbers. Raises ValueError for anything else."""
     raw = _decode_vector(item.embedding)
     return raw if isinstance(raw, bytes) else np.array(raw, np.float64)
 
 
 def _places(items: list[_Item], count: int) -> Sequence[int]:
-    """Where each text's vector stands; without numbers they are taken as they come."""
+    """Index of each text's vector; without indices in the response they are in order."""
     if len(items) != count:
         raise ValueError(f"{len(items)} vectors for {count} texts")
     if all(item.index is None for item in items):

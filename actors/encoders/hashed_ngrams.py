@@ -1,4 +1,4 @@
-"""Hashed n-gram encoder, the default: hashed counts of words and word pieces."""
+"""Hashed n-gram encoder (feature hashing), the default: hashed counts of words and word pieces."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _LEFT, _RIGHT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 class HashedNgramEncoder:
-    """Hashed counts of words, word pairs and letter triples; deterministic, no download, no training.
+    """Feature hashing of words, word pairs and letter trigrams; deterministic, no download, no training.
 
     It sees which words and word pieces two texts share, and a little of their order. It does not see meaning:
     "penguins can fly" and "penguins cannot fly" are close, "is" and "is not" nearly equal, and two sentences
-    that say the same in other words are far apart. Use it to tell repetition from change, not agreement from
+    that are paraphrases are far apart. Use it to distinguish repetition from change, not agreement from
     disagreement.
 
     Words are compared after NFKC and case folding. Each feature adds family weight * (1 + ln count) with a
@@ -63,10 +63,10 @@ class HashedNgramEncoder:
         """See `Encoder.check`: nothing can be missing."""
 
     async def close(self) -> None:
-        """See `Encoder.close`: nothing is held."""
+        """See `Encoder.close`: there are no resources."""
 
     def rows(self, texts: Sequence[str]) -> Rows:
-        """One unit row per text, shape (n, dimension), float32."""
+        """Unit vectors of texts, shape (n, dimension), float32."""
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
         for index, text in enumerate(texts):
             rows[index] = self._row(text)

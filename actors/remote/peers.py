@@ -84,9 +84,9 @@ class CrashLoopGuard:
         self._incarnation = incarnation
         if self._in_vain >= MAX_DEATHS:
             raise ActorGone(
-                f"the actor {self._name} died {MAX_DEATHS} times and its work did not come on in between"
-                f"{f' ({why})' if why else ''}: let it hold less at once (--max-open) or give its node more memory; "
-                "the same command goes on from the record"
+                f"the actor {self._name} died {MAX_DEATHS} times without progress in between"
+                f"{f' ({why})' if why else ''}: lower --max-open or give its node more memory, and "
+                "run the same command again to resume from the record"
             )
 
 
@@ -202,7 +202,9 @@ class Peer:
                 async with asyncio.timeout(SET_UP_S):
                     await self.call("ping")
                 return
-        raise ActorGone(f"the actor {self.name} died and did not come back; the same command goes on from the record")
+        raise ActorGone(
+            f"the actor {self.name} died and did not come back: run the same command again to resume from the record"
+        )
 
     async def _has_a_process(self) -> bool:
         """Wait until the actor can be reached, set up or not; False when it cannot in time."""

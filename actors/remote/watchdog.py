@@ -66,8 +66,8 @@ async def _within(asking: asyncio.Future[bytes], seconds: float) -> bool:
 
 def _warn(peer: Peer, incarnation: Incarnation | None) -> None:
     _log.warning(
-        "an actor does not answer and has not died: its process is stopped, or a protocol computes beside "
-        "floor.compute; when it stays so, its process is ended, and its work goes on from the journal",
+        "an actor does not answer and has not died: its process is stopped, or a protocol computes outside of "
+        "floor.compute; if this lasts, its process is killed, and its work resumes from the journal",
         actor=peer.name,
         silent_s=UNRESPONSIVE_S,
         ended_after_s=HUNG_S,

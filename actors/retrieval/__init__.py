@@ -1,1 +1,1 @@
-"""Retrieval: a run's documents as a library, built once, opened by every process, searched exactly."""
+"""Retrieval: document libraries, built once, opened by every process, with exact nearest-neighbour search."""

@@ -1,4 +1,4 @@
-"""Library build: chunks are embedded batch by batch, each appended to the disk, so that a killed build resumes."""
+"""Library build: chunks are embedded in batches, each appended to disk, so that a killed build can resume."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moot.actors.telemetry.failpoints import failpoint
 from moot.protocols.errors import ConfigError, EncoderFailed, ModelUnavailable, RecordError, RunFolderBusy
 
 _BATCH = 256
-"""Texts that are embedded together: as many as a server's encoder has under way."""
+"""Batch size in texts: as many as a server's encoder has in flight."""
 
 _OWN = frozenset({"library.json", "chunks.arrow", "vectors.f32"})
 
@@ -30,8 +30,8 @@ async def build_library(
     encoder: Encoder,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Build a library, or resume a build that was interrupted: what is on disk is not embedded again, nor is a text
-    that stands in several chunks. May be cancelled at any await.
+    """Build a library, or resume an interrupted build: chunks on disk are not embedded again, and a repeated text is
+    embedded once. May be cancelled at any await.
 
     Args:
         folder: is made; empty, or with a library of the same chunks and encoder.
@@ -54,7 +54,7 @@ async def build_library(
 
 
 def _start_build(files: LibraryFolder, chunks: Sequence[LibraryChunk], wanted: LibraryManifest) -> LibraryManifest:
-    """The note of a library that has been begun, now or before."""
+    """Manifest of a library that was started now or before."""
     if not files.exists():
         write_chunks(files.chunks_file, chunks)
         files.write_manifest(wanted)
@@ -69,7 +69,7 @@ def _start_build(files: LibraryFolder, chunks: Sequence[LibraryChunk], wanted: L
 
 @contextmanager
 def _locked(files: LibraryFolder) -> Iterator[BinaryIO]:
-    """The vectors' file, open for this process alone."""
+    """Opens the vectors' file with an exclusive lock."""
     try:
         files.path.mkdir(parents=True, exist_ok=True)
         foreign = {path.name for path in files.path.iterdir() if not path.name.startswith(".")} - _OWN
@@ -87,7 +87,7 @@ def _locked(files: LibraryFolder) -> Iterator[BinaryIO]:
 
 
 class _Build:
-    """One session of work on a library."""
+    """One session of a library build."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class _Build:
             except EncoderFailed as error:
                 raise ModelUnavailable(
                     f"encoder {error.encoder}: {error.message}; {places[0]:,} of {total:,} chunks are embedded, and "
-                    "the same again goes on from there"
+                    "run the same command again to resume from there"
                 ) from None
             try:
                 await _finished(self._append, places, {} if new is None else dict(zip(fresh, new, strict=True)))
@@ -123,7 +123,7 @@ class _Build:
             on_progress(places[-1] + 1, total)
 
     def _append(self, places: Sequence[int], new: Mapping[int, Rows]) -> None:
-        """Write the vectors of consecutive chunks, the new ones and those of texts that came before."""
+        """Append the vectors of consecutive chunks: new ones, and those of repeated texts."""
         for row in new.values():
             self._learn_dimension(len(row))
         size = 4 * (self._note.dimension or 0)
@@ -142,7 +142,7 @@ class _Build:
         return self._vectors.read(size)
 
     def _learn_dimension(self, dimension: int) -> None:
-        """Written down before the first vector, so that a build that goes on knows how long a row is."""
+        """Record the dimension before the first vector, so that a resumed build knows the row length."""
         if self._note.dimension is None:
             self._note = msgspec.structs.replace(self._note, dimension=dimension)
             self._files.write_manifest(self._note)
@@ -154,7 +154,7 @@ class _Build:
 
 
 async def _finished(work: Callable[..., None], *args: object) -> None:
-    """Do some work in a thread; who is cancelled meanwhile waits for its end, so that no file is closed under it."""
+    """Runs work in a thread; a cancelled caller waits for its end, so that no open file is closed meanwhile."""
     working = asyncio.ensure_future(asyncio.to_thread(work, *args))
     try:
         await asyncio.shield(working)

@@ -1,4 +1,4 @@
-"""Library on disk: documents in chunks, embedded, opened by every process that searches it.
+"""Library on disk (vector index): embedded chunks of documents, opened by every process that searches them.
 
 FOLDER/
     library.json    encoder, dimension, number of chunks and their digest
@@ -31,7 +31,7 @@ _Dimension = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
 
 
 class LibraryManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What library.json says.
+    """Manifest of the library, from `library.json`.
 
     Attributes:
         encoder: its identity.
@@ -49,7 +49,7 @@ class LibraryManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LibraryFolder:
-    """The files of a library.
+    """Folder of a library and its files.
 
     Args:
         path: the folder; it need not exist.
@@ -62,11 +62,11 @@ class LibraryFolder:
         self.vectors_file = self.path / "vectors.f32"
 
     def exists(self) -> bool:
-        """Whether a library has been begun here."""
+        """Whether a library has been started here."""
         return self.note_file.is_file()
 
     def manifest(self) -> LibraryManifest:
-        """What library.json says.
+        """Manifest of the library, from `library.json`.
 
         Raises:
             ConfigError: it cannot be read, or is none that this version of moot writes.
@@ -87,7 +87,7 @@ class LibraryFolder:
         return self.vectors_file.stat().st_size // (4 * note.dimension)
 
     def check(self, encoder: str) -> LibraryManifest:
-        """What library.json says of a library that can be searched with an encoder.
+        """Manifest of a library, checked to be searchable with an encoder.
 
         Args:
             encoder: its identity.
@@ -100,26 +100,26 @@ class LibraryFolder:
         if note.encoder != encoder:
             raise ConfigError(
                 f"library {self.path} was made with the encoder {note.encoder}, not {encoder}: "
-                f"take --encoder {note.encoder}, or make it anew from the documents"
+                f"take --encoder {note.encoder}, or build it again from the documents"
             )
         if (done := self.embedded(note)) < note.chunks:
             raise ConfigError(
                 f"library {self.path} is not finished ({done:,} of {note.chunks:,} chunks): "
-                "what was building it goes on when it is called again"
+                "run the command that built it again to resume"
             )
         size, wanted = self.vectors_file.stat().st_size, 4 * note.chunks * (note.dimension or 0)
         if size != wanted:
-            raise ConfigError(f"{self.vectors_file} has {size:,} bytes, expected {wanted:,}: make the library anew")
+            raise ConfigError(f"{self.vectors_file} has {size:,} bytes, expected {wanted:,}: build the library again")
         if not self.chunks_file.is_file():
-            raise ConfigError(f"library {self.path} has no {self.chunks_file.name}: make it anew from the documents")
+            raise ConfigError(f"library {self.path} has no {self.chunks_file.name}: build it again from the documents")
         return note
 
 
 class StoredLibrary:
-    """A finished library, memory-mapped: processes of a machine share one copy of it in the page cache.
+    """Finished library, memory-mapped: processes of a machine share one copy of it in the page cache.
 
     Args:
-        folder: where it lies.
+        folder: its path.
         encoder: identity of the encoder whose vectors it is searched with.
 
     Raises:
@@ -154,7 +154,7 @@ class StoredLibrary:
         return [self._passage(int(p), float(s)) for p, s in zip(places, similarities, strict=True)]
 
     async def close(self) -> None:
-        """Let the files go."""
+        """Release the files."""
         await self._searching.close()
 
     def _passage(self, place: int, similarity: float) -> Passage:
@@ -181,7 +181,7 @@ _ROWS = 65_536
 
 
 class LibraryChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """A chunk of a document; see `moot.protocols.lookups.Passage`, which has the same fields."""
+    """Chunk of a document; see `moot.protocols.lookups.Passage`, which has the same fields."""
 
     document: str
     chunk: int
@@ -190,7 +190,7 @@ class LibraryChunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def digest_of(chunks: Iterable[LibraryChunk]) -> str:
-    """Thirty-two hexadecimal digits for chunks in their order: their documents' names, numbers, pages and texts."""
+    """Digest of chunks, 32 hexadecimal digits over their documents' names, numbers, pages and texts, in order."""
     whole = blake2b(digest_size=16)
     encode = msgspec.json.Encoder().encode
     for chunk in chunks:
@@ -199,7 +199,7 @@ def digest_of(chunks: Iterable[LibraryChunk]) -> str:
 
 
 def write_chunks(path: Path, chunks: Sequence[LibraryChunk]) -> None:
-    """Write the file; it is absent or complete.
+    """Writes the chunks' file atomically.
 
     Raises:
         RecordError: it cannot be written.
@@ -220,7 +220,7 @@ def write_chunks(path: Path, chunks: Sequence[LibraryChunk]) -> None:
 
 
 class StoredChunks:
-    """The chunks of a file, read as they are asked for: the operating system keeps one copy for all processes.
+    """Memory-mapped chunks of a file, read on demand: processes share one copy in the page cache.
 
     Args:
         path: the file.
@@ -259,7 +259,7 @@ class _Query(NamedTuple):
 
 
 class SearchBatcher:
-    """Finds the rows nearest to queries, in a thread, one batch at a time.
+    """Batched nearest-neighbour search, in a thread, one batch at a time.
 
     Args:
         vectors: unit rows, shape (m, d); may be memory-mapped.
@@ -271,7 +271,7 @@ class SearchBatcher:
         self._working: asyncio.Task[None] | None = None
 
     async def nearest(self, vector: npt.NDArray[np.float32], n: int) -> Found:
-        """The `n` rows nearest to a unit vector of shape (d,); see `moot.actors.retrieval.nearest`."""
+        """Nearest neighbours of a unit vector of shape (d,): `n` rows; see `moot.actors.retrieval.nearest`."""
         if self._vectors is None:
             raise RuntimeError("the library is closed")
         query = _Query(vector, n, asyncio.get_running_loop().create_future())

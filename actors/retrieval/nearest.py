@@ -10,16 +10,16 @@ Rows = npt.NDArray[np.float32]
 
 _BLOCK_ROWS = 8192
 _BLOCK_QUERIES = 256
-"""Together they bound the products that are held at once: 8 MiB."""
+"""Together they bound the products in memory at once: 8 MiB."""
 
 _RESCORED = 2**20
-"""Numbers of the rows that are scored anew at once: 8 MiB in double precision."""
+"""Numbers of the rows that are rescored at once: 8 MiB in double precision."""
 
 
 def nearest(vectors: Rows, queries: Rows, n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The places of the `n` rows nearest to each query by dot product, best first, ties by place, and their products.
+    """Exact nearest neighbours by dot product: indices and scores of `n` rows per query, best first, ties by index.
 
-    What is found for a query does not hang on the other ones: products in single precision only leave out rows that
+    The result of a query does not depend on the other queries: products in single precision only exclude rows that
     cannot be among the nearest, whatever their rounding was, and the rest is scored in double precision, row by row.
 
     Args:
@@ -60,13 +60,13 @@ def _nearest_to_few(vectors: Rows, queries: Rows, n: int) -> tuple[npt.NDArray[n
 
 
 def _rounding_error(dimension: int) -> float:
-    """How far a product of unit rows in single precision, summed in any order, can be from the true one; with room for
+    """Rounding error bound of a dot product of unit rows in single precision, summed in any order; with a margin for
     rows whose length is 1 only nearly and for the threshold's own rounding."""
     return 1.01 * (dimension + 4) * 2.0**-24
 
 
 class _Nearest:
-    """The rows nearest to one query so far; rows come in order of place.
+    """Running top-n of one query; rows are added in order of index.
 
     Attributes:
         places, scores: best first, ties by place.
@@ -79,11 +79,11 @@ class _Nearest:
 
     @property
     def least(self) -> float:
-        """What a row has to reach; minus infinity while fewer than `n` are known."""
+        """Score that a row has to reach; minus infinity while fewer than `n` are known."""
         return float(self.scores[-1]) if len(self.scores) == self._n else -np.inf
 
     def take(self, vectors: Rows, candidates: npt.NDArray[np.int64]) -> None:
-        """Score rows and keep the nearest."""
+        """Rescore rows and keep the nearest."""
         step = max(1, _RESCORED // vectors.shape[1])
         for start in range(0, len(candidates), step):
             some = candidates[start : start + step]

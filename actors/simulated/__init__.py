@@ -1,1 +1,1 @@
-"""The simulated model: a random model that debates, judges and moderates without a network or weights."""
+"""Simulated model: a stochastic model that debates, judges and moderates without a network or weights."""

@@ -1,4 +1,4 @@
-"""The answer key of the simulated model: from a case's text to its gold label.
+"""Answer key of the simulated model: from a case's text to its gold label.
 
 Only the simulated agents hold one. Judges, templates and messages never see it.
 """
@@ -17,13 +17,13 @@ _AMBIGUOUS = ""
 
 
 def _slot(question: str, passage: str = "") -> int:
-    told = [question, passage] if passage else [question]
-    folded = "\x1f".join(fold(unfenced(text)) for text in told).encode("utf-8", "surrogatepass")
+    parts = [question, passage] if passage else [question]
+    folded = "\x1f".join(fold(unfenced(text)) for text in parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(folded, digest_size=8).digest(), "little")
 
 
 class AnswerKey:
-    """Gold labels by question, and by question and passage; it keeps 64-bit hashes, not the texts.
+    """Gold labels by question, and by question and passage; stores 64-bit hashes, not the texts.
 
     Args:
         slots: as another key's `slots` gives them.
@@ -35,11 +35,11 @@ class AnswerKey:
 
     @classmethod
     def from_cases(cls, cases: Iterable[LabelledCase]) -> AnswerKey:
-        """The key of `cases`, read once and in one pass.
+        """Answer key of `cases`, read in one pass.
 
-        Cases without a gold label, and rows that are no case, are left out. A question that stands in several cases
-        with different gold labels is known together with a passage only; of one whose passage is the same, too, the
-        key knows nothing: their texts are equal.
+        Cases without a gold label, and rows that are no case, are left out. A question of several cases
+        with different gold labels is known together with a passage only; if the passage is the same, too, its label is
+        unknown, because the texts are equal.
         """
         gold: dict[int, str] = {}
         with_passage: dict[int, str] = {}
@@ -53,7 +53,7 @@ class AnswerKey:
         return cls(gold | with_passage if _AMBIGUOUS in gold.values() else gold)
 
     def find(self, question: str, passage: str = "") -> str | None:
-        """The gold label of a question as it stands in the file or in a prompt; None when it is not known.
+        """Gold label of a question as written in the file or in a prompt; None when unknown.
 
         Case, surrounding quotes and marks, and white space do not matter; nor does the passage, unless cases differ
         in nothing else.
@@ -68,7 +68,7 @@ class AnswerKey:
 
     @property
     def slots(self) -> dict[int, str]:
-        """What another key of the same cases is made of: labels by hashes, without any text."""
+        """Content of the key, to copy it: labels by hashes, without any text."""
         return dict(self._gold)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""The simulated agent's answers: a position, a distribution over labels, and a synthesis of two arguments."""
+"""Answers of the simulated agent: a position, a distribution over labels, and a synthesis of two arguments."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _TRUST, _PER_QUOTATION, _MOST_QUOTATIONS = 0.5, 0.1, 3
 
 
 def answer(turn: SimulatedTurn) -> DraftSignals:
-    """A position on the prompt's question, with a reasoning and a confidence, which is the belief, blurred.
+    """Answer to the prompt's question, with a reasoning, and a confidence that is the belief with noise.
 
-    A reply that hallucinates is drawn as any other; then a claim is put into its reasoning. Its answer is right as
-    often as without the claim. So `competence` means the same at every rate, and what a detector finds it has found in
-    the words and their probabilities: a lower accuracy cannot give them away.
+    A reply that hallucinates is drawn as any other; then a claim is inserted into its reasoning. Its answer is right as
+    often as without the claim. So `competence` means the same at every rate, and a detector can only use the words and
+    their probabilities: a lower accuracy does not reveal hallucinations.
     """
     prompt, random, settings = turn.prompt, turn.random, turn.settings
     stance = position(turn)
@@ -59,12 +59,12 @@ def answer(turn: SimulatedTurn) -> DraftSignals:
 
 
 def distribution(turn: SimulatedTurn) -> DraftSignals:
-    """Probabilities of labels, with arguments, revised towards the others' with the agent's stubbornness.
+    """Distribution over labels, with arguments, revised towards the others' with the agent's stubbornness.
 
-    Alone it believes what the agent believes. In a debate its distribution is pooled with the others': its own weighs
-    as much as it is stubborn, the right label gains a little, and every label gets some noise. A level of
-    contentiousness makes it more stubborn, and flattens what it says, so that labels come up which it hardly believes
-    in, most of all the first time it speaks; a low one sharpens it. All as much as `contentiousness_effect` says.
+    Without others it is the agent's belief. In a debate it is pooled with the others' distributions: its own weight is
+    its stubbornness, the right label gains a little, and every label gets some noise. A high level of contentiousness
+    makes it more stubborn, and flattens the stated distribution, so that improbable labels appear, most of all in its
+    first turn; a low one sharpens it. `contentiousness_effect` scales all of this.
     """
     prompt = turn.prompt
     alone = independent(turn).belief
@@ -85,8 +85,8 @@ def _pooled(turn: SimulatedTurn, alone: Mapping[str, float]) -> dict[str, float]
     keep, right, random = stubbornness(turn), gold(turn), turn.random
     pooled = {}
     for label in alone:
-        heard = sum(other[label] for other in others) / len(others)
-        mass = keep * own[label] + (1.0 - keep) * heard
+        others_mean = sum(other[label] for other in others) / len(others)
+        mass = keep * own[label] + (1.0 - keep) * others_mean
         mass *= math.exp(_NOISE * (random.random() - 0.5))
         pooled[label] = max(_LEAST, mass * (1.0 + _TRUTH_PULL * random.random()) if label == right else mass)
     return _normalised(pooled)
@@ -133,10 +133,10 @@ def _normalised(masses: Mapping[str, float]) -> dict[str, float]:
 
 
 def synthesis(turn: SimulatedTurn) -> DraftSignals:
-    """An answer from two arguments.
+    """Synthesis of two arguments to one answer.
 
-    What they argue for counts like others' replies in a revision, the more, the more they quote; where they argue for
-    an answer, it gives no other. A score is right as often as an answer of the agent's own; otherwise it is off by
+    Their positions count like others' replies in a revision, with a weight that grows with their quotations; where they
+    argue for an answer, no other is given. A score is right as often as the agent's own answers; otherwise it is off by
     one, upwards if the first argument quotes more.
     """
     prompt = turn.prompt
@@ -148,8 +148,10 @@ def synthesis(turn: SimulatedTurn) -> DraftSignals:
         stance = _scored(turn, sum(quoted[:1]) - sum(quoted[1:2]))
     else:
         found = zip(map(argued_for, arguments), quoted, strict=True)
-        heard = [ParsedReply(a, _TRUST + _PER_QUOTATION * min(_MOST_QUOTATIONS, n)) for a, n in found if a is not None]
-        stance = _among([reply.answer for reply in heard], position(turn.about(others=tuple(heard))))
+        positions = [
+            ParsedReply(a, _TRUST + _PER_QUOTATION * min(_MOST_QUOTATIONS, n)) for a, n in found if a is not None
+        ]
+        stance = _among([reply.answer for reply in positions], position(turn.about(others=tuple(positions))))
     if _NUMBER in "\n".join(prompt.sent):
         stance = _numbers(stance, prompt.question)
     return DraftSignals({"answer": stance.answer}, "answer", stance.belief, about=stance.answer)

@@ -1,9 +1,9 @@
-"""The simulated speaker of a debate of arguments: one of some quality, and tokens that may show it.
+"""Simulated speaker of a debate of arguments: an argument of a drawn quality, and tokens that may correlate with it.
 
-What a reply is worth is drawn first. It decides what stands in the text (quotations, connectives, sections or what is
-left undone without them, now and then an invented quotation) and, as far as `confidence_signal` says, how sure the
-tokens are; nothing else. It has nothing to do with whether what is argued for is right, nor with the number of tokens:
-without the signal no statistic of the tokens tells a good reply from a bad one.
+The quality of a reply is drawn first. It determines the text (quotations, connectives, sections or what is missing
+without them, now and then an invented quotation) and, scaled by `confidence_signal`, the confidence of the tokens;
+nothing else. It is independent of the correctness of the position, and of the number of tokens: without the signal no
+statistic of the tokens separates good replies from bad ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _INVENTS, _INVENTS_WORST = 0.02, 0.1
 _WORDS_PER_TOKEN = 0.8
 _SPREAD = 0.3
 _LONGEST_SPAN, _MOST_SAID = 12, 96
-"""Tokens of a quotation, and of all that a quality can bring into the evidence and the reasoning."""
+"""Tokens of a quotation, and of all that a quality can add to the evidence and the reasoning."""
 
 _CITING = ('It says "{}".', 'Then there is "{}".', 'It also says "{}".')
 _VAGUE = "Much in the material points this way."
@@ -86,9 +86,9 @@ _LAST = (
 
 
 def write_argument(turn: SimulatedTurn) -> ReplyDraft:
-    """Text in the sections asked for, or in four paragraphs, each of about `reasoning_words` words.
+    """Writes an argument in the sections asked for, or in four paragraphs, each of about `reasoning_words` words.
 
-    It is never shorter than the fullest argument would need: else a good one would be known by its length.
+    It is never shorter than the fullest argument needs: otherwise length would reveal quality.
     """
     prompt, random = turn.prompt, turn.random
     position = _position(turn)
@@ -112,23 +112,23 @@ def write_argument(turn: SimulatedTurn) -> ReplyDraft:
 
 def _position(turn: SimulatedTurn) -> str:
     prompt, sent = turn.prompt, "\n".join(turn.prompt.sent)
-    heard = prompt.tagged("argument")
+    arguments = prompt.tagged("argument")
     criterion = prompt.tagged("criterion")
     if criterion or _NO_SCORE in sent:
         trait = criterion[0].attributes.get("trait", "") if criterion else ""
-        falls = "falls short of" if heard else "meets"
+        falls = "falls short of" if arguments else "meets"
         return f"The text {falls} what is expected{f' in {trait}' if trait else ''}."
     stance = independent(turn)
     if _FINAL in sent:
         return _FOR.format(as_number(stance.answer, prompt.question))
     # For what it believes in most but for what the other argues for.
-    claimed = argued_for(heard[0].body) if heard else None
+    claimed = argued_for(arguments[0].body) if arguments else None
     rivals = {answer: belief for answer, belief in stance.belief.items() if answer != claimed}
-    return _FOR.format(max(rivals, key=rivals.__getitem__) if heard and rivals else stance.answer)
+    return _FOR.format(max(rivals, key=rivals.__getitem__) if arguments and rivals else stance.answer)
 
 
 def argued_for(argument: str) -> str | None:
-    """The answer that a simulated argument is for; None where it names none.
+    """Position of a simulated argument: the answer that it is for; None where it names none.
 
     >>> argued_for("Claim: What is given speaks for A. Lovelace.\\nEvidence: ...")
     'A. Lovelace'
@@ -138,7 +138,7 @@ def argued_for(argument: str) -> str | None:
 
 
 def as_number(answer: str, question: str) -> str:
-    """An answer that states one number as it is; for any other, a number that stands for it in this question.
+    """An answer that states one number, unchanged; for any other, a number that represents it in this question.
 
     >>> as_number("36 eggs", "How many?")
     '36 eggs'
@@ -149,7 +149,7 @@ def as_number(answer: str, question: str) -> str:
 
 
 def quotations(argument: str) -> list[str]:
-    """What stands in double quotes in an argument."""
+    """Quotations: the texts in double quotes in an argument."""
     return re.findall(r'"([^"]+)"', argument)
 
 
@@ -162,15 +162,15 @@ def _drawn(quality: float, steps: Sequence[float], random: Random) -> int:
 def _evidence(quality: float, turn: SimulatedTurn) -> str:
     """Pieces of lines of the material, the more, the better it is; unheard ones first, now and then a made-up one."""
     material = "\n".join(fence.body for fence in turn.prompt.tagged("passage", "question"))[:_MATERIAL_CHARACTERS]
-    heard = "\n".join(fence.body for fence in turn.prompt.tagged("argument"))
+    arguments = "\n".join(fence.body for fence in turn.prompt.tagged("argument"))
     count = _drawn(quality, _QUOTES, turn.random)
     found = [each for each in dict.fromkeys(_SPAN.findall(material)) if len(split_text(each)) <= _LONGEST_SPAN]
     turn.random.shuffle(found)
-    cited = sorted(found, key=lambda span: span in heard)[:count]
+    cited = sorted(found, key=lambda span: span in arguments)[:count]
     if turn.random.random() < _INVENTS + _INVENTS_WORST * (1.0 - quality):
         cited[-1:] = [turn.pick(_INVENTED)]
-    said = [form.format(span) for form, span in zip(_CITING, cited, strict=False)]
-    return " ".join(said) or _VAGUE
+    cited_text = [form.format(span) for form, span in zip(_CITING, cited, strict=False)]
+    return " ".join(cited_text) or _VAGUE
 
 
 def _end(position: str, prompt: ParsedPrompt) -> str:
@@ -182,7 +182,7 @@ def _end(position: str, prompt: ParsedPrompt) -> str:
 
 @dataclass(slots=True)
 class _Section:
-    """A part of an argument; after one that may grow, sentences that say little follow."""
+    """Section of an argument; one that may grow is padded with filler sentences."""
 
     label: str
     body: str
@@ -190,7 +190,7 @@ class _Section:
 
 
 def _in_order(labels: Sequence[str], bodies: Sequence[str], unlabelled: Sequence[str]) -> list[_Section]:
-    """What is said, as the labels are ordered: by what they are called, else the first body under the first label.
+    """Section texts in the order of the labels: by their names, else the first body under the first label.
 
     Without labels it is in the order of `unlabelled`.
     """

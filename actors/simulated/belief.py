@@ -1,4 +1,4 @@
-"""What a simulated agent believes on its own, and how the others' replies move it.
+"""Beliefs of the simulated agent: drawn independently, and updated with the others' replies.
 
 Every question has an ease, drawn from its text and the seed: the share of independent answers that are right. Its mean
 over questions is the competence; on some questions it is below chance (a common misconception). A single reply believes
@@ -24,19 +24,19 @@ _TRUTH_PULL = 0.8
 _DISCUSSION_NOISE = 0.5
 _SHARPNESS = 2.0
 _UNSTATED = 0.8
-"""How sure a debater who does not say so is taken to be."""
+"""Assumed confidence of a debater that states none."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedBelief:
-    """An answer and the belief in every candidate."""
+    """Belief of a simulated agent: an answer, and a probability of every candidate."""
 
     answer: str
     belief: dict[str, float]
 
 
 def position(turn: SimulatedTurn) -> SimulatedBelief:
-    """What it believes once it has heard the others, if there are any."""
+    """Belief after the others' replies, if there are any."""
     stance = independent(turn)
     if not turn.prompt.others:
         return stance
@@ -46,7 +46,7 @@ def position(turn: SimulatedTurn) -> SimulatedBelief:
 
 
 def independent(turn: SimulatedTurn) -> SimulatedBelief:
-    """What it believes before it has heard anybody."""
+    """Prior belief, before any other reply."""
     random, right = turn.random, gold(turn)
     candidates = candidates_of(turn, right)
     chance = 1.0 / len(candidates)
@@ -65,16 +65,16 @@ def independent(turn: SimulatedTurn) -> SimulatedBelief:
 
 
 def weighed(turn: SimulatedTurn, own: str, other: str) -> str:
-    """Its answer after it has held its own against the other's: mostly one of the two."""
+    """Answer after weighing its own against the other's: mostly one of the two."""
     candidates = list(dict.fromkeys([own, other]))
     right = turn.key.find(turn.prompt.question, turn.prompt.passage) if turn.key else None
     shown = next((each for each in candidates if right and (each == right or each.startswith(f"{right}) "))), None)
-    # Neither says how sure it is: what tells between them is the truth's pull, and how stubborn it is.
+    # Neither states a confidence: the pull of the truth and the stubbornness decide between them.
     return _moved(turn, ParsedReply(own, _UNSTATED), [ParsedReply(other, _UNSTATED)], candidates, shown).answer
 
 
 def stubbornness(turn: SimulatedTurn) -> float:
-    """The setting, drawn by the effect towards 1 for a level above one half, towards 0 for one below."""
+    """Effective stubbornness: the setting, shifted towards 1 for a level above one half, towards 0 for one below."""
     own, level = turn.settings.stubbornness, turn.prompt.contentiousness
     if level is None:
         return own
@@ -83,23 +83,23 @@ def stubbornness(turn: SimulatedTurn) -> float:
 
 
 def gold(turn: SimulatedTurn) -> str | None:
-    """The right answer to the prompt's question; None when it is not known."""
+    """Gold answer to the prompt's question; None when unknown."""
     found = turn.key.find(turn.prompt.question, turn.prompt.passage) if turn.key else None
     return canonical_label(found, turn.prompt.labels) if found and turn.prompt.labels else found
 
 
 def candidates_of(turn: SimulatedTurn, right: str | None) -> tuple[str, ...]:
-    """The closed set; for free text the right answer, if known, likely wrong ones, and what was said."""
+    """Candidate answers: the closed set; for free text the gold answer, if known, wrong ones, and the prompt's."""
     prompt = turn.prompt
     if prompt.labels:
         return prompt.labels
-    said = [reply.answer for reply in (prompt.own, *prompt.others) if reply and reply.answer]
+    given = [reply.answer for reply in (prompt.own, *prompt.others) if reply and reply.answer]
     invented = _free_answers(prompt.question, right, turn.seed)
-    return tuple({fold(answer): answer for answer in (*invented, *said)}.values())
+    return tuple({fold(answer): answer for answer in (*invented, *given)}.values())
 
 
 def _identity(turn: SimulatedTurn) -> str:
-    """What tells the prompt's question from others: one that is asked about several texts goes with its text."""
+    """Identity of the prompt's question; includes the passage when several passages have the same question."""
     prompt = turn.prompt
     several = turn.key is not None and turn.key.needs_passage(prompt.question)
     return f"{prompt.question}\n{prompt.passage}" if several else prompt.question
@@ -167,7 +167,7 @@ def _softmax(scores: dict[str, float], sharpness: float) -> dict[str, float]:
 
 
 def _capped(belief: dict[str, float]) -> dict[str, float]:
-    """Mixed with a uniform guess where needed, so that nobody is surer than `_SUREST`."""
+    """Mixes with a uniform guess where needed, so that no probability is above `_SUREST`."""
     highest, chance = max(belief.values()), 1.0 / len(belief)
     if highest <= _SUREST or len(belief) == 1:
         return belief

@@ -1,6 +1,6 @@
-"""The simulated debater, judge and context agent of a claim, who go by the sides of the messages and by words.
+"""Simulated debater, judge and context agent for claims, which use the sides of the messages and word overlap.
 
-Only the debater has an answer key. The wording of a judge's summary is planted: it differs by verdict and by how
+Only the debater has an answer key. The wording of a judge's summary is planted: it varies with the verdict and how
 contested the claim was, so that a classifier of summaries has something to learn.
 """
 
@@ -28,7 +28,7 @@ SIDE_LABELS: dict[Side, str] = {"supports": SUPPORTED, "denies": HALLUCINATED}
 
 _SIGNS: dict[Side, float] = {"supports": 1.0, "denies": -1.0}
 _FRAME = frozenset({"question", "answer", "yes"})
-"""Words of a claim that an answer is right, which say nothing of what is claimed."""
+"""Function words of a claim that an answer is right, without content."""
 
 _PULL = 0.1
 _HEARD_CONFIDENCE = 0.75
@@ -86,7 +86,7 @@ _COURSE = {
         "There was hardly a debate.",
     ),
 }
-"""What the summary says of the debate, by how contested the claim was."""
+"""Sentence of the summary on the debate, by how contested the claim was."""
 
 _GROUNDS = {
     1: (
@@ -113,71 +113,71 @@ _RULINGS = {
 
 
 def claim_of(prompt: ParsedPrompt) -> str:
-    """The claim; where none is marked, the message that is answered, which then is the claim."""
+    """Claim of a prompt; where none is marked, the message that is answered."""
     return prompt.first("claim") or prompt.first("last_message")
 
 
 def telling_words(claim: str) -> frozenset[str]:
-    """The words by which a claim is compared with evidence, in lower case."""
+    """Content words by which a claim is compared with evidence, in lower case."""
     return content_words(claim) - _FRAME
 
 
 def covered_words(claim: str, evidence: Iterable[ParsedFence]) -> frozenset[str]:
-    """The telling words of the claim that stand in any of the evidence."""
+    """Content words of the claim that occur in any of the evidence."""
     return telling_words(claim) & frozenset().union(*(content_words(each.body) for each in evidence))
 
 
 def evidence_lean(claim: str, evidence: Sequence[ParsedFence]) -> float:
-    """How the evidence leans, from -1 (it has none of the claim's telling words) to 1 (all); 0 without evidence."""
+    """Lean of the evidence, from -1 (it has none of the claim's content words) to 1 (all); 0 without evidence."""
     words = telling_words(claim)
     return 2.0 * len(covered_words(claim, evidence)) / len(words) - 1.0 if words and evidence else 0.0
 
 
 def _side(message: ParsedFence) -> Side | None:
-    """The side on the claim that a message takes; None when the prompt does not say."""
+    """Side of a message on the claim; None when the prompt states none."""
     return next((side for side in SIDE_LABELS if side == message.attributes.get("stance")), None)
 
 
 def message(turn: SimulatedTurn) -> DraftSignals:
-    """AGREE or DENY of the last message, the side on the claim, and one or two sentences that cite evidence.
+    """Debate message: AGREE or DENY of the last message, the side on the claim, and sentences that cite evidence.
 
-    Before it has spoken, what it believes is drawn from the agent, and with a probability of at most one tenth from the
-    evidence that it was shown: the further the share of the claim's words in it is from one half, the likelier. What it
-    believes, or the side that it last said, and the side of the message it answers are weighed as replies in a
-    revision; a side that was said counts as if stated with a confidence of .75.
+    Before its first message its belief is drawn from the agent, and with a probability of at most one tenth from the
+    evidence in the prompt: the further the share of the claim's words in it is from one half, the likelier. Its belief,
+    or the side that it last took, and the side of the message it answers are weighed as replies in a revision; a side
+    counts as if stated with a confidence of .75.
     """
     prompt, random = turn.prompt, turn.random
-    claim, evidence, heard = claim_of(prompt), prompt.tagged("evidence"), [_side(m) for m in prompt.tagged("message")]
-    stance = _stance(turn, heard, evidence_lean(claim, evidence))
+    claim, evidence, sides = claim_of(prompt), prompt.tagged("evidence"), [_side(m) for m in prompt.tagged("message")]
+    stance = _stance(turn, sides, evidence_lean(claim, evidence))
     side: Side = "supports" if stance.answer == SIDE_LABELS["supports"] else "denies"
-    spoken_of: Side = (prompt.tagged("last_message") and heard and heard[-1]) or "supports"
+    spoken_of: Side = (prompt.tagged("last_message") and sides and sides[-1]) or "supports"
     near, reason, words = random.random(), turn.pick(_REASONS[side]), telling_words(claim)
-    said, cites = _WITHOUT_EVIDENCE[side], ""
+    text, cites = _WITHOUT_EVIDENCE[side], ""
     if evidence:  # mostly the piece that has the most words of the claim
         nearest = sorted(evidence, key=lambda each: -len(covered_words(claim, [each])))
         cited = nearest[int(near * near * len(nearest))]
         number, quotation = cited.attributes.get("number", ""), _quotation(cited.body)
-        said, cites = reason.format(number, quotation), f' {number} says "{quotation}".'
+        text, cites = reason.format(number, quotation), f' {number} says "{quotation}".'
         if words and random.random() < _COUNTS:
             covered = len(covered_words(claim, evidence))
-            said += f" Of the {len(words)} words that matter in it the evidence has {covered}."
+            text += f" Of the {len(words)} words that matter in it the evidence has {covered}."
     if random.random() < turn.settings.unclear_rate:  # drawn after all else, so that a rate changes no other message
         return DraftSignals({"says": ..., "text": turn.pick(_UNCLEAR) + cites, "stance": "unclear"})
     shares = {AGREE: stance.belief[SIDE_LABELS[spoken_of]], DENY: stance.belief[SIDE_LABELS[opposite(spoken_of)]]}
     word = AGREE if side == spoken_of else DENY
-    return DraftSignals({"says": word, "text": said, "stance": side}, "says", shares)
+    return DraftSignals({"says": word, "text": text, "stance": side}, "says", shares)
 
 
-def _stance(turn: SimulatedTurn, heard: Sequence[Side | None], lean: float) -> SimulatedBelief:
-    """What it believes now; `heard` are the sides of all messages, every second one its own."""
+def _stance(turn: SimulatedTurn, sides: Sequence[Side | None], lean: float) -> SimulatedBelief:
+    """Current belief; `sides` are those of all messages, every second one its own."""
     asked = turn.about(question=claim_of(turn.prompt), labels=CLAIM_LABELS, passage="", own=None, others=())
-    own = next((side for side in heard[-2::-2] if side), None)
-    answered = heard[-1] if heard else None
+    own = next((side for side in sides[-2::-2] if side), None)
+    answered = sides[-1] if sides else None
     alone = _pulled(turn, independent(asked), lean)
     before = _as_reply(own) if own else ParsedReply(alone.answer, alone.belief[alone.answer])
     if answered:
         return position(asked.about(own=before, others=(_as_reply(answered),)))
-    if own and before.answer != alone.answer:  # nothing that was said moves it, so it stays where it was
+    if own and before.answer != alone.answer:  # no message changes it, so it keeps its side
         return SimulatedBelief(before.answer, {label: 1.0 - share for label, share in alone.belief.items()})
     return alone
 
@@ -187,7 +187,7 @@ def _as_reply(side: Side) -> ParsedReply:
 
 
 def _pulled(turn: SimulatedTurn, stance: SimulatedBelief, lean: float) -> SimulatedBelief:
-    """Mixed with a belief in the side that the evidence leans to."""
+    """Mixes in a belief in the side that the evidence leans to."""
     share, drawn = _PULL * abs(lean), turn.random.random()
     side = SIDE_LABELS["supports" if lean > 0.0 else "denies"]
     belief = {label: (1.0 - share) * mass + share * (label == side) for label, mass in stance.belief.items()}
@@ -202,9 +202,9 @@ def _quotation(text: str) -> str:
 
 
 def ruling(turn: SimulatedTurn) -> DraftSignals:
-    """Rules on a claim by a score in [0, 1]: above one half it is supported, below hallucinated.
+    """Ruling on a claim by a score in [0, 1]: above one half it is supported, below hallucinated.
 
-    The score is one half, plus .375 times where the debaters stand (from -1 to 1; for each debater its last side counts
+    The score is one half, plus .375 times the debaters' mean side (from -1 to 1; for each debater its last side counts
     .7, the mean of all its sides .3), plus .125 times how the evidence leans, plus noise, at temperature 0, too, so
     that two judges differ. It abstains where the score comes to exactly .50, and where the debaters' sides cancel out
     and there is no evidence.
@@ -215,13 +215,14 @@ def ruling(turn: SimulatedTurn) -> DraftSignals:
     for each in messages:
         if side := _side(each):
             signs.setdefault(each.attributes.get("speaker", ""), []).append(_SIGNS[side])
-    told = signs.values()
-    standing = fmean(_LAST_WORD * one[-1] + (1.0 - _LAST_WORD) * fmean(one) for one in told) if told else 0.0
+    by_debater = signs.values()
+    weighted = [_LAST_WORD * one[-1] + (1.0 - _LAST_WORD) * fmean(one) for one in by_debater]
+    standing = fmean(weighted) if weighted else 0.0
     reading = 0.5 + 0.5 * (_DEBATE * standing + _EVIDENCE * evidence_lean(claim, evidence))
     score = round(min(_SUREST, max(1.0 - _SUREST, reading + turn.noise())), 2)
     torn = score == 0.5 or (standing == 0.0 and not evidence)
     verdict = None if torn else int(score > 0.5)
-    course = _course(list(told))
+    course = _course(list(by_debater))
     last = [(each.attributes.get("speaker"), _side(each)) for each in messages[-2:]]
     agreed = len(last) == 2 and last[0][0] != last[1][0] and last[0][1] is not None and last[0][1] == last[1][1]
     conflicts, words, covered = (
@@ -260,15 +261,15 @@ def _course(signs: Sequence[Sequence[float]]) -> str:
 
 
 def context(turn: SimulatedTurn) -> DraftSignals:
-    """Puts evidence in order: a statement for each item that has words of the claim, and pairs that look at odds.
+    """Context analysis: a statement for each evidence item with words of the claim, and pairs that look contradictory.
 
-    Two sentences look at odds if a quarter of the shorter one's content words are in the other, and only one negates,
-    each says one of two opposite words, or none of their figures of one unit, or of none, is the same. That is looser
-    than the rules of `moot.protocols.ceda.conflicts`: it finds more, and is wrong more often.
+    Two sentences look contradictory if a quarter of the shorter one's content words are in the other, and only one
+    negates, they have two opposite words, or none of their numbers of one unit, or of none, is equal. These rules are
+    looser than those of `moot.protocols.ceda.conflicts`: higher recall, lower precision.
 
-    A pair of items that looks at odds is told with the probability of the competence, any other one about one thing
-    with a quarter of what is missing from 1. At temperature 0 all of the former are told, and none of the
-    latter. The hallucination rate is the share of quotes that hold words which are not in the item.
+    A pair of items that looks contradictory is reported with the probability of the competence, any other pair on one
+    topic with a quarter of one minus it. At temperature 0 all of the former are reported, and none of the
+    latter. The hallucination rate is the share of quotes with words that are not in the item.
     """
     evidence, claim = turn.prompt.tagged("evidence"), claim_of(turn.prompt)
     statements: list[dict[str, object]] = []
@@ -282,13 +283,13 @@ def context(turn: SimulatedTurn) -> DraftSignals:
     for items in combinations(evidence, 2):
         drawn = turn.random.random()
         pairs = sorted(_pairs(*items), key=lambda pair: not pair[1])
-        for said, odd in pairs[:1]:
+        for matched, odd in pairs[:1]:
             if odd if turn.greedy else drawn < (competence if odd else _FALSE_ALARM * (1.0 - competence)):
-                told: dict[str, str] = {}
-                for place, (item, sentence) in enumerate(zip(items, said, strict=True), 1):
-                    told[f"item_{place}"] = item.attributes.get("number", "")
-                    told[f"quote_{place}"] = _exactly(sentence, turn)
-                conflicts.append(told)
+                conflict: dict[str, str] = {}
+                for place, (item, sentence) in enumerate(zip(items, matched, strict=True), 1):
+                    conflict[f"item_{place}"] = item.attributes.get("number", "")
+                    conflict[f"quote_{place}"] = _exactly(sentence, turn)
+                conflicts.append(conflict)
     return DraftSignals({"statements": statements, "conflicts": conflicts[:_MOST_CONFLICTS]})
 
 
@@ -299,12 +300,12 @@ def _exactly(sentence: str, turn: SimulatedTurn) -> str:
 
 
 def _pairs(one: ParsedFence, other: ParsedFence) -> Iterator[tuple[tuple[str, str], bool]]:
-    """The pairs of sentences about one thing, in order, and whether they look at odds."""
-    for said in product(split_sentences(one.body), split_sentences(other.body)):
-        first, second = wording_of(said[0]), wording_of(said[1])
+    """Pairs of sentences on one topic, in order, and whether they look contradictory."""
+    for pair in product(split_sentences(one.body), split_sentences(other.body)):
+        first, second = wording_of(pair[0]), wording_of(pair[1])
         common = len(first.words & second.words)
         if common and common >= _ABOUT_ONE_THING * min(len(first.words), len(second.words)):
-            yield said, _looks_at_odds(first, second)
+            yield pair, _looks_at_odds(first, second)
 
 
 def _looks_at_odds(first: Wording, second: Wording) -> bool:

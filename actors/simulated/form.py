@@ -1,4 +1,4 @@
-"""The JSON form that a prompt asks for, read from its text as a JSON schema."""
+"""Form parser: the JSON form that a prompt asks for, as a JSON schema."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ _SHARE = re.compile(r"confidence|probability")
 
 
 def read_form(instructions: str) -> dict[str, Any] | None:
-    """The schema of the first object that instructions describe; None when they describe none.
+    """Schema of the first object that the instructions describe; None when they describe none.
 
-    What stands for a value tells its type: `"..."` a text, `[...]` a list, `true | false`, `"A" | "B"`, an object. That
-    of a bare `...` is told by the line that begins with the key, such as `- "score": a number from 0 to 10`. One that
-    may be null beside something else is that other thing. What cannot be read is no form.
+    The placeholder of a value determines its type: `"..."` a text, `[...]` a list, `true | false`, `"A" | "B"`, an
+    object. That of a bare `...` is given by the line that begins with the key, such as `- "score": a number from 0 to
+    10`. An optional value (`null | ...`) has the type of its alternative. Unreadable text is no form.
 
     >>> read_form('{"pros": [...], "choice": "A" | "B", "mark": ...}\\n- "mark": a number from 0 to 10')["properties"]
     ... # doctest: +NORMALIZE_WHITESPACE
     {'pros': {'type': 'array', 'items': {'type': 'string'}}, 'choice': {'enum': ['A', 'B']},
      'mark': {'type': 'number', 'minimum': 0.0, 'maximum': 10.0}}
     """
-    return _kept(instructions) if len(instructions) <= _LONGEST_KEPT else _read(instructions)
+    return _read_cached(instructions) if len(instructions) <= _LONGEST_KEPT else _read(instructions)
 
 
 def _read(instructions: str) -> dict[str, Any] | None:
     for found in islice(_START.finditer(instructions), _MOST_STARTS):
-        told = instructions[found.start() : found.start() + _LONGEST]
+        excerpt = instructions[found.start() : found.start() + _LONGEST]
         try:
-            return _object(_TOKEN.findall(told)[::-1], told)
+            return _object(_TOKEN.findall(excerpt)[::-1], excerpt)
         except (IndexError, ValueError, RecursionError):
             continue
     return None
 
 
-_kept = lru_cache(maxsize=256)(_read)  # most prompts of a run differ in what stands between tags only
+_read_cached = lru_cache(maxsize=256)(_read)  # most prompts of a run differ in what stands between tags only
 
 
 def labels_named(instructions: str) -> tuple[str, ...]:
-    """The closed set that follows `exactly one of:` up to the end of its line; may be empty."""
+    """Labels listed after `exactly one of:`, up to the end of the line; may be empty."""
     named = _LABELS.search(instructions)
     parts = (part.strip() for part in named[1].split(", ")) if named else ()
     return tuple(dict.fromkeys(part for part in parts if part))
 
 
-def _object(tokens: list[str], told: str) -> dict[str, Any]:
-    """Of the tokens, the next of which is the last of the list, those of one object."""
+def _object(tokens: list[str], excerpt: str) -> dict[str, Any]:
+    """Parses one object from the reversed token list."""
     _expect(tokens, "{")
     properties: dict[str, Any] = {}
     while tokens[-1] != "}":
@@ -67,19 +67,19 @@ def _object(tokens: list[str], told: str) -> dict[str, Any]:
         if not isinstance(key, str):
             raise ValueError(key)
         _expect(tokens, ":")
-        properties[key] = _typed(key, _value(tokens, told), told)
+        properties[key] = _typed(key, _value(tokens, excerpt), excerpt)
         if tokens[-1] == ",":
             tokens.pop()
     tokens.pop()
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def _value(tokens: list[str], told: str) -> dict[str, Any]:
-    """What stands for a value; an empty schema where that does not tell the type."""
-    options = [_option(tokens, told)]
+def _value(tokens: list[str], excerpt: str) -> dict[str, Any]:
+    """Parses a value's placeholder; an empty schema where it does not determine the type."""
+    options = [_option(tokens, excerpt)]
     while tokens[-1] == "|":
         tokens.pop()
-        options.append(_option(tokens, told))
+        options.append(_option(tokens, excerpt))
     constants = [option["const"] for option in options if option.get("const", "...") != "..."]
     if len([each for each in constants if each is not None]) > 1:
         return {"enum": constants}
@@ -88,9 +88,9 @@ def _value(tokens: list[str], told: str) -> dict[str, Any]:
     return {"type": kinds.get(type(example["const"]), "null")} if "const" in example else example
 
 
-def _option(tokens: list[str], told: str) -> dict[str, Any]:
+def _option(tokens: list[str], excerpt: str) -> dict[str, Any]:
     if tokens[-1] == "{":
-        return _object(tokens, told)
+        return _object(tokens, excerpt)
     token = tokens.pop()
     if token == "[":
         items: dict[str, Any] = {"type": "string"}
@@ -98,7 +98,7 @@ def _option(tokens: list[str], told: str) -> dict[str, Any]:
             if tokens[-1] in (",", "..."):
                 tokens.pop()
             else:
-                items = _value(tokens, told)
+                items = _value(tokens, excerpt)
         tokens.pop()
         return {"type": "array", "items": items or {"type": "string"}}
     if token.startswith("<"):
@@ -106,17 +106,17 @@ def _option(tokens: list[str], told: str) -> dict[str, Any]:
     return {} if token == "..." else {"const": json.loads(token)}
 
 
-def _typed(key: str, schema: dict[str, Any], told: str) -> dict[str, Any]:
+def _typed(key: str, schema: dict[str, Any], excerpt: str) -> dict[str, Any]:
     if schema:
         return schema
-    line = re.search(rf"^\s*[-*] [^:\n]*\b{re.escape(key)}\b(.+(?:\n[ \t]+\S.*)*)", told, re.MULTILINE)
+    line = re.search(rf"^\s*[-*] [^:\n]*\b{re.escape(key)}\b(.+(?:\n[ \t]+\S.*)*)", excerpt, re.MULTILINE)
     if line is None and _SHARE.search(key):
         return {"type": "number", "minimum": 0.0, "maximum": 1.0}
     return _described(line[1] if line else "")
 
 
 def _described(text: str) -> dict[str, Any]:
-    """The type that a description tells; a text where it tells none."""
+    """Type from a description; a text where it names none."""
     if labels := labels_named(text):
         return {"enum": list(labels)}
     bounds = _RANGE.search(text)

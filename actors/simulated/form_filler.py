@@ -1,4 +1,4 @@
-"""The filler of forms: what a reply's schema asks for and nobody has drawn, by the name, type and bounds of each field.
+"""Form filler: generates the fields of a reply's schema that have no drawn signal, by name, type and bounds.
 
 What carries a planted signal is drawn elsewhere, as a `DraftSignals`. Everything else comes from here, so that a form
 that nobody has thought of gets a reply that fits it, too. Texts cite what is given, in the register of the prompt's
@@ -22,7 +22,7 @@ _PAD = " and so on"
 
 
 def fill(turn: SimulatedTurn, schema: Mapping[str, Any], signals: DraftSignals) -> ReplyDraft:
-    """The reply: each field of the schema by its signal or, without one, by its type, in the schema's order.
+    """Fills a schema: each field by its signal or, without one, by its type, in the schema's order.
 
     A schema that is no object's gets one value.
     """
@@ -36,7 +36,7 @@ def fill(turn: SimulatedTurn, schema: Mapping[str, Any], signals: DraftSignals) 
 
 
 def value_of(key: str, schema: Mapping[str, Any], turn: SimulatedTurn, about: str, topic: int = 0) -> object:
-    """A value that fits the schema of a field.
+    """Generates a value that fits the schema of a field.
 
     A list whose items have a `topic` has one for each tag `topic` of the prompt, any other one two, within its bounds.
     An answer or a label is one of the prompt's labels, where it has any. Numbers are drawn evenly between their

@@ -1,4 +1,4 @@
-"""Claims that a simulated reply makes up: a name, number or date that nothing it has read supports."""
+"""Fabricated claims of simulated replies: a name, number or date that the prompt does not support."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CLAIM = re.compile("|".join(re.escape(claim).replace(r"\{\}", f"({pattern})") f
 
 
 def invent(material: Sequence[str], random: Random) -> tuple[str, str]:
-    """A claim, and the particular in it, of which no word stands in `material`, not even inside another word.
+    """Generates a fabricated claim and its particular, of which no word occurs in `material`, not even inside a word.
 
     Args:
         material: everything that the reply could rely on.
@@ -45,9 +45,9 @@ def invent(material: Sequence[str], random: Random) -> tuple[str, str]:
 
 
 def find_invention(text: str) -> str | None:
-    """The made-up particular in the text of a simulated reply; None when there is none.
+    """Finds the fabricated particular in the text of a simulated reply; None when there is none.
 
-    What is found is the truth that a detector of hallucinations is measured against. It goes by the fixed words of the
+    This is the ground truth for evaluating detectors of hallucinations. It uses the fixed words of the
     claims, so it knows nothing of the replies of any other model.
 
     >>> find_invention("According to the text, wings became flippers. The first to note it was Ilse Tillmore. So no.")

@@ -1,4 +1,4 @@
-"""The simulated judges of evidence, of two texts, of a document, and under a rubric: they count words, with noise.
+"""Simulated judges of evidence, of two texts, of a document, and under a rubric: word counts with noise.
 
 None has an answer key or understands anything; see `moot.protocols.crit` for what a reading of a document is used for.
 """
@@ -49,17 +49,17 @@ _QUOTED = re.compile(r'"([^"\n]+)"|\u201c([^\u201d\n]+)\u201d')
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The words of a text in lower case, without short and common ones."""
+    """Content words of a text in lower case, without short and common ones."""
     return frozenset(_WORD.findall(text.casefold())) - _COMMON
 
 
 def share_of(words: frozenset[str], known: frozenset[str]) -> float:
-    """The share of the words that are known, in [0, 1]; 0.5 where there are none."""
+    """Share of known words, in [0, 1]; 0.5 where there are none."""
     return len(words & known) / len(words) if words else 0.5
 
 
 def support(turn: SimulatedTurn) -> DraftSignals:
-    """Evidence on an answer: a score by the share of the claim's words that the evidence has, plus noise.
+    """Evidence support score: the share of the claim's words that the evidence has, plus noise.
 
     It is in [0, 1] with two decimals: at least .6 is `supported`, at most .4 `contradicted`.
     """
@@ -80,18 +80,18 @@ def support(turn: SimulatedTurn) -> DraftSignals:
 
 
 def comparison(turn: SimulatedTurn) -> DraftSignals:
-    """Marks of two texts from 0 to 10, whole numbers, without favour for the first; on every topic, if asked for.
+    """Pairwise comparison: integer scores of two texts from 0 to 10, without position bias; per topic if asked for.
 
-    A mark is 3.5 + 4 x the share of the facts' words that the text has, plus ten times the judge's noise.
+    A score is 3.5 + 4 x the share of the facts' words that the text has, plus ten times the judge's noise.
     """
     prompt, facts = turn.prompt, content_words(turn.prompt.passage or turn.prompt.question)
 
     def marks(topic: str | None = None) -> dict[str, object]:
-        said = {
+        texts_of = {
             place: [f.body for f in prompt.tagged(place) if topic in (None, f.attributes.get("topic"))]
             for place in ("first", "second")
         }
-        shares = {place: share_of(facts, content_words(" ".join(texts))) for place, texts in said.items()}
+        shares = {place: share_of(facts, content_words(" ".join(texts))) for place, texts in texts_of.items()}
         return {place: round(turn.mark(_LOWEST + _SPAN * share)) for place, share in shares.items()}
 
     if "marks" not in prompt.keys:
@@ -101,12 +101,12 @@ def comparison(turn: SimulatedTurn) -> DraftSignals:
 
 
 def reading(turn: SimulatedTurn) -> DraftSignals:
-    """A document as CRIT asks: its sentences are reasons, what only the other side says are rivals.
+    """CRIT reading of a document: its sentences are reasons, sentences of the other side only are rivals.
 
     A mark is 1 + 8 times a share of words, plus ten times the judge's noise, cut to 0 to 10: for the validity the share
     of the sentence's words that claim and facts have, for the credibility the share that the facts alone have, or one
     half where there are none. At temperature 0 there is no noise. A sentence that denies a word which the facts state
-    is said to contradict them; a quarter of the others are called claims. All has at most about 400 tokens.
+    is reported to contradict them; a quarter of the others are called claims. All has at most about 400 tokens.
     """
     prompt = turn.prompt
     sentences = _sentences(prompt.first("document"))
@@ -160,9 +160,9 @@ def _short(text: str) -> str:
 
 
 def marks(turn: SimulatedTurn) -> DraftSignals:
-    """A sheet under a rubric, whose scores go by what can be counted of the reply and nothing else.
+    """Rubric score sheet, with scores by counts over the reply alone.
 
-    They are 1 to 3, mapped to the scale of each dimension. A name with `instruction` in it goes by labelled sections
+    They are 1 to 3, mapped to the scale of each dimension. A name with `instruction` in it scores labelled sections
     (4, 3) or, where an argument without any was asked for, by whether it says that it leaves something undone; one with
     `justification` by sentences with a connective (2, 1), one with `evidence`, `grounding` or `support` by quotations
     of what was given (2, 1), any other by the share of words that were given (.6, .3).

@@ -1,4 +1,4 @@
-"""The simulated model: a random model that debates, judges and paraphrases without a network or weights.
+"""Simulated model: a stochastic model that debates, judges and paraphrases without a network or weights.
 
 It is for testing, for planning (how many calls and tokens will a run take?) and for teaching how a protocol works.
 NOTHING may be concluded from it about real models: its accuracy is a setting, its gain from a debate is built in, its
@@ -70,7 +70,7 @@ _PLAIN_WORDS = 40
 
 
 class SimulatedModel:
-    """A `Model` whose replies are drawn from a stable hash.
+    """Simulated `Model`, with replies drawn from a stable hash.
 
     A reply is a function of the seed, the messages as rendered, the step key and whether the temperature is
     0, and of nothing else: the same call gives the same reply in any process, and any change of the history
@@ -99,7 +99,7 @@ class SimulatedModel:
     async def complete(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
-        """One reply, after the latency that is set; see `reply`.
+        """Complete one conversation, after the configured latency; see `reply`.
 
         The step key is taken as a server would get it in a header, so that replies over HTTP are the same. What to
         write is read from the prompt; a `schema` only counts where that asks for no known form.
@@ -107,9 +107,9 @@ class SimulatedModel:
         if self._settings.latency_ms:
             await asyncio.sleep(self._settings.latency_ms / 1000.0)
         step_key = unquote(request_id(step_key))
-        held = None if schema is None else msgspec.json.decode(schema.body)
+        constraint = None if schema is None else msgspec.json.decode(schema.body)
         texts = [message.content for message in messages]
-        return await off_loop_if_long(texts, self.reply, messages, decoding, step_key, held)
+        return await off_loop_if_long(texts, self.reply, messages, decoding, step_key, constraint)
 
     def reply(
         self,
@@ -118,7 +118,7 @@ class SimulatedModel:
         step_key: str,
         schema: Mapping[str, Any] | None = None,
     ) -> ModelReply:
-        """One reply: at most `decoding.max_tokens` tokens; longer ones are cut and end with `length`.
+        """Generate one reply: at most `decoding.max_tokens` tokens; longer ones are truncated and end with `length`.
 
         Args:
             schema: what a prompt without a known form is answered by; None: by prose.
@@ -135,30 +135,30 @@ class SimulatedModel:
         turn = SimulatedTurn(parse_prompt(messages), random, greedy, self._settings, self._seed, self._key)
         draft = _draft(turn, schema)
         split = split_draft(draft)
-        kept = min(len(split.tokens), decoding.max_tokens)
-        cut = kept < len(split.tokens)
+        length = min(len(split.tokens), decoding.max_tokens)
+        cut = length < len(split.tokens)
         logprobs = None
         if alternatives is not None:
-            logprobs = draw_logprobs(draft, split, kept, alternatives, digest)
+            logprobs = draw_logprobs(draft, split, length, alternatives, digest)
         return ModelReply(
-            text="".join(split.tokens[:kept]) if cut else draft.text,
+            text="".join(split.tokens[:length]) if cut else draft.text,
             finish_reason="length" if cut else "stop",
-            usage=Usage(_prompt_tokens(messages), kept),
+            usage=Usage(_prompt_tokens(messages), length),
             tokens=logprobs,
         )
 
     async def check(self) -> None:
-        """It can always be used."""
+        """Always succeeds."""
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """No resources to release."""
 
 
 def _draft(turn: SimulatedTurn, schema: Mapping[str, Any] | None) -> ReplyDraft:
-    """What is said: by the form if its fields mean something here, else by the schema, the form or in prose."""
+    """Draft of the reply: by the form if its fields have a handler here, else by the schema, the form or in prose."""
     prompt, names = turn.prompt, turn.prompt.names
     drawn = next((draw for needed, draw in _SIGNALS if needed <= names), None)
-    if prompt.tagged(JUDGED):  # a sheet's keys are a rubric's, which may be anybody's
+    if prompt.tagged(JUDGED):  # a sheet's keys are those of a rubric, which may be any
         drawn = judges.marks
     if prompt.form and drawn:
         return fill(turn, prompt.form, drawn(turn))

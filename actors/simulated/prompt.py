@@ -1,4 +1,4 @@
-"""Prompt parser of the simulated model: reads the rendered text alone, as a model would."""
+"""Prompt parser of the simulated model: reads only the rendered text, as a model would."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_LABELS = re.compile(r"the (\d{1,3}) likeliest labels")
 _SECTION = re.compile(r"^([A-Z][A-Za-z-]{2,30}): ", re.MULTILINE)
 _SECTIONED = "labelled sections"
 _UNSTATED = 0.75
-"""What is taken for the confidence of a reply that is shown without any: it was fairly sure of what it said."""
+"""Assumed confidence of a reply that is shown without any."""
 
 UNLABELLED = "one argument in plain text"
 """What asks for an argument without labelled sections."""
@@ -35,7 +35,7 @@ _LEVEL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """A reply shown in a prompt: its answer, stated confidence in [0, 1] (0.75 if not shown, 0.5 if unreadable), and
+    """Reply shown in a prompt: its answer, stated confidence in [0, 1] (0.75 if not shown, 0.5 if unreadable), and
     text."""
 
     answer: str
@@ -45,7 +45,7 @@ class ParsedReply:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFence:
-    """A piece of material between tags: its tag, attributes and text, and where in the user text it stands."""
+    """Fenced material between tags: its tag, attributes and text, and its position in the user text."""
 
     tag: str
     attributes: dict[str, str]
@@ -56,7 +56,7 @@ class ParsedFence:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPrompt:
-    """What stands in a prompt.
+    """Parsed content of a prompt.
 
     Attributes:
         form: schema of the JSON object asked for; None when none is described.
@@ -68,9 +68,9 @@ class ParsedPrompt:
         own: the agent's own last reply; None before a debate.
         others: the other agents' last replies.
         contentiousness: the level that the instructions state, in [0, 1]; None when they state none.
-        most_labels: how many labels a distribution shall name; None when the instructions do not say.
-        instructions: all that stands outside of tags.
-        pictures: those that go along, in order.
+        most_labels: how many labels a distribution shall name; None when the instructions state none.
+        instructions: all text outside of tags.
+        pictures: the attached images, in order.
         fences: everything between tags, in order.
         sent: the texts of all messages, as they were sent.
     """
@@ -92,30 +92,30 @@ class ParsedPrompt:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys of the form, in its order; empty without a form."""
+        """Keys of the form, in order; empty without a form."""
         return tuple(self.form["properties"]) if self.form else ()
 
     @property
     def names(self) -> frozenset[str]:
-        """The keys of the form and of all that is nested in it."""
+        """Keys of the form, including nested ones."""
         return frozenset(_names(self.form or {}))
 
     def tagged(self, *tags: str) -> list[ParsedFence]:
-        """What stands between one of these tags, in order."""
+        """Fenced material with one of these tags, in order."""
         return [fence for fence in self.fences if fence.tag in tags]
 
     def first(self, tag: str) -> str:
-        """The text between the first of these tags; may be empty."""
+        """Text of the first material with one of these tags; may be empty."""
         return next((fence.body for fence in self.fences if fence.tag == tag), "")
 
 
 def count_reasks(messages: Sequence[Message]) -> int:
-    """How many times the conversation already asked for the same reply again."""
+    """Number of re-asks in the conversation."""
     return sum(message.role == "user" and message.content.startswith(_REASK) for message in messages)
 
 
 def parse_prompt(messages: Sequence[Message]) -> ParsedPrompt:
-    """Read a conversation; re-asks in it say nothing new. Nothing is required: a bare text is a question."""
+    """Parses a conversation; its re-asks are ignored. No element is required: a bare text is a question."""
     system = "\n".join(message.content for message in messages if message.role == "system")
     asked = [message for message in messages if message.role == "user" and not message.content.startswith(_REASK)]
     user = "\n".join(message.content for message in asked)
@@ -180,9 +180,9 @@ def _outside(text: str, fences: Sequence[ParsedFence]) -> str:
 
 
 def _sections(instructions: str) -> tuple[str, ...]:
-    """The labels that begin a line after it is said that there shall be labelled sections."""
-    _, said, listed = instructions.partition(_SECTIONED)
-    return tuple(dict.fromkeys(_SECTION.findall(listed))) if said else ()
+    """Section labels that the instructions ask for."""
+    _, found, listed = instructions.partition(_SECTIONED)
+    return tuple(dict.fromkeys(_SECTION.findall(listed))) if found else ()
 
 
 def _labels(instructions: str, fences: Sequence[ParsedFence]) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ def _labels(instructions: str, fences: Sequence[ParsedFence]) -> tuple[str, ...]
 
 
 def _contentiousness(*instructions: str) -> float | None:
-    """The level that is stated last; what is no number in [0, 1] states none."""
+    """Level of contentiousness that is stated last; None unless it is a number in [0, 1]."""
     stated = [float(number) for text in instructions for number, more in _LEVEL.findall(text) if not more]
     levels = [number for number in stated if 0.0 <= number <= 1.0]
     return levels[-1] if levels else None

@@ -1,4 +1,4 @@
-"""Settings of the simulated model, and how a spec such as `simulated?competence=0.9` sets them."""
+"""Settings of the simulated model, and the parser of specs such as `simulated?competence=0.9`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moot.protocols.validation_messages import explain_error
 
 
 class SimulatedSettings(BaseModel):
-    """How the simulated agents and judges behave.
+    """Behaviour of the simulated agents and judges.
 
     Attributes:
         competence: mean probability, over questions, that an independent answer is right.
@@ -46,7 +46,7 @@ class SimulatedSettings(BaseModel):
 
     @classmethod
     def from_query(cls, spec: str) -> SimulatedSettings:
-        """Settings from a model spec, or from the part of it after the question mark.
+        """Parses settings from a model spec, or from the part after the question mark.
 
         Raises:
             ConfigError: for an unknown, doubled or malformed setting, or one out of range.

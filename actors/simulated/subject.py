@@ -1,4 +1,4 @@
-"""The simulated side of a debate of a subject: its themes, how soon it has said all, and what it gives way to.
+"""Simulated side of a debate on a subject: its themes, when its arguments are exhausted, and its concessions.
 
 It argues without understanding: the filler quotes the facts and names the topic. At contentiousness k it has said all
 in (1 - k)/2 of its turns after the opening; at 0.3 or less it concedes in one tenth of them, the less so the more
@@ -37,7 +37,7 @@ _BALANCED, _CONSENTS, _ADDS = 0.9, 0.85, 0.2
 
 
 def side(turn: SimulatedTurn) -> DraftSignals:
-    """Whether it finds the subject balanced, has said all, concedes or consents; on a closed list its answer, too.
+    """State of a side: whether it finds the subject balanced, is exhausted, concedes or consents; or its answer.
 
     An opening names what its agent believes; later it weighs its own answer against the other's, concedes if that
     convinces it, and consents to no other. A draft that is shown is taken over with one point made narrower.
@@ -74,7 +74,7 @@ def side(turn: SimulatedTurn) -> DraftSignals:
 
 
 def agenda(turn: SimulatedTurn) -> DraftSignals:
-    """As many themes as the prompt asks for: drawn concerns, or those that are shown, joined where titles are equal.
+    """Agenda of as many themes as the prompt asks for: drawn concerns, or those shown, merged where titles are equal.
 
     In a moderator's list each names the themes that went into it, and those of both sides come first.
     """

@@ -1,4 +1,4 @@
-"""Token probabilities of a simulated reply: drawn, but true to the belief at the decision's tokens."""
+"""Token probabilities of a simulated reply: random, but consistent with the belief at the decision's tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VARIANTS = (0.97, 0.02, 0.01)
 _NEXT = 0.97
 _DEPTH = 0.55
 _STEADIED, _STEADIED_FIRST, _FIRST = 0.6, 0.9, 10
-"""How much of the depth a surety of 1 takes away: of every token, and of the first ten."""
+"""How much of the depth a confidence of 1 removes: of every token, and of the first ten."""
 _LEAST_INVENTED, _MOST_INVENTED = 0.1, 0.45
 _FILLERS = tuple(
     re.findall(
@@ -37,7 +37,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class TokenSplit:
-    """The tokens of a draft; joined they are its text.
+    """Tokens of a draft; their concatenation is its text.
 
     Attributes:
         tokens: all of them.
@@ -52,7 +52,7 @@ class TokenSplit:
 
 
 def split_text(text: str) -> list[str]:
-    """Tokens of the size a real tokeniser gives, words with their leading space; joined they are the text.
+    """Splits a text into tokens of realistic size, words with their leading space; lossless.
 
     >>> split_text('{"answer": "Yes"}')
     ['{"', 'answer', '":', ' "', 'Yes', '"}']
@@ -61,7 +61,7 @@ def split_text(text: str) -> list[str]:
 
 
 def split_draft(draft: ReplyDraft) -> TokenSplit:
-    """The draft's tokens, with boundaries where the decision begins and ends."""
+    """Splits a draft into tokens, with boundaries where the decision begins and ends."""
     before, decision = split_text(draft.before), split_text(draft.decision)
     start, end = len(before), len(before) + len(decision)
     tokens = [*before, *decision, *split_text(draft.after)]
@@ -81,9 +81,9 @@ def _invented(draft: ReplyDraft, tokens: Sequence[str]) -> tuple[int, ...]:
 
 
 def draw_logprobs(draft: ReplyDraft, split: TokenSplit, kept: int, alternatives: int, digest: bytes) -> TokenLogprobs:
-    """Log-probabilities of the first `kept` tokens, with `alternatives` (0 to 20) listed for each.
+    """Draws log-probabilities of the first `kept` tokens, with `alternatives` (0 to 20) listed for each.
 
-    Where the decision stands, the listed probabilities are the belief, with a little of it on other
+    At the decision the listed probabilities are the belief, with a little of it on other
     spellings; a decision that was not the most believed is then not the first of its row. A token of a made-up word has
     0.1 to 0.45 times the belief in the answer: less than any other word, for many could have stood there, and the
     more, the surer the reply is of itself. Everywhere else they are plausible and mean nothing. The probabilities of a
@@ -116,14 +116,14 @@ def _log(probabilities: Floats) -> npt.NDArray[np.float32]:
 
 
 def _chosen(tokens: Sequence[str], uniform: Floats) -> Floats:
-    """Punctuation is nearly certain, words are sure most of the time; all are above 0.44."""
+    """Probabilities of chosen tokens: punctuation near 1, words mostly high; all above 0.44."""
     structural = np.fromiter((not token[-1].isalnum() for token in tokens), dtype=bool, count=len(tokens))
     words = 0.999 - _DEPTH * uniform**4
     return np.where(structural, 0.9995 - 0.004 * uniform, words)
 
 
 def _alike(uniform: Floats, surety: float) -> Floats:
-    """As words are, but all the surer; marks are no surer than words, so that a text's marks do not give it away."""
+    """Probabilities as for words, but higher; also for punctuation, so that it does not reveal the text's quality."""
     depth = np.full(len(uniform), _DEPTH * (1.0 - _STEADIED * surety))
     depth[:_FIRST] = _DEPTH * (1.0 - _STEADIED_FIRST * surety)
     return 0.999 - depth * uniform**4
@@ -134,7 +134,7 @@ def _of_invented(uniform: Floats) -> Floats:
 
 
 def _listed(chosen: Floats, uniform: Floats) -> Floats:
-    """The chosen token first, then falling shares of 0.7 of what is left; all stay below the chosen one."""
+    """Alternatives: the chosen token first, then decreasing shares of 0.7 of the rest; all below the chosen one."""
     alternatives = uniform.shape[1]
     if alternatives < 2:
         return chosen[:, None][:, :alternatives].copy()
@@ -159,7 +159,7 @@ def _fill(tokens: Sequence[str], alternatives: int, uniform: Floats) -> list[str
 
 
 def _decision_rows(draft: ReplyDraft, split: TokenSplit) -> dict[int, dict[str, float]]:
-    """The distribution of each token of the decision, and of the one after it, given those before."""
+    """Conditional distribution of each token of the decision, and of the one after it."""
     if split.start == split.end or not draft.belief:
         return {}
     ending = split.tokens[split.end]
@@ -190,7 +190,7 @@ def _spelled(following: Mapping[str, float], first: bool) -> dict[str, float]:
 
 
 def _best(row: Mapping[str, float], alternatives: int) -> list[tuple[str, float]]:
-    """The most probable tokens of a row, filled up with improbable ones."""
+    """Top-k tokens of a row, padded with improbable ones."""
     best = sorted(row.items(), key=lambda item: -item[1])[:alternatives]
     lowest = min(best[-1][1] if best else 0.0, (1.0 - _DECISION_MASS) / 2)
     fillers = (filler for filler in _FILLERS if filler not in row)

@@ -21,7 +21,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True, slots=True)
 class ReplyDraft:
-    """A reply in three pieces, so that token probabilities can be laid over the decision.
+    """Draft of a reply in three pieces, so that token probabilities can be assigned to the decision.
 
     Attributes:
         before: the text up to the decision.
@@ -47,7 +47,7 @@ class ReplyDraft:
 
 @dataclass(frozen=True, slots=True)
 class DraftSignals:
-    """What of a reply is drawn with a meaning; the filler writes whatever else its form asks for.
+    """Signals of a reply: fields drawn with a meaning; the form filler generates all others.
 
     Attributes:
         values: by key of the form; those that it does not ask for are left out, and so is what has the value `...`.
@@ -66,7 +66,7 @@ class DraftSignals:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedTurn:
-    """One reply to be written.
+    """Simulated turn: one reply to be generated.
 
     Attributes:
         random: the draws of this one reply.
@@ -83,26 +83,26 @@ class SimulatedTurn:
     key: AnswerKey | None
 
     def about(self, **changes: Any) -> SimulatedTurn:
-        """The same draws on a prompt of which some is changed."""
+        """The same turn, with the same draws, on a modified prompt."""
         return replace(self, prompt=replace(self.prompt, **changes))
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of the options, each as likely."""
+        """Uniform choice of one of the options."""
         return options[int(self.random.random() * len(options))]
 
     def noise(self) -> float:
-        """A judge's error, normal with the deviation that is set."""
+        """Judge noise: normal with the configured standard deviation."""
         drawn = _NORMAL.inv_cdf(min(1.0 - 1e-9, max(1e-9, self.random.random())))
         return self.settings.judge_noise * drawn
 
     def mark(self, share: float) -> float:
-        """A judge's mark from 0 to 10 of a reading in [0, 1]; noisy unless the turn is greedy."""
+        """Judge score from 0 to 10 of a value in [0, 1]; noisy unless the turn is greedy."""
         noise = self.noise()
         return 10.0 * min(1.0, max(0.0, share + (0.0 if self.greedy else noise)))
 
 
 def json_draft(values: Mapping[str, object], signals: DraftSignals) -> ReplyDraft:
-    """A JSON object with the values in their order; a decision that is no string is spelled as JSON spells it."""
+    """Draft of a JSON object with the values in order; a decision that is no string is written as JSON."""
     members = [f"{_encode(key)}: {_encode(value)}" for key, value in values.items()]
     if signals.decisive not in values:
         return ReplyDraft(f"{{{', '.join(members)}}}")

@@ -1,7 +1,7 @@
-"""The simulated reader of pictures: what a picture is, for certain, and a reading of it that is planted.
+"""Simulated vision model: a picture's format and size, and a planted description of it.
 
 Format, size and the beginning of the SHA-256 are those of the bytes that arrived: `sha256sum` of the file gives the
-same where the picture was sent as it is. What it then says to see hangs on the bytes and the words looked for, and
+same where the picture was sent as it is. The description depends on the bytes and the requested words, and
 means nothing.
 """
 
@@ -36,13 +36,13 @@ _PHRASING = content_words(" ".join(_EXTRACTION))
 
 
 def asks_for_extraction(prompt: ParsedPrompt) -> bool:
-    """Whether a prompt without a form shows a claim alone and speaks of pictures."""
+    """Whether a prompt asks what to extract: without a form, with a claim alone and mention of pictures."""
     alone = not prompt.form and {fence.tag for fence in prompt.fences} == {"claim"}
     return alone and _ABOUT_PICTURES.search(prompt.instructions) is not None
 
 
 def write_extraction(turn: SimulatedTurn) -> ReplyDraft:
-    """What to look for in the pictures of a case: the words of its claim, in order."""
+    """Extraction targets in the pictures of a case: the words of its claim, in order."""
     claim = claim_of(turn.prompt)
     words = telling_words(claim)
     terms = [word for word in dict.fromkeys(_WORD.findall(claim.casefold())) if word in words][:_MOST_TERMS]
@@ -50,12 +50,12 @@ def write_extraction(turn: SimulatedTurn) -> ReplyDraft:
 
 
 def asks_for_description(prompt: ParsedPrompt) -> bool:
-    """Whether a prompt comes with pictures and says what is looked for in them."""
+    """Whether a prompt asks for a description: with pictures, and what to look for in them."""
     return not prompt.form and bool(prompt.pictures) and bool(prompt.tagged("looked_for"))
 
 
 def write_description(turn: SimulatedTurn) -> ReplyDraft:
-    """One paragraph on all the pictures; it says the same of the same bytes whatever is drawn."""
+    """Describes all pictures in one paragraph; deterministic in the bytes, whatever is drawn."""
     pictures = turn.prompt.pictures
     looked_for = " ".join(fence.body for fence in turn.prompt.tagged("looked_for"))
     words = content_words(looked_for) - _PHRASING

@@ -1,4 +1,4 @@
-"""The words of simulated replies: reasonings that cite the passage, in a register, and paraphrases.
+"""Texts of simulated replies: reasonings that cite the passage, in a register, and paraphrases.
 
 The registers and what they sound like follow table 6.1 of the SocraSynth chapter, in words of our own. Contentiousness
 is disagreement with the opponent, never with one's own answer: a high level runs the other side down, not one's own.
@@ -19,7 +19,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """How a reasoning begins and ends. All registers have equally many of both, so that a draw picks the same place.
+    """Register of a reasoning: its openings and endings, equally many in all, so that a draw is a valid index in each.
 
     Attributes:
         openers: words before what is cited.
@@ -117,7 +117,7 @@ REGISTERS: dict[float, Register] = {
 
 
 def register_of(level: float) -> Register:
-    """The register of the level in `REGISTERS` that is nearest; of two equally near ones the higher."""
+    """Register of the nearest level in `REGISTERS`; of two equally near ones the higher."""
     return REGISTERS[min(REGISTERS, key=lambda known: abs(known - level))]
 
 
@@ -146,7 +146,7 @@ _SWAPS = re.compile(rf"\b({'|'.join(_OTHER_WORDS)})\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ReasoningTrace:
-    """A reasoning whose words are drawn, but which is not written yet.
+    """Drawn reasoning, not yet rendered to text.
 
     Attributes:
         opener, closer: the words before and after what is cited.
@@ -159,7 +159,7 @@ class ReasoningTrace:
     closer: list[str]
 
     def written(self, words: int, claim: str = "") -> str:
-        """The reasoning in about `words` words.
+        """Renders the reasoning in about `words` words.
 
         Args:
             claim: a sentence that is put in before the closer. It takes the place of other words, but is never cut.
@@ -173,13 +173,13 @@ class ReasoningTrace:
         cited = list(islice(chain.from_iterable(printable), max(0, room - len(self.opener) - len(self.closer))))
         if cited and cited[-1][-1] not in ".!?":
             cited[-1] += "."
-        said = [*self.opener, *cited, *self.closer][-room:]
-        end = max(0, len(said) - len(self.closer))
-        return " ".join([*said[:end], *claimed, *said[end:]])
+        pieces = [*self.opener, *cited, *self.closer][-room:]
+        end = max(0, len(pieces) - len(self.closer))
+        return " ".join([*pieces[:end], *claimed, *pieces[end:]])
 
 
 def draw_reasoning(turn: SimulatedTurn, answer: str) -> ReasoningTrace:
-    """A reasoning that cites the passage, or the question when there is none, in the register of the turn.
+    """Draws a reasoning that cites the passage, or the question without one, in the register of the turn.
 
     Agents with the same answer mostly cite the same place, so that agreement shows in the text as well.
     """
@@ -196,7 +196,7 @@ def draw_reasoning(turn: SimulatedTurn, answer: str) -> ReasoningTrace:
 
 
 def paraphrase(turn: SimulatedTurn) -> DraftSignals:
-    """Every piece of evidence in slightly other words: numbers, names and negations stay as they are."""
+    """Paraphrases every piece of evidence: numbers, names and negations are unchanged."""
     evidence = turn.prompt.tagged("evidence")
     return DraftSignals({"sentences": [_reworded(fence.body, turn) for fence in evidence]} if evidence else {})
 

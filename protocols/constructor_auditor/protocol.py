@@ -54,7 +54,7 @@ class ConstructorAuditor(DebateProtocol):
     reads_documents = True
     most_members = MappingProxyType({"constructor": 1, "auditor": 1, "synthesizer": 1})
     without_logprobs = (
-        "`--set logprobs=false` goes on without them: such replies are counted and left out of the signal analysis"
+        "`--set logprobs=false` continues without them: such replies are counted and left out of the signal analysis"
     )
 
     def __init__(self, settings: ConstructorAuditorSettings | None = None) -> None:

@@ -1,1 +1,1 @@
-"""Documents of a user's: text, Markdown, HTML and PDF files read, cut into chunks and made searchable."""
+"""Document ingestion: text, Markdown, HTML and PDF files are parsed, chunked and indexed."""

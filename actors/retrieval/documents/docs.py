@@ -1,4 +1,4 @@
-"""What `--docs` names, opened: documents that are cut into chunks, or a library that was made before."""
+"""Loader for `--docs`: documents, which are split into chunks, or an existing library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moot.protocols.text.chunking import PAGE_BREAK, located_chunks
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """What one file says.
+    """Text of one source document.
 
     Attributes:
         name: unique among the documents of a library.
@@ -33,7 +33,7 @@ class SourceDocument:
 
 
 def chunk_documents(documents: Iterable[SourceDocument]) -> list[LibraryChunk]:
-    """The chunks of all documents, in order; one that goes on over the page is on the page on which it begins."""
+    """Splits documents into chunks, in order; a chunk over a page break has the page on which it begins."""
     return [chunk for document in documents for chunk in _chunks(document)]
 
 
@@ -58,10 +58,10 @@ _SHOWN = ".txt, .md, .html or .pdf"
 
 
 class DocumentFile(NamedTuple):
-    """A file.
+    """Document file.
 
     Attributes:
-        path: where it lies, links followed.
+        path: its resolved path.
         name: what its document is called.
         kind: one of `KINDS`, by the name that was given: what a link leads to may be called anything.
     """
@@ -72,13 +72,13 @@ class DocumentFile(NamedTuple):
 
 
 def find_documents(named: str) -> Iterator[DocumentFile]:
-    """The file behind a path, or the files of a folder, at any depth, by path.
+    """Finds the document files of a path: a file, or the files of a folder, at any depth, sorted by path.
 
-    Left out of a folder are hidden files, other kinds, and links that lead out of it: whoever fills a folder would else
-    say what is read beyond it. A file that is named may be a link to anywhere.
+    Left out of a folder are hidden files, other kinds, and links that lead out of it: who writes to a folder could
+    otherwise choose files outside of it. A file that is named may be a link to anywhere.
 
     Raises:
-        ConfigError: nothing is there, or nothing that can be read.
+        ConfigError: the path does not exist, or has no readable document.
     """
     path = Path(named).expanduser()
     if path.is_dir():
@@ -106,7 +106,7 @@ def _files_in_folder(named: str, folder: Path) -> list[DocumentFile]:
 
 
 def read_documents(named: Sequence[str]) -> list[SourceDocument]:
-    """The documents in files and folders, in the order in which they are named, those of a folder by path.
+    """Reads the documents in files and folders, in the given order, those of a folder sorted by path.
 
     A file is called by its name, one of a folder by its path in there; where two would be called the same, every
     document is called by its path from the nearest folder that holds them all. A file that is named twice is read once.
@@ -166,14 +166,14 @@ def _check_text(where: str, pages: Sequence[str], *, scanned: bool = False) -> N
 
 @dataclass(frozen=True)
 class DocumentSet:
-    """Documents that can be made a library, or one that is at hand.
+    """Set of documents to build a library from, or an existing library.
 
     Attributes:
         digest: of the chunks.
         size: how many chunks there are.
-        documents: how many documents they are of; None for a library that is at hand.
-        chunks: in order; empty for a library that is at hand.
-        library: the folder of a library that is at hand, absolute; None when it has to be built.
+        documents: number of documents; None for an existing library.
+        chunks: in order; empty for an existing library.
+        library: the absolute folder of an existing library; None when it has to be built.
     """
 
     digest: str
@@ -184,7 +184,7 @@ class DocumentSet:
 
 
 def open_documents(named: Sequence[str], encoder: str) -> DocumentSet:
-    """Read and cut the documents behind paths, or look at the library behind the only one.
+    """Opens paths: reads and chunks documents, or validates the library behind a single path.
 
     Args:
         named: files, folders of them, or the folder of a finished library alone.
@@ -204,7 +204,7 @@ def open_documents(named: Sequence[str], encoder: str) -> DocumentSet:
 
 
 def _is_library(named: str) -> bool:
-    """Whether a path is that of a library. Raises ConfigError when it can be nobody's."""
+    """Whether a path is that of a library. Raises ConfigError for an invalid path."""
     try:
         return LibraryFolder(Path(named).expanduser()).exists()
     except (OSError, ValueError, RuntimeError) as error:
@@ -213,7 +213,7 @@ def _is_library(named: str) -> bool:
 
 
 def documents_from_texts(texts: Mapping[str, str]) -> DocumentSet:
-    """Documents from texts by name.
+    """Document set from texts by name.
 
     Raises:
         ConfigError: there are none, or a name or a text is none.

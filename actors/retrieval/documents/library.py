@@ -1,4 +1,4 @@
-"""Libraries from Python: `moot.index`."""
+"""Python API of libraries: `moot.index`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Named = str | os.PathLike[str]
 
 
 class Library:
-    """Documents that can be searched, as `moot.index` gives them; a context manager that closes them.
+    """Searchable library of documents, from `moot.index`; a context manager that closes it.
 
     It can be given as `docs=` to a run, which then opens its folder.
 
     Attributes:
-        path: its folder; one that was not named is gone once the library is closed.
+        path: its folder; a temporary one is removed when the library is closed.
     """
 
     def __init__(self, path: Path, stored: StoredLibrary, encoder: Encoder, scratch: TemporaryDirectory[str]):
@@ -47,7 +47,7 @@ class Library:
         return f"Library({str(self.path)!r}, chunks={len(self)}, encoder={self._encoder.name!r})"
 
     async def search(self, query: str, n: int = 5) -> list[Passage]:
-        """The `n` chunks nearest to a text by cosine, best first, ties by place; exact.
+        """Nearest-neighbour search: the `n` chunks nearest to a text by cosine, best first, ties by position; exact.
 
         Raises:
             EncoderFailed: the text cannot be embedded.
@@ -56,7 +56,7 @@ class Library:
         return await self._stored.search(vector, n)
 
     async def close(self) -> None:
-        """Let the files and the encoder go."""
+        """Release the files and the encoder."""
         self._closed = True
         await self._stored.close()
         await self._encoder.close()
@@ -76,7 +76,7 @@ async def index(
     encoder_key_env: str | None = None,
     out: Named | None = None,
 ) -> Library:
-    """Make documents searchable: read, cut into chunks, embed; resume a build that was interrupted.
+    """Index documents for search: read, split into chunks, embed; an interrupted build is resumed.
 
     >>> import asyncio
     >>> async def nearest(query):

@@ -1,4 +1,4 @@
-"""Reading files in a process of its own, so that none of them can hang or fill the program."""
+"""Sandboxed document parsing: a client of a separate process, so that no file can hang or exhaust the program."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SECONDS, _SECONDS_PER_MIB = 20, 10
 
 
 def parse_timeout_s(size_bytes: int) -> int:
-    """Seconds of computing that a document may take: several times what honest files of its size do.
+    """CPU time limit in seconds of a document: several times what ordinary files of its size need.
 
     >>> parse_timeout_s(6_000), parse_timeout_s(64 * 2**20)
     (21, 660)
@@ -42,7 +42,7 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (code
 
 
 def read_plain_text(raw: bytes) -> str:
-    """Bytes of a text file as text: UTF-8, what a byte-order mark says, or Windows-1252.
+    """Decodes a text file: UTF-8, the encoding of a byte-order mark, or Windows-1252.
 
     >>> read_plain_text("caf\u00e9".encode("utf-16")), read_plain_text(b"caf\\xe9")
     ('caf\u00e9', 'caf\u00e9')
@@ -67,7 +67,7 @@ _MOST_REPLY_BYTES = 6 * MOST_CHARACTERS + 3 * MOST_PAGES + 2**10
 
 
 class ParseRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What precedes the bytes of a file.
+    """Header of a parse request, before the bytes of a file.
 
     Attributes:
         kind: the file's suffix, in small letters.
@@ -83,7 +83,7 @@ class ParseRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ParseReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file says.
+    """Reply of the parser: the text of a file.
 
     Attributes:
         pages: its text, page by page; one for a document without pages.
@@ -95,10 +95,10 @@ class ParseReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentParser:
-    """Reads web pages, Markdown and PDF files; a context manager, which ends its process.
+    """Document parser client for web pages, Markdown and PDF files; a context manager, which ends its process.
 
-    One process, started for the first file, reads all of them. It gets bytes and gives texts, and nothing that it says
-    is more than data.
+    One process, started for the first file, reads all of them. It receives bytes and returns texts, which are handled
+    as plain data.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class DocumentParser:
             self._process = None
 
     def pages(self, kind: str, raw: bytes) -> tuple[str, ...]:
-        """The text of a file, page by page; one page for a kind without pages.
+        """Parses a file to text, page by page; one page for a kind without pages.
 
         Args:
             kind: the file's suffix, in small letters.
@@ -142,7 +142,7 @@ class DocumentParser:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    """The process, which finds the packages that this one finds, and none in the folder that it happens to be in."""
+    """Starts the process with this one's import path, without the working directory."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(place for place in sys.path if place)}
     return subprocess.Popen(
         [sys.executable, "-P", "-m", _READER],
@@ -154,7 +154,7 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def _asked(process: subprocess.Popen[bytes], *parts: bytes) -> bytes:
-    """The line that it replies; cut or empty when it has ended."""
+    """Sends a request and returns the reply line; truncated or empty when the process has ended."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:

@@ -1,4 +1,4 @@
-"""The process that reads documents: it may be ended by any of them, and the program that started it goes on.
+"""Parser process for documents: any of them may crash it, and the program that started it continues.
 
 A request is a line of JSON and the bytes of one file; the reply is a line of JSON. The system itself keeps the process
 within the request's bounds: no memory is given beyond them, and who computes for too long is ended.
@@ -20,7 +20,7 @@ from moot.protocols.errors import ConfigError
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
-    """Read one document after another until there is no further request."""
+    """Serves parse requests until the input ends."""
     while line := source.readline():
         request = msgspec.json.decode(line, type=ParseRequest)
         raw = source.read(request.size_bytes)
@@ -31,13 +31,13 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
 
 
 def parse_document(kind: str, raw: bytes) -> ParseReply:
-    """What the bytes of a file say, or why they cannot be read; whatever a parser raises is told, not raised."""
+    """Parses the bytes of a file to text, or to the reason for failure; exceptions are reported, not raised."""
     try:
         pages = _pages(kind, raw)
     except ConfigError as error:
         return ParseReply(refused=str(error))
-    except Exception as error:  # parsers of others on bytes of anybody
-        # SystemError: the interpreter, where an allocation failed and nobody said so.
+    except Exception as error:  # third-party parsers on untrusted bytes
+        # SystemError: the interpreter, where an allocation failed without an exception.
         is_full = isinstance(error, MemoryError | SystemError) or getattr(error, "errno", None) == errno.ENOMEM
         if is_full:
             return ParseReply(
@@ -50,7 +50,7 @@ def parse_document(kind: str, raw: bytes) -> ParseReply:
 
 
 def _pages(kind: str, raw: bytes) -> tuple[str, ...]:
-    """Each parser is loaded when the first file needs it: a handful of documents is read as soon as that is done."""
+    """Pages of a file; each parser is imported when the first file needs it."""
     if kind == ".pdf":
         from moot.actors.retrieval.documents.pdf import read_pdf
 
@@ -68,7 +68,7 @@ def _encoded(reply: ParseReply) -> bytes:
 
 
 def _set_rlimit(what: int, most: int) -> None:
-    """Set a limit of this process, or keep to a lower one that it was started with."""
+    """Sets a resource limit of this process, or keeps a lower existing one."""
     _, hard = resource.getrlimit(what)
     resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 

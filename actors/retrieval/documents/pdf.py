@@ -1,4 +1,4 @@
-"""PDF as text, page by page."""
+"""PDF text extraction, page by page."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ logging.getLogger("pypdf").addHandler(logging.NullHandler())
 
 
 def read_pdf(raw: bytes) -> tuple[str, ...]:
-    """The text of each page; empty for a page without any, as a scanned one is.
+    """Extracts the text of each page; empty for a page without text, such as a scanned one.
 
     Raises:
         ConfigError: it is no PDF, is broken or too long, or cannot be read without a password.
     """
     try:
         reader = PdfReader(io.BytesIO(raw))
-        if reader.is_encrypted and not reader.decrypt(""):  # a password for changes only keeps nobody from reading
+        if reader.is_encrypted and not reader.decrypt(""):  # a password for changes only does not prevent reading
             raise _encrypted()
         return _pages(reader)
     except (FileNotDecryptedError, DependencyError):
@@ -38,7 +38,7 @@ def read_pdf(raw: bytes) -> tuple[str, ...]:
 
 
 def _pages(reader: PdfReader) -> tuple[str, ...]:
-    """Refused as soon as it is too long: a small file can name one page, or one stream of text, again and again."""
+    """Page texts, refused as soon as they are too long: a small file can repeat one page, or one stream, many times."""
     pages: list[str] = []
     length = 0
     for page in reader.pages:
@@ -54,7 +54,7 @@ def _encrypted() -> ConfigError:
 
 
 def _plain(text: str) -> str:
-    """Without what is no Unicode text: lone surrogates and NUL, which broken fonts give."""
+    """Removes invalid Unicode: lone surrogates and NUL, which broken fonts give."""
     return text.encode("utf-8", "replace").decode().replace("\0", " ").strip()
 
 

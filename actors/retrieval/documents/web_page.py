@@ -1,4 +1,4 @@
-"""HTML, and Markdown by way of it, as text: what a reader sees, without scripts, styles and what only browsers need."""
+"""HTML and Markdown text extraction: the visible text, without scripts, styles and metadata."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ _MANY_BREAKS = re.compile(r"\n[ \n]*\n")
 
 
 def read_web_page(raw: bytes) -> str:
-    """The text of an HTML file: a paragraph per block, headings marked with `#`, an item of a list or a row of a table
-    per line.
+    """Extracts the text of an HTML file: a paragraph per block, `#` before headings, a line per list item or table row.
 
     Raises:
         ConfigError: these are no bytes of a text.
@@ -39,7 +38,7 @@ def read_web_page(raw: bytes) -> str:
 
 
 def read_markdown(raw: bytes) -> str:
-    """The text of a Markdown file (CommonMark and tables) without its marks and without front matter.
+    """Extracts the text of a Markdown file (CommonMark and tables), without markup and front matter.
 
     Raises:
         ConfigError: these are no bytes of a text.
@@ -49,7 +48,7 @@ def read_markdown(raw: bytes) -> str:
 
 
 def _decoded(raw: bytes) -> str:
-    """UTF-8 where its bytes are, else what the page itself declares; never guessed from what it says."""
+    """Decodes as UTF-8 if valid, else as the page declares; never guessed from the content."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -61,7 +60,7 @@ def _decoded(raw: bytes) -> str:
 
 
 def html_to_text(html: str) -> str:
-    """As `read_web_page`, of markup that is text already."""
+    """Extracts the text of HTML markup; see `read_web_page`."""
     parts: list[str] = []
     soup = BeautifulSoup("\n" + _PROLOGUE.sub("", html), "html.parser")  # begun so, no text is taken for a file's name
     waiting: list[tuple[Tag | NavigableString | str, bool]] = [(soup, False)]
@@ -78,7 +77,7 @@ def html_to_text(html: str) -> str:
 
 
 def _opened(tag: Tag, verbatim: bool) -> list[tuple[Tag | NavigableString | str, bool]]:
-    """What stands in a tag, the last first, between the breaks that it makes."""
+    """Content of a tag, in reverse order, between the breaks that it causes."""
     if tag.name in _UNSEEN:
         return []
     before, after = _breaks(tag)

@@ -1,1 +1,1 @@
-"""The simulated model as an HTTP server."""
+"""HTTP server of the simulated model."""

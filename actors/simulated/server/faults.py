@@ -1,4 +1,4 @@
-"""Faults of a simulated server: a rate limit, and replies that are garbled or cut off."""
+"""Fault injection of the simulated server: a rate limit, and replies that are garbled or truncated."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _TORN_SHARE = 0.7
 
 
 class RequestLimit:
-    """A bucket of one second's worth of requests, at least one, that starts full."""
+    """Token bucket of one second's requests, at least one; starts full."""
 
     def __init__(self, per_minute: float) -> None:
         self._size = max(1.0, per_minute / 60.0)
         self._bucket = TokenBucket(per_minute, 60.0, time.monotonic(), empty=False)
 
     def wait_s(self) -> float:
-        """0 and one request taken, or the seconds until there will be one."""
+        """Takes one request and returns 0, or the seconds until one is available."""
         if self._bucket.left(time.monotonic(), 1) < 1:
             return self._bucket.free_in(1)
         self._bucket.take(1)
         return 0.0
 
     def headers(self) -> dict[str, str]:
-        """What is left, as OpenAI says it; the reset is the time until the bucket is full."""
+        """Rate-limit headers as OpenAI sends them; the reset is the time until the bucket is full."""
         left = self._bucket.left(time.monotonic(), 1)
         return {
             "x-ratelimit-limit-requests": str(int(self._size)),
@@ -49,7 +49,7 @@ def retry_headers(wait_s: float) -> dict[str, str]:
 
 
 def garble(reply: ModelReply, seed: int, step_key: str, reasks: int) -> ModelReply:
-    """The reply with its own JSON torn off (seven in ten), or broken by a lost token; of one token, as it is."""
+    """Garbles a reply: truncated JSON (seven in ten), or a lost token; a reply of one token is unchanged."""
     assert reply.tokens is not None
     tokens, width = reply.tokens.tokens, reply.tokens.alternatives
     if len(tokens) < 2:
@@ -71,7 +71,7 @@ def garble(reply: ModelReply, seed: int, step_key: str, reasks: int) -> ModelRep
 
 
 async def send_truncated(request: web.Request, body: bytes) -> web.StreamResponse:
-    """The first half of a response that promises the whole."""
+    """Sends the first half of a response with the full content length."""
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(body))})
     await response.prepare(request)
     await response.write(body[: len(body) // 2])

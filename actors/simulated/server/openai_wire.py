@@ -1,4 +1,4 @@
-"""The server's side of OpenAI's wire: requests in; completions, chunks, vectors and errors out."""
+"""Server-side codec of the OpenAI API: requests in; completions, chunks, embeddings and errors out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message
 
 TOKENS_PER_EVENT = 4
-"""Tokens that one event of a stream carries."""
+"""Tokens per event of a stream."""
 MOST_TEXTS = 2048
 """Texts of one request for embeddings at most, as at OpenAI."""
 
@@ -30,7 +30,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class WireError(Exception):
-    """A request that is answered with an error object.
+    """Error of a request, answered with an error object.
 
     Args:
         status: the HTTP status; the wire's words for the error follow from it.
@@ -44,7 +44,7 @@ class WireError(Exception):
 
 
 def require(holds: bool, message: str) -> None:
-    """Refuse a request that does not hold what it must.
+    """Validates a request: raises unless a condition holds.
 
     Raises:
         WireError: 400.
@@ -99,7 +99,7 @@ class _Body(msgspec.Struct):
 
 
 class EmbeddingsRequest(msgspec.Struct):
-    """A request for vectors; any model's name is served.
+    """Embeddings request; any model's name is served.
 
     Attributes:
         encoding_format: base64 is of little-endian float32.
@@ -113,24 +113,24 @@ class EmbeddingsRequest(msgspec.Struct):
 
     @property
     def texts(self) -> list[str]:
-        """The texts; of a checked request at least one, and none is empty."""
+        """Texts to embed; in a validated request at least one, and none is empty."""
         return [self.input] if isinstance(self.input, str) else self.input
 
     @property
     def dimension(self) -> int:
-        """The length that is asked for, or OpenAI's shortest."""
+        """Requested vector length, or OpenAI's shortest."""
         return 512 if self.dimensions is None else self.dimensions
 
 
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that has been checked.
+    """Validated chat-completions request.
 
     Attributes:
         model: the model's name as the client wrote it; any name is served.
         messages: the conversation; text parts of one message are joined by line ends.
         decoding: `top_logprobs` is 0 when log-probabilities without alternatives were asked for.
         stream: whether to answer with server-sent events.
-        schema: the JSON schema that the reply is to be held to; None for a free one.
+        schema: the JSON schema that constrains the reply; None for a free one.
         stream_usage: whether the events end with one that holds the usage.
     """
 
@@ -153,7 +153,7 @@ def _decoded(body: bytes, kind: type[B], name: str) -> B:
 
 
 def read_request(body: bytes) -> ChatRequest:
-    """Check and translate a request; unknown fields are ignored.
+    """Validates and decodes a chat request; unknown fields are ignored.
 
     What to write is read from the prompt; a schema only counts where that asks for no known form.
 
@@ -210,7 +210,7 @@ def _message(message: _Message) -> Message:
 
 
 def _image(url: str) -> Image:
-    """The picture in a `data:` address, its bytes as they were sent."""
+    """Image of a `data:` URL, its bytes as sent."""
     head, _, encoded = url.partition(";base64,")
     require(head.startswith("data:image/"), "`image_url` must be data:image/...;base64,...")
     try:
@@ -220,7 +220,7 @@ def _image(url: str) -> Image:
 
 
 def completion(request: ChatRequest, reply: ModelReply, identity: str) -> bytes:
-    """The body of a reply that is not streamed."""
+    """Response body of a reply that is not streamed."""
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": reply.text, "refusal": None},
@@ -232,7 +232,7 @@ def completion(request: ChatRequest, reply: ModelReply, identity: str) -> bytes:
 
 
 def events(request: ChatRequest, reply: ModelReply, identity: str) -> Iterator[bytes]:
-    """The server-sent events of a streamed reply: role, pieces, finish, usage if asked for, and the end mark.
+    """Server-sent events of a streamed reply: role, pieces, finish, usage if asked for, and the end marker.
 
     Args:
         reply: must have its tokens; their log-probabilities are sent only when the request asked for them.
@@ -289,13 +289,13 @@ def _token(token: str, logprob: float) -> dict[str, Any]:
 
 
 def error_body(error: WireError) -> bytes:
-    """The body of an error."""
+    """Response body of an error."""
     kind = _TYPES.get(error.status, "invalid_request_error")
     return _encode({"error": {"message": error.message, "type": kind, "param": None, "code": _CODES.get(error.status)}})
 
 
 def read_embeddings_request(body: bytes) -> EmbeddingsRequest:
-    """Check and translate a request; unknown fields are ignored. Like OpenAI, it takes no empty text.
+    """Validates and decodes an embeddings request; unknown fields are ignored. As with OpenAI, no text may be empty.
 
     Raises:
         WireError: 400, for what is no embeddings request or is not offered here.
@@ -308,7 +308,7 @@ def read_embeddings_request(body: bytes) -> EmbeddingsRequest:
 
 
 def embeddings(request: EmbeddingsRequest, rows: Rows) -> bytes:
-    """The body of a reply; `rows` has one vector per text. Prompts count as four characters a token."""
+    """Response body of embeddings; `rows` has one vector per text. Prompts count as four characters a token."""
     base64 = request.encoding_format == "base64"
     data = [
         {

@@ -1,4 +1,4 @@
-"""What `moot simulate` can be told."""
+"""Options of `moot simulate`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Milliseconds = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
 
 class SimulateOptions(BaseModel):
-    """What the server listens on, how its model behaves, and how it misbehaves.
+    """Options of the simulated server: address, model behaviour, and injected faults.
 
     Attributes:
         port: 0 takes a free one.
-        host: only this machine, unless told otherwise; then `token_env` is needed.
+        host: only this machine by default; any other requires `token_env`.
         token_env: environment variable with the token that clients must send as `Authorization: Bearer`.
-        seed: the run's seed; replies, failures and waiting times hang on it.
+        seed: the run's seed; replies, failures and latencies depend on it.
         settings: of the simulated model.
         latency_ms, jitter_ms: every reply waits the first plus a uniform share of the second.
-        fail_rate: share of calls answered with 500; drawn anew for each attempt at a step.
+        fail_rate: share of calls answered with 500; drawn again for each attempt at a step.
         rate_limit: calls per minute, spread over its seconds; more get 429 with `Retry-After`, and the headers of every
-            response say what is left. None for no limit.
+            response state what is left. None for no limit.
         garble_rate: share of replies whose own JSON is torn or broken.
         busy_rate: share of calls answered with 429 whatever the rate limit; so for the next two.
         cut_rate: share of calls whose reply is cut off in the middle of its body, by closing the connection.
@@ -59,7 +59,7 @@ class SimulateOptions(BaseModel):
         raise ConfigError(f"--host {self.host} is reachable by others: it needs --token-env")
 
     def read_token(self) -> str | None:
-        """The token that clients must send; None when none is needed.
+        """Bearer token that clients must send; None when none is required.
 
         Raises:
             MissingKey: the variable is named but not set.

@@ -1,7 +1,7 @@
-"""`moot simulate`: the simulated model as a local HTTP server that speaks OpenAI's wire and fails on purpose.
+"""`moot simulate`: a local HTTP server of the simulated model with the OpenAI API and fault injection.
 
 Its replies are those of the embedded model of the same seed, its vectors those of the hashed n-grams. What may not be
-concluded from them is said in `moot.actors.simulated.model`. `GET /stats` says what was served, step by step: an
+concluded from them is said in `moot.actors.simulated.model`. `GET /stats` reports what was served, step by step: an
 oracle that does not depend on any client's record.
 """
 
@@ -49,10 +49,10 @@ _LIMITED = web.RequestKey("limited", bool)
 
 
 class SimulatedServer:
-    """The simulated model behind HTTP: waits, faults, limit and counts are the same for every wire.
+    """HTTP server of the simulated model: latency, faults, rate limit and counters for every API.
 
     Args:
-        options: what it was told.
+        options: see `SimulateOptions`.
         key: the answer key; None leaves the agents at chance.
 
     Raises:
@@ -68,7 +68,7 @@ class SimulatedServer:
         self._attempts: dict[str, int] = {}
 
     def app(self) -> web.Application:
-        """The routes."""
+        """Application with all routes."""
         app = web.Application(middlewares=[_errors_as_objects, self._authorise], client_max_size=_LARGEST_BODY)
         app.on_response_prepare.append(self._add_limit_headers)
         models = {"object": "list", "data": [{"id": "simulated", "object": "model", "owned_by": "moot"}]}
@@ -105,7 +105,7 @@ class SimulatedServer:
         return await stream_response(request, events(asked, reply, identity))
 
     async def answer(self, request: web.Request, body: bytes, asked: ChatRequest) -> tuple[ModelReply, str, bool]:
-        """The reply to a request, after what befalls it; an identity of its own; whether it is to be cut off.
+        """Answers a request, with faults and latency: the reply, its unique id, and whether to cut the connection.
 
         Raises:
             WireError: the call fails on purpose, or there are too many.
@@ -130,7 +130,7 @@ class SimulatedServer:
         self.stats.steps = len(self.stats.by_step)
 
     def _draw_fault(self, fault: str, step_key: str, attempt: int) -> bool:
-        """Whether a fault befalls this attempt at a step."""
+        """Whether a fault is injected into this attempt at a step."""
         rate: float = getattr(self._options, f"{fault}_rate")
         return rate > 0.0 and stable_uniform(self._options.seed, fault, step_key, attempt) < rate
 
@@ -146,7 +146,7 @@ class SimulatedServer:
         return _json(embeddings(asked, rows))
 
     async def _attempt(self, step_key: str) -> int:
-        """Wait as a model would, and fail on purpose if that is drawn; the number of the attempt at this step."""
+        """Simulates latency, and fails if a fault is drawn; returns the number of the attempt at this step."""
         options, attempt = self._options, self._attempts.get(step_key, 0)
         self._attempts[step_key] = attempt + 1
         if self._draw_fault("busy", step_key, attempt):
@@ -171,12 +171,12 @@ class SimulatedServer:
             raise WireError(429, f"rate limit reached: try again in {wait_s:.3f} s", retry_headers(wait_s))
 
     async def _add_limit_headers(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Say in the headers of every response to a limited request what is left when it leaves."""
+        """Adds rate-limit headers to every response to a limited request."""
         if self._limit is not None and request.get(_LIMITED, False):
             response.headers.update(self._limit.headers())
 
     def _reply(self, asked: ChatRequest, step_key: str) -> ModelReply:
-        """The model's reply, garbled if that is drawn; with tokens if they were asked for or are streamed."""
+        """Generates the reply, garbled if that fault is drawn; with tokens if they were requested or are streamed."""
         seed, reasks = self._options.seed, count_reasks(asked.messages)
         is_garbled = stable_uniform(seed, "garble", step_key, reasks) < self._options.garble_rate
         decoding = asked.decoding
@@ -197,7 +197,7 @@ def _step_key(request: web.Request, body: bytes) -> str:
 
 
 async def stream_response(request: web.Request, lines: Iterator[bytes]) -> web.StreamResponse:
-    """A response of server-sent events."""
+    """Streams a response of server-sent events."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
     await response.prepare(request)
     for line in lines:
@@ -231,7 +231,7 @@ def _provide(what: Callable[[], object]) -> Handler:
 
 
 async def serve(server: SimulatedServer, host: str, port: int, ready: Callable[[int], None] | None = None) -> None:
-    """Serve until cancelled; then calls in flight get a second to finish.
+    """Runs the server until cancelled; then calls in flight get a second to finish.
 
     Args:
         server: what answers.
@@ -256,7 +256,7 @@ async def serve(server: SimulatedServer, host: str, port: int, ready: Callable[[
 
 
 def run_server(options: SimulateOptions, key: AnswerKey | None, ready: Callable[[int], None] | None = None) -> None:
-    """Serve in this process until SIGINT or SIGTERM, then return; see `serve` for what it raises."""
+    """Runs the server in this process until SIGINT or SIGTERM; see `serve` for what it raises."""
     server = SimulatedServer(options, key)
 
     async def until_signalled() -> None:

@@ -1,4 +1,4 @@
-"""Counts of what a simulated server has served, and of what went wrong on purpose."""
+"""Statistics of the simulated server: served calls, and injected faults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moot.actors.models.interface import ModelReply
 
 
 class ServedCalls(msgspec.Struct):
-    """Calls that were answered with a reply, and their tokens."""
+    """Counters of served calls and their tokens."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -25,7 +25,7 @@ class ServedCalls(msgspec.Struct):
 
 
 class SimulationStats(ServedCalls):
-    """The same for all steps together, with what went wrong on purpose.
+    """Counters over all steps, and counts of injected faults.
 
     Attributes:
         steps: how many steps were served.
@@ -54,7 +54,7 @@ class SimulationStats(ServedCalls):
 
     @contextmanager
     def track_in_flight(self) -> Iterator[None]:
-        """A call is in flight while inside."""
+        """Context manager that counts a call as in flight."""
         self.in_flight += 1
         try:
             yield

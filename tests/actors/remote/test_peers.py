@@ -69,7 +69,7 @@ async def test_an_actor_that_ray_calls_dead_is_given_up_early(monkeypatch: pytes
     monkeypatch.setattr(peers, "_DEAD_FOR_S", 0.2)
     peer = RestartablePeer()
     peer.dead = True
-    with pytest.raises(ActorGone, match="the same command goes on"):
+    with pytest.raises(ActorGone, match="run the same command again to resume"):
         async with asyncio.timeout(5):
             await peer.wait_until_back()
 

@@ -85,7 +85,7 @@ def test_the_key_is_named_not_written(tmp_path: Path, monkeypatch: pytest.Monkey
     ("options", "error", "message"),
     [
         ({"encoder": "hashed-ngram"}, ConfigError, "did you mean 'hashed-ngrams'?"),
-        ({"encoder": "sentence-transformers/nowhere"}, ConfigError, "nothing is downloaded"),
+        ({"encoder": "sentence-transformers/nowhere"}, ConfigError, "models are not downloaded"),
         ({"encoder": "http://127.0.0.1:9/v1#m"}, ModelUnavailable, "cannot reach http://127.0.0.1:9"),
         ({"encoder": "openai/x", "encoder_key_env": "NOT_SET_ANYWHERE"}, MissingKey, "NOT_SET_ANYWHERE"),
         ({"encoder_key_env": "sk-pasted-0123456789"}, ConfigError, "`encoder_key_env`"),
