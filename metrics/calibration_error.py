@@ -171,6 +171,47 @@ def reliability_bins(
     ]
 
 
+def reliability_null_bands(
+    confidence: npt.ArrayLike | Sequence[float | None],
+    *,
+    bins: int = 15,
+    replicates: int = 2000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> list[NullBand]:
+    """Null bands of a reliability diagram: for each bin of `reliability_bins`, the accuracy of a calibrated forecaster.
+
+    Args:
+        confidence: `(n,)`, in [0, 1]; unknown ones must be left out with their outcomes, as the bins are theirs.
+        bins: as for the diagram.
+        replicates: how many draws, at least 1.
+        level: share of the replicates inside each band, in (0, 1).
+        seed: of the draws.
+
+    Source: Brocker and Smith, "Increasing the reliability of reliability diagrams", 2007 (consistency bars).
+
+    >>> [band] = reliability_null_bands([0.5] * 100, bins=1)
+    >>> 0.38 < band.low < 0.42, 0.58 < band.high < 0.62
+    (True, True)
+    """
+    _check_draws(level, replicates)
+    confidences = _known(np.asarray(confidence, dtype=np.float64))
+    order, starts = _bins(confidences, bins)
+    random = np.random.default_rng(seed)
+    bands = []
+    for some in np.split(order, starts[1:]):
+        if not len(some):
+            continue
+        stated, parts = confidences[some], list[Floats]()
+        while (left := replicates - sum(map(len, parts))) > 0:
+            drawn = random.random((min(left, max(1, _DRAWS // len(some))), len(some))) < stated
+            parts.append(drawn.mean(axis=1))
+        shares = np.concatenate(parts)
+        low, high = np.quantile(shares, [(1.0 - level) / 2, (1.0 + level) / 2])
+        bands.append(NullBand(float(shares.mean()), float(low), float(high)))
+    return bands
+
+
 def calibration_null_band(
     confidence: npt.ArrayLike | Sequence[float | None],
     *,
@@ -197,10 +238,7 @@ def calibration_null_band(
     >>> 0.035 < band.mean < 0.045, band.low < 0.01, 0.08 < band.high < 0.12
     (True, True, True)
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"a level lies between 0 and 1, not {level:g}")
-    if replicates < 1:
-        raise ValueError(f"at least one replicate, not {replicates}")
+    _check_draws(level, replicates)
     confidences = np.asarray(confidence, dtype=np.float64)
     if confidences.ndim != 1:
         raise ValueError(f"a vector of confidences expected, not {confidences.shape}")
@@ -218,6 +256,13 @@ def calibration_null_band(
     errors = np.concatenate(found)
     low, high = np.quantile(errors, [(1.0 - level) / 2, (1.0 + level) / 2])
     return NullBand(float(errors.mean()), float(low), float(high))
+
+
+def _check_draws(level: float, replicates: int) -> None:
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"a level lies between 0 and 1, not {level:g}")
+    if replicates < 1:
+        raise ValueError(f"at least one replicate, not {replicates}")
 
 
 def _both_known(

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from refusals import refuses
+from scipy import stats
 from sklearn.metrics import brier_score_loss
 
 from moot.metrics.calibration_error import (
@@ -16,6 +17,7 @@ from moot.metrics.calibration_error import (
     calibration_null_band,
     expected_calibration_error,
     reliability_bins,
+    reliability_null_bands,
 )
 
 RANDOM = np.random.default_rng(21)
@@ -121,3 +123,13 @@ def test_unknown_has_no_brier_score() -> None:
     for wrong in (2, -1, 0.5):
         refuses("from 0 to 1", brier_multiclass, [0.5, 0.5], wrong)
     refuses("true, false or unknown", brier_top_label, [0.5, 0.5], 0.5)
+
+
+def test_null_bands_of_a_diagram_are_the_quantiles_of_a_binomial_share() -> None:
+    confidence = [0.3] * 50 + [0.8] * 50
+    low, high = reliability_null_bands(confidence, bins=2, replicates=20_000, seed=1)
+    for band, p in ((low, 0.3), (high, 0.8)):
+        assert band.low == pytest.approx(stats.binom.ppf(0.025, 50, p) / 50, abs=0.021)
+        assert band.high == pytest.approx(stats.binom.ppf(0.975, 50, p) / 50, abs=0.021)
+        assert band.mean == pytest.approx(p, abs=0.01)
+    assert [each.n for each in reliability_bins(confidence, [1] * 100, bins=2)] == [50, 50]

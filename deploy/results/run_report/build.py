@@ -10,13 +10,15 @@ from typing import Any
 
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.html import report_html
+from moot.deploy.results.run_report.calibration import calibration
 from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.run_report.judges import judges
 from moot.deploy.results.run_report.overview import overview
 from moot.deploy.results.run_report.worth import worth
 
 Part = Callable[[RunData], Iterable[Block]]
 
-PARTS: tuple[Part, ...] = (overview, worth)
+PARTS: tuple[Part, ...] = (overview, worth, calibration, judges)
 """The parts of a run's report; one that the run has nothing for gives no block."""
 
 

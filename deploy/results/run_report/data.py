@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+from moot.actors.record.schema import CaseKey
 from moot.actors.record.store.mirror import record_path
 from moot.deploy.results.record import (
     EventRow,
@@ -20,8 +21,12 @@ from moot.deploy.results.record import (
     read_replies,
     read_run_info,
 )
+from moot.deploy.results.run_report.answers import AgentAnswers, agent_answers
+from moot.deploy.results.summaries.costs import CaseCost, case_costs
+from moot.deploy.results.summaries.judges import verdict_sources
 from moot.deploy.results.summaries.summary import Summary, summarise
 from moot.protocols.events import DebateEvent
+from moot.protocols.selene.events import BranchesCompared, SkipAudited
 
 E = TypeVar("E", bound=DebateEvent)
 
@@ -64,6 +69,18 @@ class RunData:
     def replies(self) -> list[ReplyRow]:
         """Every paid or reused reply."""
         return read_replies(self.folder)
+
+    @cached_property
+    def costs(self) -> dict[CaseKey, CaseCost]:
+        """Tokens by debate, of those that did not fail."""
+        finished = {verdict.key for verdict in self.verdicts if not verdict.failed}
+        branches = [row for kind in (BranchesCompared, SkipAudited) for row, _ in self.events(kind)]
+        return case_costs(self.replies, finished, verdict_sources(branches))
+
+    @cached_property
+    def answers(self) -> list[AgentAnswers]:
+        """What the agents answered in each round; empty for a protocol whose agents give no answer by the round."""
+        return agent_answers(self.folder, self.verdicts, self.references)
 
     @cached_property
     def references(self) -> References:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Pairs
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.run_yaml import read_run_yaml
+from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Pairs, Table
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.summaries.model_replies import reply_blocks
+from moot.deploy.results.summaries.scores import score_blocks
 from moot.deploy.results.summaries.summary import Summary
 from moot.deploy.results.summaries.summary_rows import summary_rows
 from moot.deploy.results.text import count, percent
@@ -24,6 +28,28 @@ def overview(run: RunData) -> Iterator[Block]:
         yield Items(steps)
     yield Heading("Overview")
     yield Pairs(summary_rows(summary))
+    yield from score_blocks(summary.scores or ())
+    yield from reply_blocks(summary.model_replies)
+    yield Pairs(list(_provenance(run)))
+    yield Table("Prompt templates", ("template", "hash of its text"), _templates(run), folded=True)
+
+
+def _provenance(run: RunData) -> Iterator[tuple[str, str]]:
+    """With what the run was made: seed, versions and code."""
+    written = read_run_yaml(RunFolder(run.folder))
+    yield "seed", str(written.get("seed", "unknown"))
+    versions = written.get("versions")
+    if isinstance(versions, Mapping):
+        yield "versions", ", ".join(f"{name} {version}" for name, version in versions.items())
+    yield "code revision", str(written.get("code_revision") or "unknown")
+    yield "started", str(written.get("started_at") or "unknown")
+
+
+def _templates(run: RunData) -> list[tuple[str, str]]:
+    """The templates that the run's asks used, with the hashes of their texts."""
+    hashes = read_run_yaml(RunFolder(run.folder)).get("templates")
+    used = dict.fromkeys(each.template for each in run.summary.model_replies if each.template)
+    return [(name, str(hashes.get(name, "unknown")) if isinstance(hashes, Mapping) else "unknown") for name in used]
 
 
 def _worked(summary: Summary) -> str:

@@ -3,19 +3,125 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from moot.deploy.results.report.blocks import Block, Chart, Heading, Series
+from moot.deploy.results.record import VerdictRow
+from moot.deploy.results.report.blocks import Block, Chart, Heading, Note, Series, Table
+from moot.deploy.results.run_report.answers import OPENING, flips
 from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.run_report.endings import ending_words
+from moot.deploy.results.summaries.accuracy import accuracy_of, compare_paired, share
+from moot.deploy.results.summaries.summary_rows import paired_words
+from moot.deploy.results.text import Interval, count, mean_of, number, percent
+
+
+class _Price(NamedTuple):
+    """Accuracy of a way to answer, beside what it costs."""
+
+    name: str
+    tokens: float
+    accuracy: float
+    interval: Interval | None
+    n: int
 
 
 def worth(run: RunData) -> Iterator[Block]:
-    """What debates cost and what they bring; nothing for a run without verdicts that can be scored."""
-    rounds = Counter(verdict.rounds for verdict in run.verdicts if not verdict.failed)
-    if not rounds:
+    """What the debates cost and bring, by their length; nothing for a run without a finished debate."""
+    finished = [verdict for verdict in run.verdicts if not verdict.failed]
+    if not finished or run.summary.judging is not None:
         return
     yield Heading("Is it worth it")
+    yield from _prices(run, finished)
+    yield from _flips(run)
+    yield _lengths(finished)
+    endings = Counter(verdict.how or "unknown" for verdict in finished)
+    rows = [(ending_words(how), how, count(n), percent(n / len(finished))) for how, n in endings.most_common()]
+    yield Table("How the debates ended", ("ended because", "recorded as", "cases", "share"), rows)
+
+
+def _prices(run: RunData, finished: Sequence[VerdictRow]) -> Iterator[Block]:
+    found = [price for price in (_alone(run, finished), _price(run, "all cases", finished)) if price is not None]
+    rounds = sorted({verdict.rounds for verdict in finished})
+    by_rounds = [
+        price
+        for n in rounds
+        if (price := _price(run, _rounds_words(n), [each for each in finished if each.rounds == n])) is not None
+    ]
+    found += by_rounds if len(rounds) > 1 else []
+    if not found:
+        return
+    yield Chart(
+        "worth",
+        "Accuracy against tokens per case",
+        [_point(place, price) for place, price in enumerate(found)],
+        x_label="tokens per case, mean",
+        y_label="accuracy",
+        y_range=(0.0, 1.0),
+        note="Higher is better, further left is cheaper. Bars are 95 % Wilson intervals, which cases that "
+        "share a text do not have. Cases of different lengths are different cases: a long debate is a hard one.",
+    )
+    rows = [(price.name, number(price.tokens, 0), percent(price.accuracy, price.interval, price.n)) for price in found]
+    yield Table("", ("", "tokens per case", "accuracy"), rows)
+    if (words := _difference(run, finished)) is not None:
+        yield Note(f"Verdict less agent 0's first answer, on the same cases: {words}.")
+
+
+def _rounds_words(rounds: int) -> str:
+    return "without debate" if not rounds else f"{rounds} round{'s' if rounds > 1 else ''}"
+
+
+def _point(place: int, price: _Price) -> Series:
+    low, high = price.interval or (None, None)
+    return Series(price.name, [price.tokens], [price.accuracy], low=[low], high=[high], style=place)
+
+
+def _price(run: RunData, name: str, verdicts: Sequence[VerdictRow]) -> _Price | None:
+    """The price of the verdicts of some cases; None where it, or every answer's worth, is unknown."""
+    accuracy, interval, n = accuracy_of(verdicts, run.references)
+    tokens = mean_of(run.costs[verdict.key].method for verdict in verdicts)
+    return None if accuracy is None or tokens is None else _Price(name, tokens, accuracy, interval, n)
+
+
+def _alone(run: RunData, finished: Sequence[VerdictRow]) -> _Price | None:
+    """The price of agent 0's first answer alone; None where agents give none before the debate."""
+    first = {each.case_id: each.right.get(OPENING) for each in run.answers if each.agent == 0}
+    accuracy, interval, n = share(first.values())
+    tokens = mean_of(run.costs[verdict.key].single for verdict in finished)
+    if not run.references.independent(first):
+        interval = None
+    return None if accuracy is None or tokens is None else _Price("one agent alone", tokens, accuracy, interval, n)
+
+
+def _difference(run: RunData, finished: Sequence[VerdictRow]) -> str | None:
+    first = {each.case_id: each.right.get(OPENING) for each in run.answers if each.agent == 0}
+    if not first:
+        return None
+    pairs = [(verdict.correct, first.get(verdict.case_id)) for verdict in finished]
+    return paired_words(compare_paired([a for a, _ in pairs], [b for _, b in pairs]))
+
+
+def _flips(run: RunData) -> Iterator[Block]:
+    found = flips(run.answers)
+    if not found:
+        return
+    rounds = [f"round {each.round}" for each in found]
+    to_right = Series("wrong to right", rounds, [float(each.to_right) for each in found], mark="bars", style=0)
+    to_wrong = Series("right to wrong", rounds, [float(each.to_wrong) for each in found], mark="bars", style=1)
+    yield Chart(
+        "flips",
+        "Who changes whose answer: agents' answers that changed, by round",
+        [to_right, to_wrong],
+        y_label="answers",
+        note="Each answer is compared with the same agent's in the round before. More answers should become right "
+        "than wrong.",
+    )
+    rows = [(f"round {each.round}", count(each.answers), count(each.to_right), count(each.to_wrong)) for each in found]
+    yield Table("", ("", "answers", "wrong to right", "right to wrong"), rows)
+
+
+def _lengths(finished: Sequence[VerdictRow]) -> Chart:
+    rounds = Counter(verdict.rounds for verdict in finished)
     lengths = sorted(rounds)
-    counts = [float(rounds[length]) for length in lengths]
-    series = Series("cases", [str(length) for length in lengths], counts, mark="bars")
-    yield Chart("rounds", "Debates by number of rounds", [series], x_label="rounds", y_label="cases")
+    series = Series("cases", [str(n) for n in lengths], [float(rounds[n]) for n in lengths], mark="bars")
+    return Chart("rounds", "Debates by number of rounds", [series], x_label="rounds", y_label="cases")

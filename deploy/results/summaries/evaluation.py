@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import isnan
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,15 +74,14 @@ def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> 
         verdicts: see `consensus_verdicts`.
         cases: cases of the run with a label that is one of the closed set.
     """
-    judged = [(v, score_distribution(v.distribution, v.labels, v.gold)) for v in verdicts]
-    held = [each for _, each in judged if isinstance(each, ScoredDistribution)]
-    if not held:
+    judged = _scored(verdicts)
+    if not judged:
         return None
-    answers = [verdict.answer for verdict, each in judged if isinstance(each, ScoredDistribution)]
-    truths = [verdict.labels[each.truth] for verdict, each in judged if isinstance(each, ScoredDistribution)]
+    held = [each for _, each in judged]
+    answers = [verdict.answer for verdict, _ in judged]
+    truths = [verdict.labels[each.truth] for verdict, each in judged]
     ranks = [float(rank_of_truth(each.row, each.truth)) for each in held]
-    tops = [max(each.row) for each in held]
-    right = [answer == truth for answer, truth in zip(answers, truths, strict=True)]
+    _, tops, right = zip(*top_label_confidences(verdicts), strict=True)
     labels = sorted({label for verdict in verdicts for label in verdict.labels})
 
     def scored(value: float) -> MetricValue:
@@ -102,6 +102,19 @@ def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> 
         calibration_error=scored(expected_calibration_error(tops, right, bins=BINS)),
         calibration_null=calibration_null(tops, BINS),
     )
+
+
+def _scored(verdicts: Sequence[ConsensusVerdict]) -> list[tuple[ConsensusVerdict, ScoredDistribution]]:
+    judged = [(verdict, score_distribution(verdict.distribution, verdict.labels, verdict.gold)) for verdict in verdicts]
+    return [(verdict, each) for verdict, each in judged if isinstance(each, ScoredDistribution)]
+
+
+def top_label_confidences(verdicts: Sequence[ConsensusVerdict]) -> list[ScoredConfidence]:
+    """The likeliest label's probability in each distribution that can be scored, and whether the answer is right."""
+    return [
+        ScoredConfidence(verdict.case_id, max(each.row), verdict.answer == verdict.labels[each.truth])
+        for verdict, each in _scored(verdicts)
+    ]
 
 
 def evaluation_rows(found: Evaluation) -> list[tuple[str, str]]:
@@ -161,12 +174,32 @@ def confidence_figures(folder: str | Path, counted: Sequence[VerdictRow]) -> lis
     Raises:
         RecordError: the record cannot be read.
     """
+    found = scored_confidences(folder, counted)
+    return [_figures(*kind, each) for kind, each in found.items()] or None
+
+
+class ScoredConfidence(NamedTuple):
+    """A verdict's confidence, in [0, 1], and whether its answer is right."""
+
+    case_id: str
+    confidence: float
+    right: bool
+
+
+def scored_confidences(
+    folder: str | Path, counted: Sequence[VerdictRow]
+) -> dict[tuple[str, str], list[ScoredConfidence]]:
+    """The confidences of verdicts that can be scored, by source and stage (see `ConfidenceFigures`; empty: none).
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
     right = {verdict.key: verdict.correct for verdict in counted if verdict.correct is not None}
-    by_kind: dict[tuple[str, str], list[tuple[float, bool]]] = {}
+    by_kind: dict[tuple[str, str], list[ScoredConfidence]] = {}
     for key, (source, stage, confidence) in _confidences(folder).items():
         if key in right:
-            by_kind.setdefault((source, stage), []).append((confidence, right[key]))
-    return [_figures(*kind, found) for kind, found in sorted(by_kind.items())] or None
+            by_kind.setdefault((source, stage), []).append(ScoredConfidence(key[0], confidence, right[key]))
+    return dict(sorted(by_kind.items()))
 
 
 def _confidences(folder: str | Path) -> Mapping[CaseKey, tuple[str, str, float]]:
@@ -180,8 +213,8 @@ def _confidences(folder: str | Path) -> Mapping[CaseKey, tuple[str, str, float]]
     return found
 
 
-def _figures(source: str, stage: str, found: Sequence[tuple[float, bool]]) -> ConfidenceFigures:
-    confidences, outcomes = zip(*found, strict=True)
+def _figures(source: str, stage: str, found: Sequence[ScoredConfidence]) -> ConfidenceFigures:
+    _, confidences, outcomes = zip(*found, strict=True)
     return ConfidenceFigures(
         source=source,
         stage=stage or None,

@@ -1,0 +1,94 @@
+"""What each agent answered in each round of a debate, and whether it was right."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow.compute as pc
+
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.tables import read_table
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record import References, VerdictRow
+
+OPENING = 0
+"""The round of the openings."""
+
+_PATH = re.compile(r"(?:opening|round/(?P<round>\d+))/agent/(?P<agent>\d+)")
+_PATTERN = r"^(opening|round/[0-9]+)/agent/[0-9]+$"
+
+
+class AgentAnswers(NamedTuple):
+    """An agent's answers in one debate that can be scored.
+
+    Attributes:
+        right: by round, `OPENING` first, whether its answer was right; rounds without a usable answer are missing.
+    """
+
+    case_id: str
+    agent: int
+    right: Mapping[int, bool]
+
+
+class RoundFlips(FrozenModel):
+    """How answers changed from the round before to this one.
+
+    Attributes:
+        answers: pairs of an agent's answers in both rounds.
+        to_right: wrong before, right now.
+        to_wrong: right before, wrong now.
+    """
+
+    round: int
+    answers: int
+    to_right: int
+    to_wrong: int
+
+
+def agent_answers(folder: str | Path, verdicts: Sequence[VerdictRow], references: References) -> list[AgentAnswers]:
+    """The answers of the debates whose verdict can be scored, by case and agent.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    gold = {verdict.key: verdict.gold for verdict in verdicts if verdict.correct is not None}
+    by_agent: dict[tuple[CaseKey, int], dict[int, bool]] = defaultdict(dict)
+    known: dict[tuple[str, str], bool | None] = {}
+    for key, number, agent, answer in _answers(folder):
+        if key not in gold:
+            continue
+        place = (key[0], answer)
+        if place not in known:
+            known[place] = references.correct(key[0], answer, gold[key])
+        if (right := known[place]) is not None:
+            by_agent[key, agent][number] = right
+    return [AgentAnswers(key[0], agent, rounds) for (key, agent), rounds in sorted(by_agent.items())]
+
+
+def _answers(folder: str | Path) -> Iterator[tuple[CaseKey, int, int, str]]:
+    """Debate, round, agent and answer of each standing reply of an agent that has an answer."""
+    table = read_table(folder, "turns", ["answer"])
+    standing = pc.and_(pc.is_valid(table["answer"]), pc.invert(pc.fill_null(table["superseded"], False)))
+    table = table.filter(pc.and_(standing, pc.match_substring_regex(table["path"], _PATTERN)))
+    for row in table.to_pylist():
+        place = _PATH.fullmatch(row["path"])
+        if place is not None:
+            number = int(place["round"] or OPENING)
+            yield (row["case_id"], row["attempt"]), number, int(place["agent"]), row["answer"]
+
+
+def flips(answers: Iterable[AgentAnswers]) -> list[RoundFlips]:
+    """Changes by round, in order; a round without a pair of answers is left out."""
+    counts: dict[int, Counter[tuple[bool, bool]]] = defaultdict(Counter)
+    for each in answers:
+        for number, right in each.right.items():
+            if (before := each.right.get(number - 1)) is not None:
+                counts[number][before, right] += 1
+    return [
+        RoundFlips(round=number, answers=found.total(), to_right=found[False, True], to_wrong=found[True, False])
+        for number, found in sorted(counts.items())
+    ]

@@ -1,0 +1,42 @@
+"""How a debate ended, in words: the codes of the column `how`."""
+
+from __future__ import annotations
+
+_ENDINGS = {
+    "skipped": "the gate skipped the debate",
+    "single": "one agent answered alone",
+    "alone": "one agent answered alone",
+    "vote": "the agents voted",
+    "unanimous": "all agents agreed in the last round",
+    "stable-agree": "the answers stopped moving, and agree",
+    "stable-disagree": "the answers stopped moving, and differ",
+    "diverging": "the answers moved apart until the last round",
+    "t_max": "the last round was reached",
+    "max_rounds": "the last round was reached",
+    "max turns": "the last turn was reached",
+    "converged": "the sides' distributions converged",
+    "stalled": "the sides' distributions stopped moving",
+    "printed": "the stopping rule as printed in the paper",
+    "ensemble": "one round, as an ensemble",
+    "agreed": "both sides gave the same answer",
+    "consensus": "the debaters agreed",
+    "plateau": "the arguments stopped improving",
+    "schedule-ended": "the schedule of contentiousness ended",
+    "both-done": "both sides had no more to say",
+    "ended-by-person": "a person ended it",
+    "declined": "a side would not argue",
+    "turn-failed": "a side gave no usable reply",
+    "synthesis": "a third agent answered after both sides",
+    "judged": "the judges scored the reply",
+    "failed": "the case failed",
+    "unknown": "not recorded",
+}
+
+
+def ending_words(how: str) -> str:
+    """The words for a code; a code of a protocol of the user's own stands as it is.
+
+    >>> ending_words("skipped"), ending_words("mine")
+    ('the gate skipped the debate', 'mine')
+    """
+    return _ENDINGS.get(how, how)

@@ -1,0 +1,99 @@
+"""The report of a run: its charts say what the record and the summary say, and each part is there where it belongs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from planted_records import InlineRun
+
+from moot.actors.record.tables import read_table
+from moot.deploy.results.report.blocks import Block, Chart, Heading, Pairs, Table
+from moot.deploy.results.run_report.answers import AgentAnswers, flips
+from moot.deploy.results.run_report.build import build_report
+from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.summaries.summary_rows import summary_rows
+
+
+def chart(blocks: list[Block], name: str) -> Chart:
+    [found] = [block for block in blocks if isinstance(block, Chart) and block.name == name]
+    return found
+
+
+@pytest.fixture(scope="module")
+def selene(inline_run: InlineRun) -> Path:
+    return inline_run("always-debate")
+
+
+def test_the_overview_has_the_rows_of_the_terminal(selene: Path) -> None:
+    blocks = build_report(selene).blocks
+    rows = [row for block in blocks if isinstance(block, Pairs) for row in block.rows]
+    assert set(summary_rows(summarise(selene))) <= set(rows)
+    [title] = [block.text for block in blocks if isinstance(block, Heading) and block.level == 1]
+    assert title.endswith(selene.name)
+
+
+def test_accuracy_against_tokens_is_that_of_the_summary(selene: Path) -> None:
+    summary, blocks = summarise(selene), build_report(selene).blocks
+    points = {series.name: series for series in chart(blocks, "worth").series}
+    everyone = points["all cases"]
+    assert everyone.y == [summary.accuracy]
+    assert (everyone.low[0], everyone.high[0]) == summary.accuracy_interval
+    assert everyone.x[0] == pytest.approx(summary.tokens_per_case)
+    for by_rounds in summary.accuracy_by_rounds or ():
+        name = f"{by_rounds.rounds} round{'s' if by_rounds.rounds > 1 else ''}"
+        assert points[name].y == [by_rounds.accuracy]
+
+
+def test_lengths_and_endings_count_every_finished_case(selene: Path) -> None:
+    blocks = build_report(selene).blocks
+    verdicts = read_table(selene, "verdicts", ["rounds", "how"]).to_pylist()
+    bars = chart(blocks, "rounds").series[0]
+    assert dict(zip(bars.x, bars.y, strict=True)) == {
+        str(n): count for n, count in Counter(row["rounds"] for row in verdicts).items()
+    }
+    [endings] = [block for block in blocks if isinstance(block, Table) and block.title == "How the debates ended"]
+    assert {row[1]: int(row[2]) for row in endings.rows} == Counter(row["how"] for row in verdicts)
+
+
+def test_changed_answers_are_counted_from_the_round_before() -> None:
+    answers = [
+        AgentAnswers("a", 0, {0: False, 1: True, 2: True}),
+        AgentAnswers("a", 1, {0: True, 1: False, 2: True}),
+        AgentAnswers("b", 0, {0: True, 2: False}),
+    ]
+    found = [(each.round, each.answers, each.to_right, each.to_wrong) for each in flips(answers)]
+    assert found == [(1, 2, 1, 1), (2, 2, 1, 0)]
+
+
+def test_changes_by_round_are_those_of_the_recorded_answers(selene: Path) -> None:
+    run = RunData(selene)
+    gold = {verdict.case_id: verdict.gold for verdict in run.verdicts}
+    turns = {
+        (row["case_id"], row["path"]): row["answer"] == gold[row["case_id"]]
+        for row in read_table(selene, "turns", ["answer"]).to_pylist()
+        if row["answer"] is not None
+    }
+    expected = Counter(
+        (turns[case_id, f"opening/agent/{agent}"], right)
+        for (case_id, path), right in turns.items()
+        for agent in range(3)
+        if path == f"round/1/agent/{agent}"
+    )
+    first = flips(run.answers)[0]
+    assert (first.to_right, first.to_wrong) == (expected[False, True], expected[True, False])
+    assert first.answers == expected.total()
+
+
+def test_calibration_has_the_points_of_the_confidences(selene: Path) -> None:
+    summary, blocks = summarise(selene), build_report(selene).blocks
+    [figures] = summary.confidence or []
+    measured = next(each for each in chart(blocks, "calibration-0-reliability").series if each.name == "measured")
+    assert all(y is not None and 0.0 <= y <= 1.0 for y in measured.y)
+    risk = chart(blocks, "calibration-0-risk").series[0]
+    assert risk.y[-1] == pytest.approx(1.0 - (summary.accuracy or 0.0))
+    tables = [row for block in blocks if isinstance(block, Table) for row in block.rows]
+    [ece] = [row[1] for row in tables if row[0].startswith("expected calibration error")]
+    assert ece.startswith(f"{figures.calibration_error:.3f} [")
