@@ -225,13 +225,14 @@ def _add_others() -> None:
     from moot.deploy.cli.simulate import simulate
     from moot.deploy.cli.train_classifier import train_classifier
     from moot.deploy.cli.verify import verify
+    from moot.deploy.cli.view import view
 
     app.command(cls=ablate.Command)(ablate.ablate)
     app.command(cls=debate.Command)(debate.debate)
     app.command(cls=judge.Command)(judge.judge)
     app.command(cls=check.Command)(check.check)
     app.command(cls=serve.Command)(serve.serve)
-    for command in (show, report, verify, analyze, decide, train_classifier, plan, models, doctor, simulate):
+    for command in (show, report, view, verify, analyze, decide, train_classifier, plan, models, doctor, simulate):
         app.command()(command)
 
 

@@ -15,7 +15,8 @@ from moot.actors.record.tables import read_table
 from moot.deploy.runs.prepare import Prepared
 from moot.protocols.case import is_shared_id
 
-_Files = frozenset[tuple[str, int]]
+RecordFiles = frozenset[tuple[str, int]]
+"""Names and sizes of a record's files: two equal ones are of one content."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class RecordState:
     folder: RunFolder
     verdicts: Mapping[CaseKey, bool]
     content: Mapping[str, str]
-    files: _Files | None
+    files: RecordFiles | None
 
     @classmethod
     def read(cls, folder: RunFolder) -> RecordState:
@@ -41,14 +42,14 @@ class RecordState:
         Raises:
             RecordError: there is no run in the folder, or it cannot be read.
         """
-        files = _files(folder)  # before the tables: what is added meanwhile makes the state an old one
+        files = record_files(folder)  # before the tables: what is added meanwhile makes the state an old one
         verdicts, cases = read_table(folder, "verdicts", ["failed"]), read_table(folder, "cases", ["content_hash"])
         failed = {(row["case_id"], row["attempt"]): row["failed"] for row in verdicts.to_pylist()}
         return cls(folder, failed, {row["case_id"]: row["content_hash"] for row in cases.to_pylist()}, files)
 
     def is_current(self) -> bool:
         """Whether nobody has added anything since, so that a new owner need not read it again."""
-        return self.files is not None and self.files == _files(self.folder)
+        return self.files is not None and self.files == record_files(self.folder)
 
     def completed(self, *, retry_failed: bool) -> CompletedCases:
         """What need not run again."""
@@ -75,7 +76,7 @@ class RecordState:
         return {row["case_id"] for row in of_cases if row["attempt_max"] > self.latest.get(row["case_id"], none)[0]}
 
 
-def _files(folder: RunFolder) -> _Files | None:
+def record_files(folder: RunFolder) -> RecordFiles | None:
     """Names and sizes of all segments and committed parts: both only grow in number, and segments in length. None while
     they change."""
     found = [*folder.journal.glob("*.arrows"), *folder.parts.glob("*.json")]

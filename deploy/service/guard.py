@@ -41,10 +41,19 @@ class Guard:
         max_body_bytes: maximum size of a body.
         max_bodies_bytes: maximum total size of the bodies of requests that are being read or answered; a single body
             may always have the maximum size.
+        open_paths: without authentication.
     """
 
-    def __init__(self, app: ASGIApp, token: str | None, max_body_bytes: int, max_bodies_bytes: int) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        token: str | None,
+        max_body_bytes: int,
+        max_bodies_bytes: int,
+        open_paths: frozenset[str] = OPEN_PATHS,
+    ) -> None:
         self._app, self._most, self._most_of_all = app, max_body_bytes, max_bodies_bytes
+        self._open_paths = open_paths
         self._in_hand = 0
         self._expected = None if token is None else f"Bearer {token}".encode()
 
@@ -66,7 +75,7 @@ class Guard:
 
         try:
             _check_framing(Headers(scope=scope))
-            if scope["path"] not in OPEN_PATHS or scope["method"] not in ("GET", "HEAD"):
+            if scope["path"] not in self._open_paths or scope["method"] not in ("GET", "HEAD"):
                 self._check(scope)
             await self._app(scope, await self._bounded(scope, receive, read), sending)
         except Exception as error:
@@ -80,22 +89,19 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         if self._expected is not None:
-            sent = headers.get("authorization", "")
-            scheme, _, rest = sent.partition(" ")
-            given = f"Bearer {rest}" if scheme.lower() == "bearer" else sent
-            if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._expected):
+            if not self.has_token(headers):
                 raise RequestError(401, "the token is missing or wrong", headers={"WWW-Authenticate": "Bearer"})
             return
-        server = scope.get("server")
-        if server is None or not is_loopback(server[0]):
-            raise RequestError(403, "no token is configured: only clients on this machine are allowed", "no_token")
-        if not _is_local_host(headers.get("host", "")):
-            raise RequestError(403, "the Host header does not name this machine", "host")
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            raise RequestError(403, "cross-origin requests are refused", "origin")
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
-            raise RequestError(403, "cross-origin requests are refused", "origin")
+        check_local(scope, headers)
+        check_same_origin(headers)
+
+    def has_token(self, headers: Headers) -> bool:
+        """Whether the Authorization header holds the required token."""
+        sent = headers.get("authorization", "")
+        scheme, _, rest = sent.partition(" ")
+        given = f"Bearer {rest}" if scheme.lower() == "bearer" else sent
+        expected = self._expected
+        return expected is not None and hmac.compare_digest(given.encode("utf-8", "surrogateescape"), expected)
 
     async def _bounded(self, scope: Scope, receive: Receive, read: _BytesRead) -> Receive:
         """A `receive` that replays the body, which has been read and is within the limit."""
@@ -141,6 +147,33 @@ class Guard:
 
     def _too_large(self) -> RequestError:
         return RequestError(413, f"the body is longer than {self._most:,} bytes", headers={"Connection": "close"})
+
+
+def check_local(scope: Scope, headers: Headers) -> None:
+    """Refuse a client elsewhere, and a page that reached this machine under another name (DNS rebinding).
+
+    Raises:
+        RequestError: 403.
+    """
+    server = scope.get("server")
+    if server is None or not is_loopback(server[0]):
+        raise RequestError(403, "no token is configured: only clients on this machine are allowed", "no_token")
+    if not _is_local_host(headers.get("host", "")):
+        raise RequestError(403, "the Host header does not name this machine", "host")
+
+
+def check_same_origin(headers: Headers) -> None:
+    """Refuse what a page of another origin sends (cross-site request forgery); a client that is no browser says
+    neither.
+
+    Raises:
+        RequestError: 403.
+    """
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise RequestError(403, "cross-origin requests are refused", "origin")
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        raise RequestError(403, "cross-origin requests are refused", "origin")
 
 
 def _check_framing(headers: Headers) -> None:

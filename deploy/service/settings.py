@@ -148,21 +148,33 @@ class ServeConfig(BaseModel):
             MissingKey: the configured token is missing or too short.
         """
         if self.token_env is not None:
-            named, token = f"the environment variable {self.token_env}", os.environ.get(self.token_env, "")
-        elif self.token_file is not None:
+            return read_token_env(self.token_env)
+        if self.token_file is not None:
             named = f"the file {self.token_file}"
             try:
                 token = Path(self.token_file).expanduser().read_text("utf-8")
             except (OSError, UnicodeDecodeError):
                 raise MissingKey(f"{named} (the server's token) cannot be read") from None
-        else:
-            return None
-        token = token.strip()
-        if not token:
-            raise MissingKey(f"{named} (the server's token) is not set")
-        if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-            raise MissingKey(f"{named} (the server's token): expected {_SHORTEST_TOKEN} or more letters and digits")
-        return token
+            return _checked_token(named, token)
+        return None
+
+
+def read_token_env(name: str) -> str:
+    """The token in an environment variable.
+
+    Raises:
+        MissingKey: it is missing or too short.
+    """
+    return _checked_token(f"the environment variable {name}", os.environ.get(name, ""))
+
+
+def _checked_token(named: str, token: str) -> str:
+    token = token.strip()
+    if not token:
+        raise MissingKey(f"{named} (the server's token) is not set")
+    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise MissingKey(f"{named} (the server's token): expected {_SHORTEST_TOKEN} or more letters and digits")
+    return token
 
 
 def is_loopback(host: str) -> bool:

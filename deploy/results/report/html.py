@@ -44,9 +44,14 @@ def asset(name: str) -> Asset:
     return Asset(text, f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'")
 
 
-def page_policy(connect: str = "'none'") -> str:
-    """The Content-Security-Policy of a page; `connect` is where its scripts may send requests to."""
-    styles, scripts = (" ".join(asset(name).hash for name in names) for names in (STYLES, SCRIPTS))
+def page_policy(connect: str = "'none'", more: Sequence[str] = ()) -> str:
+    """The Content-Security-Policy of a page.
+
+    Args:
+        connect: where its scripts may send requests to.
+        more: scripts beside those of every page.
+    """
+    styles, scripts = (" ".join(asset(name).hash for name in names) for names in (STYLES, (*more, *SCRIPTS)))
     return (
         f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src data:; connect-src {connect}; "
         "base-uri 'none'; form-action 'none'"
@@ -54,7 +59,12 @@ def page_policy(connect: str = "'none'") -> str:
 
 
 def report_html(
-    title: str, blocks: Sequence[Block], data: Mapping[str, Any] | None = None, *, connect: str = "'none'"
+    title: str,
+    blocks: Sequence[Block],
+    data: Mapping[str, Any] | None = None,
+    *,
+    connect: str = "'none'",
+    more: Sequence[str] = (),
 ) -> str:
     """The page of a report.
 
@@ -63,16 +73,17 @@ def report_html(
         blocks: the report; its headings of level 2 are linked from the top.
         data: what the page's scripts read beside the charts: cases and transcripts.
         connect: where its scripts may send requests to: nowhere for a page on disk.
+        more: scripts beside those of every page, which run before `page.js`.
     """
     parts = [block.text for block in blocks if isinstance(block, Heading) and block.level == 2]
     charts = [chart_data(block) for block in blocks if isinstance(block, Chart)]
     return _template().render(
         title=title,
-        policy=page_policy(connect),
+        policy=page_policy(connect, more),
         parts=parts,
         blocks=[(type(block).__name__, block) for block in blocks],
         styles=[Markup(asset(name).text) for name in STYLES],
-        scripts=[Markup(asset(name).text) for name in SCRIPTS],
+        scripts=[Markup(asset(name).text) for name in (*SCRIPTS[:-1], *more, *SCRIPTS[-1:])],
         data=inert_json({"charts": charts, **(data or {})}),
     )
 

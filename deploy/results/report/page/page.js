@@ -44,6 +44,8 @@
     }
   }
   window.addEventListener("hashchange", route);
+  if (moot.data.runs) moot.showRuns(report, moot.data.runs);
+  if (moot.data.ready) moot.awaitReport(moot.data.ready);
   if (moot.data.cases) moot.showCases(document.getElementById("cases"), moot.data.cases);
   route();
 })();

@@ -1,0 +1,84 @@
+// The list of runs, kept up to date while something in it changes; and the page that waits for a report.
+"use strict";
+
+(() => {
+  const AGAIN_MS = 3000;
+  const HEAD = ["run", "state", "protocol", "task", "model", "cases", "accuracy", "tokens", "cost", "started"];
+  const count = (value) => (value === null ? "unknown" : value.toLocaleString("en"));
+
+  function link(run) {
+    const anchor = document.createElement("a");
+    anchor.href = `runs/${encodeURIComponent(run.name)}/`;
+    anchor.textContent = run.name;
+    return anchor;
+  }
+
+  function cases(figures) {
+    const done = figures.finished + figures.failed;
+    const failed = figures.failed ? `, ${count(figures.failed)} failed` : "";
+    return (done === figures.cases ? count(done) : `${count(done)} of ${count(figures.cases)}`) + failed;
+  }
+
+  function cells(run) {
+    const of = run.figures;
+    const known = (text) => (of ? text(of) : run.is_pending ? "..." : "unknown");
+    return [
+      link(run),
+      run.stopped_by ? `${run.state}: ${run.stopped_by}` : run.state,
+      run.preset || run.protocol || "", run.task || "", run.model || "",
+      known(cases),
+      known((f) => (f.accuracy === null ? "-" : `${(100 * f.accuracy).toFixed(1)} % of ${count(f.scored)}`)),
+      known((f) => count(f.tokens_paid)),
+      known((f) => (f.cost_usd === null ? "unknown" : `$${f.cost_usd.toFixed(2)}`)),
+      run.started_at ? run.started_at.replace("T", " ").replace("Z", " UTC") : "unknown",
+    ];
+  }
+
+  function row(run) {
+    const made = document.createElement("tr");
+    made.className = `run-${run.state}`;
+    for (const cell of cells(run)) made.insertCell().append(cell);
+    return made;
+  }
+
+  moot.showRuns = (place, address) => {
+    const box = document.createElement("div");
+    box.className = "wide";
+    const table = box.appendChild(document.createElement("table"));
+    table.createTHead().insertRow().append(...HEAD.map((name) => {
+      const head = document.createElement("th");
+      head.scope = "col";
+      head.textContent = name;
+      return head;
+    }));
+    const body = table.createTBody();
+    const note = document.createElement("p");
+    note.className = "dim";
+    note.setAttribute("role", "status");
+    place.append(box, note);
+
+    async function refresh() {
+      let wait = AGAIN_MS;
+      try {
+        const answer = await fetch(address);
+        if (!answer.ok) throw new Error((await answer.json()).error.message);
+        const runs = await answer.json();
+        body.replaceChildren(...runs.map(row));
+        note.textContent = runs.length ? "" : "No run is here yet. `moot run` writes one into runs/ by default.";
+        if (runs.some((run) => run.is_pending)) wait = 500;
+      } catch (error) {
+        note.textContent = `The list is old: ${error.message}. Trying again.`;
+      }
+      setTimeout(refresh, document.hidden ? 5 * AGAIN_MS : wait);
+    }
+    refresh();
+  };
+
+  moot.awaitReport = async (address) => {
+    for (;;) {
+      const answer = await fetch(address);
+      if (!answer.ok || (await answer.json()).ready) break;
+    }
+    location.reload();
+  };
+})();

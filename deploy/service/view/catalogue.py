@@ -1,0 +1,216 @@
+"""Catalogue of a folder's runs: each with its state, and its figures as they were when its record last changed."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import structlog
+
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.run_yaml import read_run_yaml
+from moot.deploy.results.summaries.run_figures import RunFigures, run_figures
+from moot.deploy.results.text import visible_line
+from moot.deploy.runs.record_state import RecordFiles, record_files
+from moot.deploy.service.errors import RequestError
+from moot.protocols.errors import ConfigError, MootError, RecordError
+
+_log = structlog.get_logger(__name__)
+
+State = Literal["live", "finished", "waiting", "stopped", "interrupted", "failed", "killed", "unreadable"]
+"""What a run's last session came to: as run.yaml says, `live` while a process owns the folder, `killed` when none does
+and none has written how it ended, `unreadable` when run.yaml cannot be read."""
+
+BELOW = "~"
+"""Between the names of a folder and of a run in it, where a run lies one folder deeper: as of a server, or of several
+protocols."""
+
+_AT_ONCE = 1
+"""Runs whose figures are computed at once: others are being read by their reports."""
+
+_LIVE_EACH_S = 10.0
+"""Least seconds between two computations of a live run's figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """A run in the folder.
+
+    Attributes:
+        name: unique in the catalogue; part of its address.
+        path: its folder.
+    """
+
+    name: str
+    path: Path
+
+    def is_live(self) -> bool:
+        """Whether a process is working on it."""
+        return RunFolder(self.path).is_owned()
+
+    def version(self) -> RecordVersion | None:
+        """What its record is now; None while its files change."""
+        files = record_files(RunFolder(self.path))
+        try:
+            settings = (self.path / "run.yaml").stat()
+        except OSError:
+            return None
+        return None if files is None else (files, settings.st_mtime_ns)
+
+
+RecordVersion = tuple[RecordFiles, int]
+"""Two equal ones are of records that hold the same."""
+
+
+class _Computed(NamedTuple):
+    """Figures of a run, of a version of its record, and when they were computed (monotonic seconds)."""
+
+    version: RecordVersion | None
+    figures: RunFigures | None
+    at: float
+
+    def is_old(self, *, live: bool) -> bool:
+        """Whether they are computed again if the record has changed."""
+        return not live or time.monotonic() - self.at > _LIVE_EACH_S
+
+
+_UNKNOWN = _Computed(None, None, -math.inf)
+
+
+class RunCatalogue:
+    """Runs of a folder, and in folders directly below it. Links are not followed.
+
+    Args:
+        root: the folder, or a single run's.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        if not self.root.is_dir():
+            raise ConfigError(f"{root}: no such folder; name the folder that holds your runs, such as runs")
+        self._figures: dict[Path, _Computed] = {}
+        self._settings: dict[Path, tuple[int, dict[str, Any] | None]] = {}
+        self._computing: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    def runs(self) -> list[FoundRun]:
+        """Every run, by name."""
+        return sorted(self._found(), key=lambda run: run.name)
+
+    def find(self, name: str) -> FoundRun:
+        """The run of a name; only what the folder holds has one.
+
+        Raises:
+            RequestError: 404.
+        """
+        for run in self._found():
+            if run.name == name:
+                return run
+        raise RequestError(404, f"no run is called {visible_line(name)[:100]!r} here")
+
+    def _found(self) -> Iterator[FoundRun]:
+        if _is_run(self.root):
+            yield FoundRun(self.root.name or "run", self.root)
+            return
+        for folder in _folders(self.root):
+            if _is_run(folder):
+                yield FoundRun(folder.name, folder)
+                continue
+            for below in _folders(folder):
+                if _is_run(below):
+                    yield FoundRun(f"{folder.name}{BELOW}{below.name}", below)
+
+    async def list(self) -> list[dict[str, Any]]:
+        """A row for each run, the last one started first; `figures` is null until they are computed."""
+        runs = await asyncio.to_thread(self.runs)
+        rows = [await asyncio.to_thread(self._row, run) for run in runs]
+        for run, row in zip(runs, rows, strict=True):
+            if row["is_pending"]:
+                self._compute(run)
+        return sorted(rows, key=lambda row: (row["started_at"] or "", row["name"]), reverse=True)
+
+    def _row(self, run: FoundRun) -> dict[str, Any]:
+        settings = self._settings_of(run)
+        if settings is None:
+            return {"name": run.name, "state": "unreadable", "started_at": None, "figures": None, "is_pending": False}
+        sessions = settings.get("sessions")
+        last = sessions[-1] if isinstance(sessions, list) and sessions and isinstance(sessions[-1], dict) else {}
+        state = str(last.get("status") or "unknown")
+        if state == "running":
+            state = "live" if run.is_live() else "killed"
+        known = self._figures.get(run.path, _UNKNOWN)
+        texts = {name: _text(settings.get(name)) for name in ("protocol", "preset", "task", "model", "started_at")}
+        return {
+            "name": run.name,
+            "state": state,
+            "stopped_by": _text(last.get("stopped_by")),
+            **texts,
+            "figures": None if known.figures is None else known.figures.model_dump(),
+            "is_pending": known.is_old(live=state == "live") and known.version != run.version(),
+        }
+
+    def _settings_of(self, run: FoundRun) -> dict[str, Any] | None:
+        """Content of run.yaml, read again when it has changed; None when it cannot be read."""
+        try:
+            changed_at = (run.path / "run.yaml").stat().st_mtime_ns
+            known = self._settings.get(run.path)
+            if known is None or known[0] != changed_at:
+                known = self._settings[run.path] = (changed_at, read_run_yaml(RunFolder(run.path)))
+        except (OSError, RecordError) as error:
+            _log.debug("a run cannot be listed", run=run.name, error=str(error))
+            return None
+        return known[1]
+
+    def _compute(self, run: FoundRun) -> None:
+        if any(task.get_name() == run.name for task in self._computing):
+            return
+        task = asyncio.create_task(self._computed(run), name=run.name)
+        self._computing.add(task)
+        task.add_done_callback(self._computing.discard)
+
+    async def _computed(self, run: FoundRun) -> None:
+        async with self._slots:
+            version = await asyncio.to_thread(run.version)
+            try:
+                figures = await asyncio.to_thread(run_figures, run.path)
+            except MootError as error:
+                _log.debug("a run's figures are unknown", run=run.name, error=str(error))
+                figures = None
+            self._figures[run.path] = _Computed(version, figures, time.monotonic())
+
+    async def close(self) -> None:
+        """Stop computing."""
+        for task in self._computing:
+            task.cancel()
+        await asyncio.gather(*self._computing, return_exceptions=True)
+
+
+def _folders(place: Path) -> list[Path]:
+    """Folders in a folder that are no links and not hidden; none when it cannot be read."""
+    try:
+        with os.scandir(place) as entries:
+            found = [e for e in entries if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)]
+            return [place / entry.name for entry in found]
+    except OSError:
+        return []
+
+
+def _is_run(folder: Path) -> bool:
+    settings = folder / "run.yaml"
+    return settings.is_file() and not settings.is_symlink()
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    return value.isoformat() if isinstance(value, datetime) else str(value)

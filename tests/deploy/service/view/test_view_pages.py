@@ -1,0 +1,211 @@
+"""Pages of `moot view`: what they say is what the record says, and nothing outside the folder's runs is read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import pytest
+from server_client import ServerClient, listening, until
+from yarl import URL
+
+import moot
+from moot.actors.record.tables import read_table
+from moot.deploy.results.run_report.build import RunReport, build_report
+from moot.deploy.results.summaries.run_figures import RunFigures
+from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.service.view.app import make_view
+from moot.deploy.service.view.catalogue import RunCatalogue
+from moot.protocols.errors import ConfigError
+
+HOSTILE = "</script><script>alert(1)</script>\u202e\x1b[2J"
+ODD_ID = "a/../<b>&%2F?#.json"
+CASES = [
+    {"id": ODD_ID, "question": f"{HOSTILE} is fire cold?", "labels": ["Yes", "No"], "gold": "No"},
+    {"id": "second", "question": "Is water wet?", "labels": ["Yes", "No"]},
+]
+TOKEN = "a-long-token-of-the-test"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with two runs, and one below another folder."""
+    folder = tmp_path_factory.mktemp("home") / "runs"
+    moot.run(task="sample", limit=12, engine="inline", out=folder / "sample")
+    moot.run(task=CASES, protocol="single-agent", engine="inline", out=folder / "own")
+    moot.run(task="sample", limit=2, protocol="single-agent", engine="inline", out=folder / "group" / "below")
+    yield folder
+
+
+@asynccontextmanager
+async def viewed(folder: Path, token: str | None = None) -> AsyncIterator[ServerClient]:
+    """The pages of a folder's runs on a port of their own."""
+    catalogue = RunCatalogue(folder)
+    jar = aiohttp.CookieJar(unsafe=True)  # keeps cookies of an address without a name, as browsers do
+    async with listening(make_view(catalogue, token)) as (port, _), aiohttp.ClientSession(cookie_jar=jar) as session:
+        yield ServerClient(f"http://127.0.0.1:{port}", session)
+    await catalogue.close()
+
+
+async def test_the_list_has_every_run_with_the_figures_of_its_summary(runs: Path) -> None:
+    async with viewed(runs) as client:
+        rows: dict[str, Any] = {}
+
+        async def computed() -> bool:
+            rows.update({row["name"]: row for row in (await client.get("/runs.json")).json})
+            return not any(row["is_pending"] for row in rows.values())
+
+        await until(computed)
+    assert set(rows) == {"sample", "own", "group~below"}
+    for name, row in rows.items():
+        summary = summarise(runs / name.replace("~", "/"))
+        assert row["state"] == "finished"
+        assert row["figures"] == {field: getattr(summary, field) for field in RunFigures.model_fields}
+
+
+async def test_a_run_opens_as_its_report_under_a_strict_policy(runs: Path) -> None:
+    async with viewed(runs) as client:
+        for path in ("/", "/runs/sample/", "/runs/group~below/"):
+            answer = await client.get(path)
+            assert answer.status == 200
+            policy = answer.headers["Content-Security-Policy"]
+            assert "'unsafe-" not in policy
+            assert {"default-src 'none'", "connect-src 'self'", "frame-ancestors 'none'"} <= set(policy.split("; "))
+        assert "All 2 cases finished." in answer.text
+
+
+async def test_pages_of_cases_are_those_of_the_record(runs: Path) -> None:
+    verdicts = {row["case_id"]: row for row in read_table(runs / "sample", "verdicts").to_pylist()}
+    async with viewed(runs) as client:
+
+        async def rows(**query: Any) -> list[dict[str, Any]]:
+            asked = "&".join(f"{name}={quote(str(value))}" for name, value in query.items())
+            found: list[dict[str, Any]] = (await client.get(f"/runs/sample/cases.json?{asked}")).json["rows"]
+            return found
+
+        paged = [row for offset in range(0, 15, 5) for row in await rows(offset=offset, limit=5)]
+        assert [row["case"] for row in paged] == [f"sample-{i:03}" for i in range(1, 13)]
+        for row in paged:
+            verdict = verdicts[row["case"]]
+            assert (row["answer"], row["rounds"], row["gold"]) == (
+                verdict["answer"],
+                verdict["rounds"],
+                verdict["gold"],
+            )
+            assert row["outcome"] == ("right" if verdict["correct"] else "wrong")
+        by_rounds = await rows(sort="rounds", desc=True)
+        assert [row["rounds"] for row in by_rounds] == sorted((v["rounds"] for v in verdicts.values()), reverse=True)
+        wrong = {case for case, verdict in verdicts.items() if not verdict["correct"]}
+        assert {row["case"] for row in await rows(outcome="wrong")} == wrong
+        assert [row["case"] for row in await rows(q="SAMPLE-007")] == ["sample-007"]
+        for refused in ("limit=0", "limit=100000", "offset=-1", "sort=a&nonsense=1", "limit=x"):
+            assert (await client.get(f"/runs/sample/cases.json?{refused}")).status == 422
+
+
+async def test_hostile_texts_and_ids_stay_json(runs: Path) -> None:
+    async with viewed(runs) as client:
+        for path in ("cases.json", f"cases/{quote(ODD_ID, safe='')}.json"):
+            answer = await client.session.get(URL(f"{client.base}/runs/own/{path}", encoded=True))
+            assert answer.content_type == "application/json"
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            assert json.dumps(HOSTILE)[1:8] in await answer.text()
+        assert (await answer.json())["case_id"] == ODD_ID
+        page = (await client.get("/runs/own/")).text
+        assert "<script>alert" not in page
+
+
+async def test_nothing_outside_the_runs_is_found(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "linked").symlink_to(runs / "sample")
+    (tmp_path / "runs" / "half").mkdir()
+    (tmp_path / "runs" / "half" / "run.yaml").symlink_to(runs / "sample" / "run.yaml")
+    async with viewed(tmp_path / "runs") as client:
+        assert (await client.get("/runs.json")).json == []
+        for name in (
+            "linked",
+            "half",
+            "..%2fhome",
+            "%2e%2e",
+            ".",
+            "%2e%2e%2f%2e%2e%2fetc",
+            "a%00b",
+            "~",
+            "linked~journal",
+        ):
+            url = URL(f"{client.base}/runs/{name}/", encoded=True)
+            assert (await client.session.get(url)).status == 404
+    with pytest.raises(ConfigError, match="no such folder"):
+        RunCatalogue(tmp_path / "none")
+
+
+async def test_no_reading_changes_anything(runs: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in runs.rglob("*") if path.is_file()}
+    async with viewed(runs) as client:
+        for path in (
+            "/",
+            "/runs.json",
+            "/runs/sample/",
+            "/runs/sample/cases.json",
+            "/runs/sample/cases/sample-001.json",
+        ):
+            assert (await client.get(path)).status == 200
+            for method in ("PUT", "DELETE", "PATCH"):
+                assert (await client.ask(method, path)).status == 405
+    assert before == {path: path.stat().st_mtime_ns for path in runs.rglob("*") if path.is_file()}
+
+
+async def test_pages_of_another_origin_and_other_names_of_this_machine_are_refused(runs: Path) -> None:
+    async with viewed(runs) as client:
+        for headers in (
+            {"Host": "evil.example"},
+            {"Origin": "http://evil.example"},
+            {"Origin": "null"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"},
+            {"Sec-Fetch-Site": "same-site"},
+        ):
+            assert (await client.get("/runs.json", headers=headers)).status == 403
+        followed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+        assert (await client.get("/", headers=followed)).status == 200, "a person who follows a link"
+
+
+async def test_the_token_is_shown_once_and_a_cookie_from_then_on(runs: Path) -> None:
+    async with viewed(runs, TOKEN) as client:
+        for path in ("/", "/runs.json", "/runs/sample/", f"/?token={TOKEN}x", "/?token=", f"/?token={TOKEN}&token=x"):
+            assert (await client.get(path)).status == 401
+        assert (await client.get("/runs.json", headers={"Cookie": "moot-view=x"})).status == 401
+        opened = await client.get(f"/runs/sample/?token={TOKEN}")
+        cookie = opened.headers["Set-Cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert TOKEN not in cookie + opened.text
+        assert re.findall(r"url=(.*?)\"", opened.text) == ["/runs/sample/"]
+        assert (await client.get("/runs.json")).status == 200
+        evil = await client.session.get(URL(f"{client.base}//evil.example/?token={TOKEN}", encoded=True))
+        assert "url=/evil.example/" in await evil.text()
+        client.session.cookie_jar.clear()
+        assert (await client.get("/runs.json", headers={"Authorization": f"Bearer {TOKEN}"})).status == 200
+
+
+async def test_a_report_is_built_once_until_the_record_changes(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+
+    def counted(path: Path) -> RunReport:
+        built.append(path.name)
+        return build_report(path)
+
+    monkeypatch.setattr("moot.deploy.service.view.reports.build_report", counted)
+    async with viewed(runs) as client:
+        await asyncio.gather(*(client.get("/runs/own/") for _ in range(3)))
+        assert built == ["own"]
+        settings = runs / "own" / "run.yaml"
+        settings.write_text(settings.read_text() + "\n")
+        await client.get("/runs/own/")
+        assert built == ["own", "own"]
