@@ -279,7 +279,7 @@ def sorted_json(value: Any) -> str:
 
 
 BY_PREFIX = "prefix"
-"""The label is the start of an answer that goes on; see `protocols.labels.leading_label`."""
+"""The label is the start of an answer that goes on; see `protocols.text.labels.leading_label`."""
 
 FROM_REASONING = "reasoning"
 """The server put the reply where hidden reasoning belongs, and left the content empty."""

@@ -412,7 +412,7 @@ async def test_each_table_is_read_once_at_the_start_and_once_at_the_end(
         reads[table] += 1
         return read_table(folder, table, *args, **options)
 
-    for module in ("record_state", "bounds"):
+    for module in ("record_state", "limits"):
         monkeypatch.setattr(f"moot.deploy.runs.{module}.read_table", counted)
 
     async def reads_of(status: str, **options: Any) -> dict[str, int]:
