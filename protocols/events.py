@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, WrapSerializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    WrapSerializer,
+)
+from pydantic_core import CoreSchema, core_schema
 
 from moot.protocols.messages import Event
 
@@ -17,6 +26,22 @@ def _as_list(values: Any, dump: SerializerFunctionWrapHandler) -> list[Any]:
 
 Listed = Annotated[tuple[T, ...], Field(strict=False), WrapSerializer(_as_list)]
 """Several values: a tuple here, a list in the record."""
+
+
+class _NoneOnError:
+    """What cannot be validated is None. Not a validator function: it would be called for each value of each event."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_default_schema(handler(source), default=None, on_error="default")
+
+
+OrNone = Annotated[T | None, _NoneOnError()]
+"""None for a value of another form: of what any protocol may record, one odd value must not hide the others."""
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+Figures = OrNone[Finite | dict[str, OrNone[Finite]] | list[Any]]
+"""A number, numbers by side or by pair of sides, or a list to be counted."""
 
 
 class EventData(BaseModel):
@@ -64,3 +89,69 @@ class DebateEvent(EventData):
 def as_event(event: Event | DebateEvent) -> Event:
     """An event as it is recorded, whichever way it was noted."""
     return event.as_event() if isinstance(event, DebateEvent) else event
+
+
+class RoundFigures(DebateEvent):
+    """What is read of the figures of any protocol's round, at `round/N`; a protocol uses those that it has.
+
+    A run's figures by round and the traces of its debates are made of these, a user's own protocol included.
+
+    Attributes:
+        round: as the protocol counts it.
+        order: the sides as they speak.
+        failed: the turns that failed: their paths, or why by side.
+        kappa: contentiousness, in [0, 1].
+        d: disagreement D of the answers, in [0, 2].
+        changed: agents that changed their answer.
+        wd, jsd, mi, nmi: of the sides' distributions, mean over the pairs of sides.
+        generalised_jsd: of all sides at once.
+        kl, ce: by ordered pair, `A>B`.
+        entropy: by side, in nats.
+        mixture_entropy: of the sides' mixture.
+        information_gain: from the round before.
+        crit: by side, in [0, 1].
+        gamma: mean of `crit` over the sides.
+        agreement_words: agreeing words over agreeing and opposing ones, in [0, 1].
+        conceded: sides that conceded.
+        words: of all sides together.
+    """
+
+    kind: ClassVar[str] = "round"
+
+    round: int
+    order: OrNone[list[str]] = None
+    failed: OrNone[list[str] | dict[str, str]] = None
+    kappa: Figures = None
+    d: Figures = None
+    changed: Figures = None
+    wd: Figures = None
+    jsd: Figures = None
+    generalised_jsd: Figures = None
+    kl: Figures = None
+    mi: Figures = None
+    nmi: Figures = None
+    entropy: Figures = None
+    mixture_entropy: Figures = None
+    ce: Figures = None
+    information_gain: Figures = None
+    crit: Figures = None
+    gamma: Figures = None
+    agreement_words: OrNone[Finite] = None
+    conceded: OrNone[list[str]] = None
+    words: OrNone[Finite] = None
+
+
+class ContentiousnessSet(DebateEvent):
+    """The contentiousness of a round is set, by any protocol.
+
+    Attributes:
+        before: that of the round before; None where there is none.
+        after: that of this round; None where none is stated.
+        schedule: the setting of that name.
+    """
+
+    kind: ClassVar[str] = "contentiousness"
+
+    before: float | None
+    after: float | None
+    schedule: str

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from moot.protocols.events import DebateEvent, EventData
+from moot.protocols.events import ContentiousnessSet, DebateEvent, EventData
 
 Probabilities = Mapping[str, float | None]
 """By label and "(other)"."""
@@ -129,7 +129,7 @@ class EvinceRoundEnded(DebateEvent):
     mixture_entropy: Any = None
 
 
-class KappaChanged(DebateEvent):
+class KappaChanged(ContentiousnessSet):
     """Noted after a round that another one follows, at its path: the contentiousness of the next one.
 
     Attributes:
@@ -139,11 +139,6 @@ class KappaChanged(DebateEvent):
         score, disagreement, gain, quality, uncertainty: what the schedule looked at; see `schedule.RoundSignals`.
     """
 
-    kind: ClassVar[str] = "contentiousness"
-
-    before: float | None
-    after: float | None
-    schedule: str
     why: str
     score: Any = None
     disagreement: Any = None

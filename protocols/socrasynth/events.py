@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from moot.protocols.events import DebateEvent, EventData
+from moot.protocols.events import ContentiousnessSet, DebateEvent, EventData
 from moot.protocols.socrasynth.sides import Topic
 
 
@@ -76,7 +76,7 @@ class PositionsNamed(AnswerPositions, DebateEvent):
     agreed_at_once: bool
 
 
-class SocraSynthContentiousnessSet(DebateEvent):
+class SocraSynthContentiousnessSet(ContentiousnessSet):
     """The contentiousness of a round is set, before the round.
 
     Attributes:
@@ -86,11 +86,7 @@ class SocraSynthContentiousnessSet(DebateEvent):
         why: `opening`, `schedule` or `set by a person`.
     """
 
-    kind: ClassVar[str] = "contentiousness"
-
-    before: float | None
     after: float
-    schedule: str
     why: str
 
 

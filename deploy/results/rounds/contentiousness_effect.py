@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import EventRow, read_events, read_run_info
+from moot.deploy.results.record import read_as, read_events, read_run_info
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.rounds.case_means import (
@@ -26,8 +26,10 @@ from moot.deploy.results.rounds.case_means import (
     mean_over_cases,
     ratio_interval,
 )
-from moot.deploy.results.text import finite_or_none, number, signed
+from moot.deploy.results.rounds.round_trace import number_or_none
+from moot.deploy.results.text import number, signed
 from moot.protocols.errors import ConfigError
+from moot.protocols.events import ContentiousnessSet, RoundFigures
 
 MEASURES = {
     "entropy": "entropy of the side that answers, nat",
@@ -116,15 +118,16 @@ def contentiousness_effect(folder: str | Path) -> ContentiousnessEffect:
         RecordError: when there is no run in the folder or it cannot be read.
     """
     facts = read_run_info(folder)
-    events = latest_attempts(read_events(folder, ("round", "contentiousness")))
-    rounds = [found for event in events if event.kind == "round" and (found := _round(event)) is not None]
+    events = latest_attempts(read_events(folder, (RoundFigures.kind, ContentiousnessSet.kind)))
+    figures = read_as(events, RoundFigures)
+    rounds = [found for event, each in figures if (found := _round(event.case_id, each)) is not None]
     if not rounds:
         raise ConfigError(f"{facts.name}: no round states a kappa: this protocol or schedule has no dial")
     keys = [key for key in MEASURES if any(each.values[key] is not None for each in rounds)]
     if not keys:
         raise ConfigError(f"{facts.name}: rounds state a kappa, but hold no distributions that it could have changed")
     levels, binned = _levels(rounds, keys)
-    schedules = sorted({str(e.data["schedule"]) for e in events if e.kind != "round" and "schedule" in e.data})
+    schedules = sorted({each.schedule for _, each in read_as(events, ContentiousnessSet)})
     randomised = schedules == [_RANDOM]
     slopes = {key: _slope(rounds, key, len(keys)) for key in keys} if randomised else {}
     known = [slope.moves for slope in slopes.values() if slope.moves is not None]
@@ -141,23 +144,21 @@ def contentiousness_effect(folder: str | Path) -> ContentiousnessEffect:
     )
 
 
-def _round(event: EventRow) -> _Round | None:
-    data = event.data
-    kappa, held, entropies = finite_or_none(data.get("kappa")), data.get("round"), data.get("entropy")
-    if kappa is None or not isinstance(held, int) or held == 0:
+def _round(case_id: str, figures: RoundFigures) -> _Round | None:
+    kappa = number_or_none(figures.kappa)
+    if kappa is None or figures.round == 0:
         return None
-    failed = data.get("failed") or []
-    order = data.get("order")
-    second = str(order[1]) if isinstance(order, list) and len(order) > 1 else _SECOND
-    answering = entropies.get(second) if isinstance(entropies, Mapping) else None
+    failed, order = figures.failed or (), figures.order or ()
+    second = order[1] if len(order) > 1 else _SECOND
+    answering = figures.entropy.get(second) if isinstance(figures.entropy, dict) else None
     return _Round(
-        event.case_id,
-        held,
+        case_id,
+        figures.round,
         kappa,
         {
-            "entropy": None if f"{event.path}/{second}" in failed else finite_or_none(answering),
-            "jsd": None if failed else finite_or_none(data.get("jsd")),
-            "agreement_words": finite_or_none(data.get("agreement_words")),
+            "entropy": None if f"{figures.path}/{second}" in failed else answering,
+            "jsd": None if failed else number_or_none(figures.jsd),
+            "agreement_words": figures.agreement_words,
         },
     )
 

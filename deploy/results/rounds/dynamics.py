@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import Field
 
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import read_events, read_run_info
+from moot.deploy.results.record import EventRow, read_as, read_events, read_run_info
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.rounds.case_means import (
@@ -26,6 +26,7 @@ from moot.deploy.results.rounds.round_trace import BY_KEY, MEASURES, Measure, Ro
 from moot.deploy.results.summaries.consensus import consensus_verdicts
 from moot.deploy.results.text import natural_sort_key, number, signed
 from moot.protocols.errors import ConfigError
+from moot.protocols.events import RoundFigures
 
 _LEFT_OUT = {"kl", "ce", "information_gain"}
 """What JSD tells without a direction, and what is a change from round to round itself (of `mixture_entropy`)."""
@@ -96,13 +97,14 @@ def round_dynamics(folder: str | Path) -> Dynamics:
         RecordError: when there is no run in the folder or it cannot be read.
     """
     facts = read_run_info(folder)
-    by_case: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
-    for event in latest_attempts(read_events(folder, ("round",))):
-        by_case[event.case_id].append((event.path, event.data))
+    by_case: dict[str, list[EventRow]] = defaultdict(list)
+    for event in latest_attempts(read_events(folder, (RoundFigures.kind,))):
+        by_case[event.case_id].append(event)
     ordered = {
-        case_id: sorted(rounds, key=lambda each: natural_sort_key(each[0])) for case_id, rounds in by_case.items()
+        case_id: sorted(rounds, key=lambda each: natural_sort_key(each.path)) for case_id, rounds in by_case.items()
     }
-    traces = {case_id: trace for case_id, rounds in by_case.items() if (trace := build_round_trace(rounds)) is not None}
+    figures = {case_id: [each for _, each in read_as(rounds, RoundFigures)] for case_id, rounds in by_case.items()}
+    traces = {case_id: trace for case_id, rounds in figures.items() if (trace := build_round_trace(rounds)) is not None}
     values = {key: _values(traces, key) for key in KEYS}
     known = {key: found for key, found in values.items() if any(each.value is not None for each in found)}
     if not known:

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record import EventRow
 from moot.deploy.results.rounds.case_means import MeanOverCases, mean_over_cases
 from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
 from moot.metrics.calibration_error import brier_multiclass
@@ -76,7 +77,7 @@ class _Case:
 
 
 def evaluate_rounds(
-    verdicts: Sequence[ConsensusVerdict], rounds: Mapping[str, Sequence[tuple[str, Mapping[str, Any]]]]
+    verdicts: Sequence[ConsensusVerdict], rounds: Mapping[str, Sequence[EventRow]]
 ) -> list[RoundEvaluation]:
     """What the first and the last round of a run's debates are worth; empty where nothing can be scored.
 
@@ -84,7 +85,7 @@ def evaluate_rounds(
 
     Args:
         verdicts: see `consensus_verdicts`.
-        rounds: by case, path and data of its `round` events, in their order.
+        rounds: by case its `round` events, in their order.
     """
     has_second = any(len(held) > 1 for held in rounds.values())
     wanted: tuple[tuple[When, int], ...] = (("first", 0), ("last", -1)) if has_second else (("only", -1),)
@@ -99,8 +100,8 @@ def evaluate_rounds(
     return found
 
 
-def _case(verdict: ConsensusVerdict, rounds: Sequence[tuple[str, Mapping[str, Any]]], place: int) -> _Case | None:
-    ended = EvinceRoundEnded.read(rounds[place][1]) if rounds else None
+def _case(verdict: ConsensusVerdict, rounds: Sequence[EventRow], place: int) -> _Case | None:
+    ended = EvinceRoundEnded.read(rounds[place].data) if rounds else None
     if ended is None or not ended.distributions:
         return None
     stated = ended.distributions

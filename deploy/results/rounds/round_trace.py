@@ -1,17 +1,17 @@
 """A debate's numbers, round by round, from its `round` events: as data, as a table, and as lines of characters.
 
-A protocol has a trace when its `round` events use the keys of `MEASURES`; nothing else about it needs to be known.
+A protocol has a trace when its `round` events have fields of `RoundFigures`; nothing else about it needs to be known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.report.blocks import Block, Table, TextFigure
-from moot.deploy.results.text import finite_or_none, natural_sort_key, number, visible_line
+from moot.deploy.results.text import natural_sort_key, number, visible_line
+from moot.protocols.events import Figures, RoundFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class PlotPanel:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A key of a `round` event: a number, a mapping of sides or pairs of sides to numbers, or a list to be counted.
+    """A field of `RoundFigures`, and how people see it.
 
     Attributes:
-        key: in the event's data.
+        key: the field's name, and its key in the record.
         name: as it is shown.
         unit: as people see it; empty for pure numbers.
         panel: where it is plotted; None for what only the table shows.
@@ -132,34 +132,31 @@ class RoundTrace(FrozenModel):
     series: list[Series]
 
 
-def build_round_trace(rounds: Iterable[tuple[str, Mapping[str, Any]]]) -> RoundTrace | None:
+def build_round_trace(rounds: Iterable[RoundFigures]) -> RoundTrace | None:
     """The trace of a debate; None when it has no round, or none of its numbers are known to `MEASURES`.
 
     Args:
-        rounds: path and data of the `round` events, in any order.
+        rounds: in any order.
     """
-    numbered = [(path, data) for path, data in rounds if _round_of(data) is not None]
-    ordered = [data for _, data in sorted(numbered, key=lambda each: natural_sort_key(each[0]))]
+    ordered = sorted(rounds, key=lambda each: natural_sort_key(each.path))
     series = [one for measure in MEASURES for one in _series(measure, ordered)]
-    if not series:
-        return None
-    return RoundTrace(rounds=[n for data in ordered if (n := _round_of(data)) is not None], series=series)
+    return RoundTrace(rounds=[each.round for each in ordered], series=series) if series else None
 
 
-def _round_of(data: Mapping[str, Any]) -> int | None:
-    found = data.get("round")
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
-
-
-def _series(measure: Measure, rounds: Sequence[Mapping[str, Any]]) -> Iterable[Series]:
-    found = [data.get(measure.key) for data in rounds]
-    sides = {str(side): None for value in found if isinstance(value, Mapping) for side in value}
+def _series(measure: Measure, rounds: Sequence[RoundFigures]) -> Iterable[Series]:
+    found: list[Figures] = [getattr(each, measure.key) for each in rounds]
+    sides = {side for value in found if isinstance(value, dict) for side in value}
     for side in sorted(sides, key=natural_sort_key):
-        values = [finite_or_none(value.get(side)) if isinstance(value, Mapping) else None for value in found]
+        values = [value.get(side) if isinstance(value, dict) else None for value in found]
         yield Series(key=measure.key, name=measure.name, of=side, values=values)
-    if not sides and any(measure.key in data for data in rounds):
-        values = [float(len(value)) if isinstance(value, list) else finite_or_none(value) for value in found]
+    if not sides and any(measure.key in each.model_fields_set for each in rounds):
+        values = [float(len(value)) if isinstance(value, list) else number_or_none(value) for value in found]
         yield Series(key=measure.key, name=measure.name, of="", values=values)
+
+
+def number_or_none(value: Figures) -> float | None:
+    """The value where it is one number."""
+    return value if isinstance(value, float) else None
 
 
 def format_aligned(values: Sequence[float | None], digits: int = 3) -> list[str]:

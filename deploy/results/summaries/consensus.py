@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 from moot.actors.record.tables import read_table
 from moot.deploy.results.distributions import Distribution
 from moot.deploy.results.record import decode_json, latest_verdicts
-from moot.deploy.results.text import finite_or_none
 from moot.metrics.calibration_error import brier_multiclass
 from moot.protocols.distribution import OTHER
+from moot.protocols.evince.events import ConsensusPayload
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ def consensus_verdicts(folder: str | Path) -> list[ConsensusVerdict]:
     """
     more = {}
     for row in read_table(folder, "verdicts", ["confidence", "distribution", "payload"]).to_pylist():
-        payload = decode_json(row["payload"])
-        if payload.get("distribution_from") == "consensus":
+        payload = ConsensusPayload.read(decode_json(row["payload"]))
+        if payload is not None and payload.distribution_from == "consensus":
             more[row["case_id"], row["attempt"]] = (row, payload)
     latest = [verdict for verdict in latest_verdicts(folder) if not verdict.failed and verdict.key in more]
     if not latest:
@@ -70,7 +70,7 @@ def consensus_verdicts(folder: str | Path) -> list[ConsensusVerdict]:
                 answer=verdict.answer,
                 correct=verdict.correct,
                 confidence=row["confidence"],
-                crit_mean=finite_or_none(payload.get("crit_mean")),
+                crit_mean=payload.crit_mean,
                 labels=tuple(case.get("labels") or ()),
                 distribution=decode_json(row["distribution"]) if row["distribution"] else None,
             )

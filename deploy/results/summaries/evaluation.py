@@ -23,6 +23,7 @@ from moot.deploy.results.text import Interval, number, percent
 from moot.metrics.calibration_error import brier_stated, brier_top_label, expected_calibration_error
 from moot.metrics.detection import macro_f1
 from moot.metrics.ranking import accuracy_at_k, mean_reciprocal_rank, rank_of_truth
+from moot.protocols.verdict_sources import VerdictSources
 
 BINS = 15
 """Of the calibration error; equally many cases in each, as far as equal confidences allow."""
@@ -206,10 +207,10 @@ def _confidences(folder: str | Path) -> Mapping[CaseKey, tuple[str, str, float]]
     """Source, stage (empty: not on record) and confidence of each verdict that says them."""
     found = {}
     for row in read_table(folder, "verdicts", ["confidence", "payload"]).to_pylist():
-        payload, confidence = decode_json(row["payload"]), row["confidence"]
-        source, stage = payload.get("confidence_from"), payload.get("confidence_stage")
-        if isinstance(source, str) and confidence is not None and 0.0 <= confidence <= 1.0:
-            found[row["case_id"], row["attempt"]] = (source, stage if isinstance(stage, str) else "", confidence)
+        said, confidence = VerdictSources.of(decode_json(row["payload"])), row["confidence"]
+        if said.confidence_from is not None and confidence is not None and 0.0 <= confidence <= 1.0:
+            key = (row["case_id"], row["attempt"])
+            found[key] = (said.confidence_from, said.confidence_stage or "", confidence)
     return found
 
 

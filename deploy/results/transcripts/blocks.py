@@ -24,6 +24,7 @@ from moot.deploy.results.transcripts.views import (
 from moot.protocols.errors import TRUNCATED
 from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed
 from moot.protocols.rubrics.score_sheet import FLAG
+from moot.protocols.verdict_sources import VerdictSources
 
 
 def event_blocks(event: EventView) -> list[Block]:
@@ -142,8 +143,8 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
     if verdict.answer is None and "judgments" in verdict.payload:
         return list(plain_pairs(verdict.payload))
     right = {True: "right", False: "wrong", None: "not scored"}[verdict.correct]
-    sources = (verdict.payload.get(name) for name in ("confidence_from", "confidence_stage"))
-    source = ", stage ".join(str(each) for each in sources if each)
+    sources = VerdictSources.of(verdict.payload)
+    source = ", stage ".join(each for each in (sources.confidence_from, sources.confidence_stage) if each)
     pairs = [
         ("answer", f"{'none' if verdict.answer is None else verdict.answer} ({right})"),
         ("how", verdict.how),
@@ -156,7 +157,7 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
         pairs.append(("flags", ", ".join(verdict.flags)))
     if (told := consensus_pairs(verdict.payload) or check_pairs(verdict.payload)) is not None:
         return pairs + told
-    said = {"confidence_from", "confidence_stage", "distribution_from"}
+    said = VerdictSources.model_fields
     rest: Mapping[str, object] = {key: v for key, v in verdict.payload.items() if key not in said}
     return pairs + list(plain_pairs(rest))
 

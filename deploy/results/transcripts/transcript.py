@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from moot.actors.agent.attempt import LENGTH
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record import decode_json, read_run_info, rescore_verdicts
+from moot.deploy.results.record import decode_json, read_as, read_run_info, rescore_verdicts
 from moot.deploy.results.rounds.round_trace import build_round_trace
 from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import finite_or_none, visible_line
@@ -32,6 +32,7 @@ from moot.deploy.results.transcripts.views import (
     VerdictView,
 )
 from moot.protocols.errors import ConfigError
+from moot.protocols.events import RoundFigures
 
 _TEXTS = ("role", "model", "text", "p_reason", "outcome", "failure", "error", "reading")
 """Columns of `turns` that a reply is shown with, empty where they are null."""
@@ -87,7 +88,7 @@ def build_transcript(folder: str | Path, case_id: str, attempt: int | None = Non
         judged=JudgedReplyView.model_validate_json(case["judged"]) if case["judged"] else None,
         gold=case["gold"],
         sections=group_by_stage(views, [event for event in noted if event.kind != "asked"], _began(turns, events)),
-        trace=build_round_trace((event.path, event.data) for event in noted if event.kind == "round"),
+        trace=build_round_trace(figures for _, figures in read_as(noted, RoundFigures)),
         verdict=verdict,
         cost=_cost(views),
     )

@@ -11,13 +11,17 @@ from typing import Generic, TypeVar
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import EventRow, decode_json, read_events
+from moot.deploy.results.record import decode_json, read_as, read_events
 from moot.deploy.results.rounds.case_means import latest_attempts
+from moot.deploy.results.rounds.round_trace import number_or_none
 from moot.deploy.results.summaries.consensus import score_distribution
-from moot.deploy.results.text import Interval, finite_or_none
+from moot.deploy.results.text import Interval
 from moot.deploy.studies.ablation.cases import CellCases
 from moot.metrics.bootstrap import bca_interval
 from moot.metrics.significance import benjamini_hochberg, cliffs_delta_per_case, wilcoxon_signed_rank
+from moot.protocols.events import RoundFigures
+from moot.protocols.socrasynth.events import SidesClosed
+from moot.protocols.verdict_sources import VerdictSources
 
 Scores = Mapping[str, float]
 """Scores by case id, sorted by id, so that resampling does not depend on the record's order."""
@@ -177,7 +181,7 @@ def brier_scores(folder: str | Path, cell: CellCases) -> tuple[Scores, Mapping[s
         if verdict.failed:
             left_out["failed"] += 1
             continue
-        if decode_json(row["payload"]).get("distribution_from") == "votes":
+        if VerdictSources.of(decode_json(row["payload"])).distribution_from == "votes":
             left_out[VOTES] += 1
             continue
         held = score_distribution(decode_json(row["distribution"]), cell.labels.get(case_id, ()), verdict.gold)
@@ -210,8 +214,11 @@ def debate_scores(folder: str | Path) -> dict[str, Scores]:
         RecordError: the record cannot be read.
     """
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for event in latest_attempts(read_events(folder, ("round", "closing"))):
-        for key, value in _measured(event).items():
+    events = latest_attempts(read_events(folder, (RoundFigures.kind, SidesClosed.kind)))
+    rounds = ((event, _of_round(figures)) for event, figures in read_as(events, RoundFigures))
+    closings = ((event, {"closing_agreement_words": e.agreement_words}) for event, e in read_as(events, SidesClosed))
+    for event, measured in (*rounds, *closings):
+        for key, value in measured.items():
             if value is not None:
                 values[key][event.case_id].append(value)
     return {
@@ -221,15 +228,10 @@ def debate_scores(folder: str | Path) -> dict[str, Scores]:
     }
 
 
-def _measured(event: EventRow) -> dict[str, float | None]:
-    data = event.data
-    words = finite_or_none(data.get("agreement_words"))
-    if event.kind == "closing":
-        return {"closing_agreement_words": words}
-    conceded = data.get("conceded")
+def _of_round(figures: RoundFigures) -> dict[str, float | None]:
     return {
-        "agreement_words": words,
-        "gamma": finite_or_none(data.get("gamma")),
-        "conceded": float(len(conceded)) if isinstance(conceded, list) else None,
-        "words": finite_or_none(data.get("words")),
+        "agreement_words": figures.agreement_words,
+        "gamma": number_or_none(figures.gamma),
+        "conceded": None if figures.conceded is None else float(len(figures.conceded)),
+        "words": figures.words,
     }

@@ -24,6 +24,7 @@ from moot.deploy.results.show import show
 from moot.deploy.results.transcripts.transcript import build_transcript
 from moot.deploy.runs.run import run
 from moot.protocols.errors import ConfigError, RecordError
+from moot.protocols.events import RoundFigures
 
 P, Q = {"HCV": 0.4, "HBV": 0.6}, {"HCV": 0.7, "HBV": 0.3}
 ROUNDS = [(None, P, Q), (0.9, Q, P), (0.5, P, P)]
@@ -92,8 +93,8 @@ def test_one_round_has_a_table_and_no_plot(session: PlantedSession) -> None:
 
 
 def test_rounds_are_ordered_as_numbers_and_long_debates_are_folded() -> None:
-    events = [(f"round/{n}", {"round": n, "kappa": n / 100}) for n in reversed(range(100))]
-    trace = not_none(build_round_trace(events))
+    rounds = [RoundFigures(round=n, kappa=n / 100, path=f"round/{n}") for n in reversed(range(100))]
+    trace = not_none(build_round_trace(rounds))
     assert trace.rounds == list(range(100))
     assert trace.series[0].values == [n / 100 for n in range(100)]
     lines = _printed(trace, 60).splitlines()
@@ -119,13 +120,13 @@ def test_selene_and_any_protocol_with_known_keys_has_a_trace(
 
 def test_what_is_no_number_is_unknown_and_without_numbers_there_is_no_trace() -> None:
     odd = {"round": 0, "kappa": "0.9", "jsd": True, "wd": float("inf"), "mi": float("nan"), "kl": {"a>b": [], "b>a": 1}}
-    trace = not_none(build_round_trace([("round/0", odd)]))
+    trace = not_none(build_round_trace([not_none(RoundFigures.read(odd))]))
     assert {series.title: series.values for series in trace.series} == {
         "kappa": [None], "WD": [None], "JSD": [None], "KL a>b": [None], "KL b>a": [1.0], "MI": [None],
     }  # fmt: skip
     assert build_round_trace([]) is None
-    assert build_round_trace([("round/1", {"round": 1, "mine": 3})]) is None
-    assert build_round_trace([("round/x", {"round": "first", "kappa": 0.9}), ("round/y", {"round": True})]) is None
+    assert build_round_trace([not_none(RoundFigures.read({"round": 1, "mine": 3}))]) is None
+    assert [RoundFigures.read(data) for data in ({"round": "first", "kappa": 0.9}, {"round": True})] == [None, None]
 
 
 def test_a_transcript_can_be_printed_where_the_encoding_lacks_marks(
