@@ -1,10 +1,13 @@
-"""The event of constructor-auditor; what its judges found is noted as `ReplyAssessed`."""
+"""The event of constructor-auditor, and the payload of its verdict; what judges found is noted as `ReplyAssessed`."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from moot.protocols.events import DebateEvent
+from pydantic import Field
+
+from moot.protocols.case import Domain
+from moot.protocols.events import DebateEvent, EventData
 
 
 class TextsRetrieved(DebateEvent):
@@ -19,3 +22,16 @@ class TextsRetrieved(DebateEvent):
 
     documents: list[int]
     passages: list[dict[str, Any]]
+
+
+class ConstructorAuditorPayload(EventData):
+    """The payload of a verdict.
+
+    Attributes:
+        domain: the kind of task.
+        quality, flagged: what judges found, by who wrote the reply; see `ReplyAssessed`. Absent where nobody judged.
+    """
+
+    domain: Domain
+    quality: dict[str, float | None] = Field(default_factory=dict)
+    flagged: dict[str, bool | None] = Field(default_factory=dict)

@@ -9,7 +9,7 @@ from typing import Any
 from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case, Domain
 from moot.protocols.constructor_auditor.domains import CASTS, domain_of, speaker_slots, synthesis_slots
-from moot.protocols.constructor_auditor.events import TextsRetrieved
+from moot.protocols.constructor_auditor.events import ConstructorAuditorPayload, TextsRetrieved
 from moot.protocols.constructor_auditor.replies import NumberSynthesis, Synthesis, synthesis_for
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.errors import AskFailed
@@ -139,15 +139,16 @@ def _synthesis(
 def _verdict(domain: Domain, answered: Turn[Synthesis], assessed: Mapping[str, ReplyAssessed]) -> Verdict:
     raised = {f"critical-{role}": bool(found.flagged) for role, found in assessed.items()}
     raised["judges-missing"] = any(found.missing for found in assessed.values())
-    payload: dict[str, Any] = {"domain": domain}
+    payload = ConstructorAuditorPayload(domain=domain)
     if assessed:
-        payload["quality"] = {role: found.quality for role, found in assessed.items()}
-        payload["flagged"] = {role: found.flagged for role, found in assessed.items()}
+        quality = {role: found.quality for role, found in assessed.items()}
+        flagged = {role: found.flagged for role, found in assessed.items()}
+        payload = payload.model_copy(update={"quality": quality, "flagged": flagged})
     return Verdict(
         answer=answered.answer,
         how="synthesis",
         confidence=None if answered.intrinsic is None else answered.intrinsic.normalised,
         rounds=1,
         flags=tuple(flag for flag, holds in raised.items() if holds),
-        payload=payload,
+        payload=payload.model_dump(exclude_unset=True),
     )

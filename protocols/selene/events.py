@@ -1,4 +1,4 @@
-"""The events of SELENE and of the baselines made of its parts.
+"""The events of SELENE and of the baselines made of its parts, and the payload of their verdicts.
 
 Older records lack some keys; these have defaults. None is unknown.
 """
@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from moot.protocols.events import DebateEvent, EventData
+from moot.protocols.verdict_sources import VerdictSources
 
 
 class GateDecided(DebateEvent):
@@ -267,3 +268,19 @@ class SkipAudited(BranchesCompared):
     """The same on a skipped case that was debated to audit the gate (`audit_skipped`), at `audit`."""
 
     kind: ClassVar[str] = "audit"
+
+
+class SelenePayload(VerdictSources):
+    """The payload of a verdict; without a gate it holds only where the figures are from.
+
+    Attributes:
+        skip, reasons, d, m, p: what the gate decided and its signals; see `GateDecided`.
+        distribution_from: `votes` where there is a distribution.
+        confidence_stage: of a mean p, where it is known.
+    """
+
+    skip: bool | None = None
+    reasons: list[str] = Field(default_factory=list)
+    d: float | None = None
+    m: float | None = None
+    p: float | None = None

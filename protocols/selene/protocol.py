@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case
@@ -15,7 +14,7 @@ from moot.protocols.replies import Score, position_type
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.agent_state import AgentState, answer_shares, comparable_intrinsic, mean_known
 from moot.protocols.selene.debate import discuss
-from moot.protocols.selene.events import BranchesCompared, SkipAudited
+from moot.protocols.selene.events import BranchesCompared, SelenePayload, SkipAudited
 from moot.protocols.selene.evidence import Paraphrase
 from moot.protocols.selene.gate import (
     GateDecision,
@@ -112,13 +111,19 @@ class Selene(DebateProtocol):
         agent_states = await open_debate(case, floor, settings)
         if settings.gate.when == "never":
             branch = await self._undebated(case, floor, agent_states)
-            payload: dict[str, Any] = {}
+            payload = SelenePayload()
         else:
             signals = await self._signals(case, floor, agent_states)
             decision = decide(signals, settings.gate)
             floor.note(gate_event(signals, decision, settings.gate))
             branch = await self._branches(case, floor, agent_states, signals, decision)
-            payload = {"skip": decision.skip, "reasons": list(decision.reasons)} | _brief_signals(signals)
+            payload = SelenePayload(
+                skip=decision.skip,
+                reasons=list(decision.reasons),
+                d=signals.disagreement,
+                m=signals.misalignment,
+                p=signals.mean_intrinsic,
+            )
         if settings.audit_judging:
             await audit_judging(case, floor, branch.states, settings.judging)
         if len(agent_states) < settings.agents * settings.vote.samples:
@@ -164,10 +169,6 @@ class Selene(DebateProtocol):
         return Branch(ruling, talk.stop, talk.states, talk.rounds, flags)
 
 
-def _brief_signals(signals: GateSignals) -> dict[str, Any]:
-    return {"d": signals.disagreement, "m": signals.misalignment, "p": signals.mean_intrinsic}
-
-
 def _compared(
     made: type[BranchesCompared], skipped: Branch, debated: Branch, decision: GateDecision
 ) -> BranchesCompared:
@@ -185,7 +186,7 @@ def _compared(
     )
 
 
-def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
+def _verdict(case: Case, branch: Branch, gate: SelenePayload) -> Verdict:
     """The verdict; confidence is the judge's score, else the backers' mean known p, else None.
 
     The payload says which, and of a mean p where it is taken, as a p before a schema's mask and one after it are not of
@@ -199,7 +200,8 @@ def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
     told = {"confidence_from": source}
     if source == "intrinsic" and (stage := _common_stage(backers)):
         told["confidence_stage"] = stage
-    voted = answer_shares(case, branch.states)
+    if voted := answer_shares(case, branch.states):
+        told["distribution_from"] = "votes"
     return Verdict(
         answer=ruling.answer,
         how=branch.how,
@@ -207,7 +209,7 @@ def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
         distribution=voted,
         rounds=branch.rounds,
         flags=(*branch.flags, *ruling.flags),
-        payload=payload | told | ({"distribution_from": "votes"} if voted else {}),
+        payload=gate.model_copy(update=told).model_dump(exclude_unset=True),
     )
 
 
