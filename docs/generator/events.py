@@ -4,55 +4,58 @@ from __future__ import annotations
 
 import ast
 from importlib import import_module
+from typing import Any
 
-from generator.markdown import code, page, table
-from generator.source import ROOT, dotted_name, entry, is_public, tree_of
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from generator.markdown import attributes_of, code, page, prose_of, table
+from generator.source import ROOT, dotted_name, entry, is_public, method, source, tree_of
+
+_BASES = ("EventData", "DebateEvent")
+"""What every type extends; shown as code."""
 
 
 def events_page() -> str:
     """The kinds of event that protocols note."""
     intro = """What a protocol notes during a debate: rows of the table [`events`](record.md#events), and what
-`moot.stream` yields. `*` in a path stands for a number or a name."""
+`moot.stream` yields. A table lists the keys of an event's data, or of a part of it, those of base types included. A key
+with a default may be absent."""
     parts = [intro]
-    noted, typed = _noted_events(), _typed_events()
-    for folder in sorted({*noted, *typed}):
-        parts += [f"## `{folder}`", *typed.get(folder, ())]
-        parts += [table(("kind", "path", "noted in"), noted[folder])] if folder in noted else []
+    for file in sorted((ROOT / "protocols").rglob("events.py")):
+        module = dotted_name(file)
+        nodes = [each for each in tree_of(module).body if isinstance(each, ast.ClassDef) and is_public(each)]
+        entries = [entry(each, 3) if each.name in _BASES else _entry(module, each) for each in nodes]
+        parts += [f"## `{file.parent.relative_to(ROOT).as_posix()}`", *entries]
     return page("# Events", *parts)
 
 
-def _typed_events() -> dict[str, list[str]]:
-    """By folder, the entries of the types that its `events.py` defines."""
-    files = sorted((ROOT / "protocols").rglob("events.py"))
-    return {
-        file.parent.relative_to(ROOT).as_posix(): [
-            entry(node, 3)
-            for node in tree_of(dotted_name(file)).body
-            if isinstance(node, ast.ClassDef) and is_public(node)
-        ]
-        for file in files
-    }
+def _entry(module: str, node: ast.ClassDef) -> str:
+    """A type: its kind, its docstring, its keys, and its methods."""
+    event: type[BaseModel] = getattr(import_module(module), node.name)
+    kind = getattr(event, "kind", None)
+    bases = [code(base.__name__) for base in event.__bases__ if base.__name__ not in _BASES]
+    facts = [f"Kind {code(kind)}."] if kind else []
+    facts += [f"Extends {' and '.join(bases)}."] if bases else []
+    rows = [_row(event, name, field) for name, field in event.model_fields.items() if not field.exclude]
+    parts = [f"### {code(node.name)}", " ".join(facts), prose_of(node), table(("key", "type", "default", ""), rows)]
+    parts += [method(node, each) for each in node.body if is_public(each)]
+    return "\n\n".join(part for part in parts if part)
 
 
-def _noted_events() -> dict[str, list[tuple[str, str, str]]]:
-    """By folder, kind, path and module of every event, found where it is made.
-
-    To be removed once each protocol defines its events as types in its `events.py`.
-    """
-    found: dict[str, set[tuple[str, str, str]]] = {}
-    for file in sorted([*(ROOT / "actors").glob("*.py"), *(ROOT / "protocols").rglob("*.py")]):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Event" and len(node.args) > 1:
-                kind, path = (_text(each, dotted_name(file)) for each in node.args[:2])
-                folder = file.parent.relative_to(ROOT).as_posix()
-                found.setdefault(folder, set()).add((code(kind), code(path), code(file.name)))
-    return {folder: sorted(rows) for folder, rows in found.items()}
+def _row(event: type[BaseModel], name: str, field: FieldInfo) -> tuple[str, str, str, str]:
+    """A key: the nearest type that declares it says of what type it is, the nearest that describes it what it means."""
+    owners = [_definition(base) for base in event.__mro__ if base.__module__.startswith("moot.")]
+    declared = next(found for owner in owners if (found := _declared(owner).get(name)))
+    meaning = next((said for owner in owners if (said := attributes_of(owner).get(name))), "")
+    default = "" if field.is_required() else code(repr(field.get_default(call_default_factory=True)).replace("'", '"'))
+    return code(field.serialization_alias or name), code(source(declared)), default, meaning
 
 
-def _text(node: ast.expr, module: str) -> str:
-    """A text as far as the source tells it, `*` for the rest."""
-    if isinstance(node, ast.JoinedStr):
-        return "".join(str(each.value) if isinstance(each, ast.Constant) else "*" for each in node.values)
-    if isinstance(node, ast.Name):
-        return str(getattr(import_module(module), node.id, "*"))
-    return str(node.value) if isinstance(node, ast.Constant) else "*"
+def _definition(of: type[Any]) -> ast.ClassDef:
+    classes = (each for each in tree_of(of.__module__).body if isinstance(each, ast.ClassDef))
+    return next(each for each in classes if each.name == of.__name__)
+
+
+def _declared(node: ast.ClassDef) -> dict[str, ast.expr]:
+    return {source(each.target): each.annotation for each in node.body if isinstance(each, ast.AnnAssign)}

@@ -12,6 +12,7 @@ MARKER = f"<!-- Generated from here on: change the code or its docstrings, then 
 """What stands above this line of a page is written by hand."""
 
 _ITEM = re.compile(r"(\*{0,2}\w+(?:, \w+)*): (.*)", re.DOTALL)
+_ATTRIBUTES = re.compile(r"^Attributes:\n((?:.+\n?)+)\n*", re.MULTILINE)
 _CODE = re.compile(r"(`[^`]*`)")
 
 
@@ -67,6 +68,19 @@ def _items(body: str) -> Iterator[str]:
 def markdown_of(node: ast.AST) -> str:
     """A docstring as Markdown."""
     return "\n\n".join(_paragraphs(ast.get_docstring(node) or ""))  # type: ignore[arg-type]
+
+
+def prose_of(node: ast.AST) -> str:
+    """A docstring as Markdown, but for what it says of attributes."""
+    return "\n\n".join(_paragraphs(_ATTRIBUTES.sub("", ast.get_docstring(node) or "").strip()))  # type: ignore[arg-type]
+
+
+def attributes_of(node: ast.AST) -> dict[str, str]:
+    """By attribute, what a docstring says of it, as Markdown."""
+    found = _ATTRIBUTES.search(ast.get_docstring(node) or "")  # type: ignore[arg-type]
+    items = re.split(r"\n(?=\S)", textwrap.dedent(found[1])) if found else []
+    named = [match for item in items if (match := _ITEM.match(item)) is not None]
+    return {name: prose(match[2]) for match in named for name in match[1].split(", ")}
 
 
 def first_paragraph(text: str) -> str:

@@ -28,7 +28,7 @@ def dotted_name(file: Path) -> str:
     return ".".join(("moot", *file.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
 
 
-def _source(node: ast.AST) -> str:
+def source(node: ast.AST) -> str:
     """The source of an expression, with the quotes of this project."""
     return re.sub(r"'([^'\"\\]*)'", r'"\1"', ast.unparse(node))
 
@@ -59,12 +59,12 @@ def _signature(node: _Definition, name: str = "") -> str:
     """A definition as it would stand in a stub, in one line if it fits."""
     name = name or node.name
     if isinstance(node, ast.ClassDef):
-        tags = [f"tag={_source(each.value)}" for each in node.keywords if each.arg == "tag"]
-        bases = [*map(_source, node.bases), *tags]
+        tags = [f"tag={source(each.value)}" for each in node.keywords if each.arg == "tag"]
+        bases = [*map(source, node.bases), *tags]
         return f"class {name}({', '.join(bases)})" if bases else f"class {name}"
     given = [part for part in _arguments(node.args) if part not in ("self", "cls")]
     kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
-    returns = f" -> {_source(node.returns)}" if node.returns else ""
+    returns = f" -> {source(node.returns)}" if node.returns else ""
     line = f"{kind} {name}({', '.join(given)}){returns}"
     return (
         line if len(line) <= 100 else "\n".join([f"{kind} {name}(", *(f"    {each}," for each in given), f"){returns}"])
@@ -87,8 +87,8 @@ def _arguments(of: ast.arguments) -> Iterator[str]:
 
 
 def _argument(given: ast.arg, default: ast.expr | None = None) -> str:
-    name = f"{given.arg}: {_source(given.annotation)}" if given.annotation else given.arg
-    return name if default is None else f"{name}{' = ' if given.annotation else '='}{_source(default)}"
+    name = f"{given.arg}: {source(given.annotation)}" if given.annotation else given.arg
+    return name if default is None else f"{name}{' = ' if given.annotation else '='}{source(default)}"
 
 
 def is_public(node: ast.stmt) -> bool:
@@ -99,16 +99,16 @@ def entry(node: ast.stmt, level: int, below: str = "") -> str:
     """The entry of a function, a class with its public methods, or a constant with the text below it."""
     if not isinstance(node, _Definition):
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target  # type: ignore[attr-defined]
-        return f"{'#' * level} `{_source(target)}`\n\n{prose(below)}"
+        return f"{'#' * level} `{source(target)}`\n\n{prose(below)}"
     parts = [f"{'#' * level} `{node.name}`", f"```py\n{_signature(node)}\n```", markdown_of(node)]
     if isinstance(node, ast.ClassDef):
         fields = [
-            each for each in node.body if isinstance(each, ast.AnnAssign) and not _source(each.target).startswith("_")
+            each for each in node.body if isinstance(each, ast.AnnAssign) and not source(each.target).startswith("_")
         ]
-        lines = [f"    {_source(each.target)}: {_source(each.annotation)}{_simple(each.value)}" for each in fields]
+        lines = [f"    {source(each.target)}: {source(each.annotation)}{_simple(each.value)}" for each in fields]
         parts[1] = "\n".join([f"```py\n{_signature(node)}{':' if lines else ''}", *lines, "```"])
         parts += ["\n".join(_texts_below(node))]
-        parts += [_method(node, each) for each in node.body if is_public(each)]
+        parts += [method(node, each) for each in node.body if is_public(each)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -116,17 +116,18 @@ def _texts_below(node: ast.ClassDef) -> Iterator[str]:
     """The attributes of a class that are described below themselves instead of in its docstring."""
     for each, below in pairwise(node.body):
         if isinstance(each, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            yield f"- {code(_source(each.target))}: {prose(str(below.value.value))}"
+            yield f"- {code(source(each.target))}: {prose(str(below.value.value))}"
 
 
 def _simple(value: ast.expr | None) -> str:
-    return "" if value is None or isinstance(value, ast.Call) else f" = {_source(value)}"
+    return "" if value is None or isinstance(value, ast.Call) else f" = {source(value)}"
 
 
-def _method(owner: ast.ClassDef, node: Any) -> str:
-    marks = {_source(mark) for mark in node.decorator_list}
+def method(owner: ast.ClassDef, node: Any) -> str:
+    """The entry of a method or a property."""
+    marks = {source(mark) for mark in node.decorator_list}
     if marks & {"property", "cached_property"}:
-        head = f"{owner.name}.{node.name}: {_source(node.returns)}"
+        head = f"{owner.name}.{node.name}: {source(node.returns)}"
     else:
         head = _signature(node, f"{owner.name}.{node.name}")
     return f"```py\n{head}\n```\n\n{markdown_of(node)}"
