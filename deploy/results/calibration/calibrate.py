@@ -151,7 +151,7 @@ def calibrate(
     facts = read_run_info(folder)
     if not facts.models:
         facts = read_run_info(folder, read_replies(folder))
-    cases = read_both_branches(folder, _how(facts), keep_truncated=keep_truncated)
+    cases = read_both_branches(folder, f"{facts.name}-both", keep_truncated=keep_truncated)
     held_out = cases.held_out(holdout, seed)
     if held_out.all() or not held_out.any():
         raise ConfigError(
@@ -190,14 +190,6 @@ def calibrate(
 def _share(right: Bools) -> AccuracyEstimate:
     value, interval, _ = share(right.tolist())
     return AccuracyEstimate.model_validate({"value": value, "interval": interval})
-
-
-def _how(facts: RunInfo) -> str:
-    if facts.protocol not in ("selene", None):
-        return (
-            f"protocol {facts.protocol!r} has no gate to calibrate: make a run of selene with --set both_branches=true"
-        )
-    return f"repeat the command of this run with --set both_branches=true --out {facts.name}-both"
 
 
 def _encoder(folder: str | Path, facts: RunInfo) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -15,7 +15,15 @@ import numpy.typing as npt
 from moot.actors.record.rows import step_of
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record import References, ReplyRow, latest_verdicts, read_as, read_events, read_replies
+from moot.deploy.results.record import (
+    EventRow,
+    References,
+    ReplyRow,
+    latest_verdicts,
+    read_as,
+    read_events,
+    read_replies,
+)
 from moot.deploy.results.summaries.costs import measurement_only, total_tokens
 from moot.deploy.results.summaries.model_replies import USABLE
 from moot.metrics.distribution import Floats
@@ -78,12 +86,12 @@ def held_out_mask(case_ids: Sequence[str], share: float, seed: int) -> Bools:
     return np.array([int.from_bytes(digest, "big") / 2**64 < share for digest in ids], np.bool_)
 
 
-def read_both_branches(folder: str | Path, how: str, *, keep_truncated: bool = False) -> BothBranches:
+def read_both_branches(folder: str | Path, out: str, *, keep_truncated: bool = False) -> BothBranches:
     """Reads the cases of a run with `both_branches`.
 
     Args:
         folder: the run's folder.
-        how: how to make such a run, for the error message.
+        out: a folder for such a run, for the error message.
         keep_truncated: whether to include cases with a reply that was truncated at its token limit.
 
     Raises:
@@ -95,7 +103,7 @@ def read_both_branches(folder: str | Path, how: str, *, keep_truncated: bool = F
     if not branches:
         audits = sum(1 for _ in read_as(events, SkipAudited))
         also = f" (its {audits} audited cases are reported by `moot show {folder}`)" if audits else ""
-        raise ConfigError(f"{folder}: no case ran both branches{also}; {how}")
+        raise ConfigError(f"{folder}: no case ran both branches{also}; {_how(events, out)}")
     gates = {event.key: decided for event, decided in read_as(events, GateDecided)}
     references, left_out = References.of(folder), Counter[str]()
     truncated = set[CaseKey]() if keep_truncated else _truncated(folder)
@@ -122,6 +130,13 @@ def read_both_branches(folder: str | Path, how: str, *, keep_truncated: bool = F
     if not usable:
         raise ConfigError(f"{folder}: no case with both branches has a gold label to score it by; give labelled cases")
     return _arrays(folder, usable, dict(sorted(left_out.items())))
+
+
+def _how(events: Iterable[EventRow], out: str) -> str:
+    """How to make a run of both branches, where this one has none."""
+    if any(event.kind == GateDecided.kind for event in events):
+        return f"repeat the command of this run with --set both_branches=true --out {out}"
+    return "no case of it came to a gate: take a protocol that has one, with --set both_branches=true"
 
 
 def _truncated(folder: str | Path) -> set[CaseKey]:

@@ -14,6 +14,7 @@ from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.claims import ids_trained_on, read_claims
 from moot.deploy.results.detection.detection import Detection, measure_detection
 from moot.deploy.results.record import (
+    EventRow,
     References,
     RunInfo,
     VerdictRow,
@@ -68,7 +69,6 @@ from moot.protocols.selene.events import (
 
 _READ = (GateDecided, CandidatesJudged, VotesCounted, SkipAudited, BranchesCompared, ReplyAssessed)
 _KINDS = (*BOOKKEEPING_EVENTS, *(event_type.kind for event_type in _READ), "parked")
-_JUDGES_ONLY = "judge-panel"
 _OF_THE_RUN = ["schema_version", "task", "protocol", "preset", "models", "simulated", "unsettled"]
 _OF_THE_RUN += ["wall_s", "wall_unknown_since"]
 
@@ -267,13 +267,20 @@ def summarise(folder: str | Path) -> Summary:
         **_consensus(folder, trained_on),
         rulings=count_panel_verdicts(folder, finished),
         reasoning=reasoning_by_role(events, {verdict.key for verdict in finished}),
-        judging=summarise_judging(folder) if facts.protocol == _JUDGES_ONLY else None,
+        judging=summarise_judging(folder) if _judges_only(folder, events) else None,
         scores=trait_scores(folder, finished, references),
         votes=vote_figures(counted, events, references),
         short_answers=short_answers(finished, references),
         detection=measure_detection(claims) if claims else None,
         stopped_by=facts.stopped_by or None,
     )
+
+
+def _judges_only(folder: str | Path, events: Iterable[EventRow]) -> bool:
+    """Whether the run's cases are replies that were given elsewhere, and only judged in it."""
+    if not any(event.kind == ReplyAssessed.kind for event in events):
+        return False
+    return any(read_table(folder, "cases", ["judged"])["judged"].is_valid().to_pylist())
 
 
 def _consensus(folder: str | Path, trained_on: Collection[str]) -> dict[str, Any]:
