@@ -37,8 +37,9 @@ class DebateResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """How a debate ended: the verdict or the failure, and what it took.
 
     A protocol returns a `Verdict`, which knows nothing of a run. Its moderator makes this of it, and the record's
-    writer, the dispatchers, an open run, the HTTP service and Ray Data take it as it is. Beside it there are only the
-    HTTP body (`VerdictBody`, for the documented schema), and `VerdictView` for what is shown of a record of any age.
+    writer, the dispatchers, an open run, the HTTP service and Ray Data take it as it is; `moot.debate` adds replies.
+    Beside it there are only the HTTP body (`VerdictBody`, for the documented schema), and of a record of any age
+    `VerdictRow` for counting and `VerdictView` for showing.
 
     Attributes:
         case_id, attempt: which debate.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -25,6 +25,19 @@ from moot.protocols.events import DebateEvent
 from moot.protocols.messages import family_of
 from moot.protocols.tasks.scoring import is_correct
 
+
+class RecordedEvent(Protocol):
+    """An event of the record, before it is read as its type."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def data(self) -> dict[str, Any]: ...
+
+
+R = TypeVar("R", bound=RecordedEvent)
 E = TypeVar("E", bound=DebateEvent)
 
 _REFERENCE_COLUMNS = ["scoring", "accepted", "ratings", "group", "part", "tags"]
@@ -152,7 +165,11 @@ class EventRow(NamedTuple):
 
 class VerdictRow(NamedTuple):
     """A row of `verdicts`, as far as counting goes; `correct` is None for what cannot be scored: see
-    `rescore_verdicts`."""
+    `rescore_verdicts`.
+
+    Not a `DebateResult`: figures read every verdict of a run, and of a million the payloads and distributions alone
+    would take gigabytes.
+    """
 
     case_id: str
     attempt: int
@@ -320,7 +337,7 @@ def read_events(folder: str | Path, kinds: Iterable[str]) -> list[EventRow]:
     ]
 
 
-def read_as(events: Iterable[EventRow], event_type: type[E]) -> Iterator[tuple[EventRow, E]]:
+def read_as(events: Iterable[R], event_type: type[E]) -> Iterator[tuple[R, E]]:
     """The events of a type, read as such; those of its kind that have another form are left out."""
     for event in events:
         if event.kind == event_type.kind and (read := event_type.read(event.data, event.path)) is not None:

@@ -7,12 +7,15 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
+
 from moot.actors.debate.run_spec import Engine
+from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recovery import recorded_results
 from moot.actors.record.tables import read_table
@@ -22,9 +25,8 @@ from moot.deploy.runs.run_folders import check_folder, default_out
 from moot.protocols.errors import ConfigError
 
 
-@dataclass(frozen=True)
-class Debated:
-    """How the debate of one question ended.
+class Debated(DebateResult, frozen=True, kw_only=True):
+    """How the debate of one question ended: its `DebateResult`, with the replies and the place of its record.
 
     Attributes:
         answer: the chosen answer; None when there is none.
@@ -36,22 +38,13 @@ class Debated:
         payload: the protocol's own result.
         failure, error: why there is no verdict; empty when there is one.
         calls: replies that the verdict rests on.
-        tokens: tokens of those replies; a lower bound when a server does not say.
+        tokens: tokens of those replies; a lower bound where `calls_without_usage` is not 0.
+        wall_s: seconds from the debate's start to its verdict.
         simulated: whether the simulated model replied: then the answer means nothing.
         turns: the replies: rows with `path`, `role`, `model`, `text` and `answer`, in order of time.
         path: the record; None when it was not kept.
     """
 
-    answer: str | None
-    how: str
-    confidence: float | None
-    distribution: Mapping[str, float] | None
-    rounds: int
-    flags: tuple[str, ...]
-    payload: Mapping[str, Any]
-    failure: str
-    error: str
-    calls: int
     tokens: int
     simulated: bool
     turns: tuple[Mapping[str, Any], ...]
@@ -101,9 +94,8 @@ def _read(folder: Path, *, keep: bool) -> Debated:
     turns = read_table(folder, "turns", [*spoken, "at"]).to_pylist()
     turns.sort(key=lambda turn: (turn["at"] or 0.0, turn["path"]))
     current = [t for t in turns if t["attempt"] == result.attempt and not t["superseded"]]
-    shared = {each.name: getattr(result, each.name) for each in fields(Debated) if hasattr(result, each.name)}
     return Debated(
-        **shared,
+        **msgspec.structs.asdict(result),
         tokens=result.prompt_tokens + result.completion_tokens,
         simulated=read_run_info(folder).simulated,
         turns=tuple({name: t[name] for name in spoken} for t in current),

@@ -77,8 +77,11 @@ class Section(FrozenModel):
 
 
 class VerdictView(FrozenModel):
-    """How the debate ended, as a record of any age has it: beside the `DebateResult` it knows whether the answer is
-    right (`correct`; None for what cannot be scored), and a share of the distribution may be unknown."""
+    """How the debate ended, as a record of any age has it.
+
+    Not a `DebateResult`: it knows whether the answer is right (`correct`; None for what cannot be scored), a share of
+    its distribution may be unknown, and its fields are the documented JSON of `moot show`.
+    """
 
     answer: str | None
     how: str

@@ -64,6 +64,8 @@ class DebateMessage(BaseModel):
 class Checked(BaseModel):
     """Result of a claim check.
 
+    Not a `DebateResult`: its fields are the documented JSON of `moot check`, a label with its evidence and rulings.
+
     Attributes:
         claim: the claim.
         label: `supported` or `hallucinated`; None when undecided or failed.
