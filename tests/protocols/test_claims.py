@@ -28,7 +28,7 @@ def test_another_text_is_another(other: str) -> None:
     assert text_hash(other) != text_hash(CLAIM)
 
 
-def test_texts_without_a_letter_are_told_apart_and_so_are_vowel_signs() -> None:
+def test_texts_without_a_letter_are_distinguished_and_so_are_vowel_signs() -> None:
     texts = ["?", "!", "", "हिन्दी", "हन्द"]
     assert len({text_hash(text) for text in texts}) == len(texts)
     assert text_hash("\ud800 !") != text_hash("")

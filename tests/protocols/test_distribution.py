@@ -81,7 +81,7 @@ class TestMending:
             {"what": "alias", "label": "dengue fever", "to": "Dengue"},
         ]
 
-    def test_what_is_no_probability_is_dropped_and_told(self) -> None:
+    def test_what_is_no_probability_is_dropped_and_reported(self) -> None:
         found = cleaned([["Flu", 1.0], ["Dengue", -0.5], ["Common cold", "lots"]])
         assert found.named() == {"Flu": 1.0}
         assert whats(found) == ["negative", "not-a-number"]

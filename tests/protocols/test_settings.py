@@ -89,6 +89,6 @@ def test_an_unknown_preset_names_the_nearest() -> None:
         find_preset("early-tokens")
 
 
-def test_a_preset_given_as_a_protocol_is_told_from_a_mistyped_one() -> None:
+def test_a_preset_given_as_a_protocol_is_distinguished_from_a_mistyped_one() -> None:
     with pytest.raises(ConfigError, match="--preset early-token"):
         make_protocol("early-token")

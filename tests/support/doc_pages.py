@@ -4,7 +4,7 @@ A page is README.md or a file below docs/. Its fenced blocks are taken in order,
 
 - a block with `file=NAME` in its info string is written to NAME;
 - a block of `python` without a name is run as a script;
-- of a block of `console` each line that starts with `$ ` is run; a line that ends in a backslash goes on in the next.
+- of a block of `console` each line that starts with `$ ` is run; a line that ends in a backslash continues in the next.
   `exit=N` is the exit code that is expected instead of 0; `not-run="REASON"` keeps the block from being run, and so
   does `needs=MODULE` where that module is not installed. Lines of output that a page shows must be printed, except
   a progress bar and the wall time;

@@ -1,7 +1,7 @@
 """Writes a small journal, in a process that a failpoint may end.
 
 Every debate has two replies, an event and a verdict. What is known to be durable is printed line by line: the case id,
-once its commit has returned. Run again on the same folder it goes on with the debates that have no verdict.
+once its commit has returned. Run again on the same folder it resumes the debates that have no verdict.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _text(turn: Turn[FreeText] | Failure) -> str:
 async def _moderate(
     floor: Floor, title: str, state: dict[str, Any], path: str, actions: tuple[str, ...], last: str = ""
 ) -> None:
-    """The form again after each change, until the person goes on or ends the debate."""
+    """The form again after each change, until the person continues or ends the debate."""
     remark, place, again = "", path, 0
     while True:
         body = "\n".join(filter(None, [remark, last, f"kappa {state['kappa']}", "Topics:", state["topics"]]))

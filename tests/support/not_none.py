@@ -1,4 +1,4 @@
-"""What a test needs to be known, and goes on with."""
+"""Narrows an optional value to a known one."""
 
 from __future__ import annotations
 

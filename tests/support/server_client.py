@@ -140,5 +140,5 @@ async def until(holds: Callable[[], Any]) -> None:
 
 
 async def pending(client: ServerClient) -> list[str]:
-    """Ids of the debates that the server would go on with if it were started anew."""
+    """Ids of the debates that the server would resume after a restart."""
     return [case_id for case_id, _ in await client.services.of("debates")._inbox.pending("debates")]

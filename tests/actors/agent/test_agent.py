@@ -232,7 +232,7 @@ FREE = replied("I think so")
         ),
     ],
 )
-async def test_a_misfit_is_said_in_plain_words_and_the_model_is_told_as_ever(
+async def test_a_misfit_is_reported_in_plain_words_and_reaches_the_model_unchanged(
     reply: ModelReply, said: list[str], told: str
 ) -> None:
     """What the first row keeps is told again after a crash, and records are replayed."""

@@ -237,7 +237,7 @@ def test_when_a_reply_is_held_to_its_schema(
     assert constrained_schema(RoleBinding(model="local/models/m"), "yes", model, None, 400, {}) is None
 
 
-def test_a_role_that_insists_is_told_of_a_reply_that_no_schema_can_hold() -> None:
+def test_a_role_that_requires_schemas_refuses_a_reply_that_no_schema_can_constrain() -> None:
     for profile in (None, ModelProfile(schemas="openai")):
         with pytest.raises(ConfigError, match="cells"):
             constrained_schema(RoleBinding(structured=True, profile=profile), "yes", TableReply, None, 400, {})

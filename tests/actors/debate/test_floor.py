@@ -291,7 +291,7 @@ def test_the_last_event_per_kind_and_path_counts(seen: ObservedRun) -> None:
     assert len(seen.events("notes", "other")) == 1
 
 
-def test_unattended_consultation_goes_on_and_is_journalled(seen: ObservedRun) -> None:
+def test_unattended_consultation_continues_and_is_journalled(seen: ObservedRun) -> None:
     assert seen.saw("nobody_there") == ["go on", "", "unattended"]
     row = seen.turns("nobody_there")["review"]
     assert (row["role"], row["model"], row["outcome"]) == ("person", "unattended", "ok")
@@ -393,7 +393,7 @@ def _two_steps() -> list[LabelledCase]:
 
 
 @pytest.mark.parametrize("kind", SLOW_RAY, indirect=True, scope="module")
-async def test_a_drained_run_goes_on_without_paying_again(
+async def test_a_drained_run_resumes_without_paying_again(
     kind: str, server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _forget(server)

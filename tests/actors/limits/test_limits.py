@@ -178,7 +178,7 @@ def test_a_restarted_limiter_takes_the_last_window_for_used_up() -> None:
     assert limiter.exchange(report).endpoints[0].requests == 1
 
 
-def test_a_rate_is_spread_over_its_minute_and_a_session_goes_on_at_its_pace() -> None:
+def test_a_rate_is_spread_over_its_minute_and_a_session_continues_at_its_rate() -> None:
     for resumed in (False, True):
         now = [100.0]
         limits = {"m": EndpointLimits(requests_per_min=610)}

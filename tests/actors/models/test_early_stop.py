@@ -235,7 +235,7 @@ def test_every_reply_of_an_impossible_bound_is_stopped_m_times_and_then_kept(ser
     assert found.tokens_paid <= served <= found.tokens_paid + found.tokens_unconfirmed[1]
 
 
-def test_a_stopped_reply_is_sampled_anew_and_a_run_goes_on_with_it(server: str, tmp_path: Path) -> None:
+def test_a_stopped_reply_is_sampled_again_and_the_run_continues_with_it(server: str, tmp_path: Path) -> None:
     plain = _run(server, tmp_path / "plain", None)
     first = [np.mean(row["logprob"][:5]) for row in plain.table("tokens").to_pylist()]
     half = EarlyStop(window=5, statistic="mean", keep="above", bound=float(np.median(first)))

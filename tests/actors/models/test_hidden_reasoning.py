@@ -57,7 +57,7 @@ def known(text: str) -> dict[str, Any]:
         ("No", {"reasoning": JSON}, SplitReply("No", JSON)),
     ],
 )
-def test_reply_and_reasoning_are_told_apart(content: str | None, fields: dict[str, Any], expected: SplitReply) -> None:
+def test_reply_and_reasoning_are_separated(content: str | None, fields: dict[str, Any], expected: SplitReply) -> None:
     reply = decode_reply(body({"content": content, **fields}), Decoding())
     assert SplitReply(reply.text, reply.reasoning, reply.from_reasoning) == expected
     assert split_reasoning(content or "", fields.get("reasoning"), fields.get("reasoning_content")) == expected

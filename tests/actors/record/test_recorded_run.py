@@ -101,7 +101,7 @@ def test_rows_are_those_that_count(asked: list[tuple[tuple[str, int, str], bool]
         assert {key: row["reply_id"] for key, row in found.items()} == standing
         assert [run.key(number) for number in range(len(run))] == sorted(standing)
         compact_leftovers(RunFolder(folder), 9)
-        assert repr(by_row(run)) == before, "what was opened stays readable while its run goes on"
+        assert repr(by_row(run)) == before, "an opened record stays readable while its run continues"
         assert repr(by_row(RecordedRun(folder))) == before
 
 

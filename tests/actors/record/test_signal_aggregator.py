@@ -32,7 +32,7 @@ def said(case: int, reply_id: str, logprobs: list[float] | None, **columns: Any)
     return batch([reply(f"c{case:03d}", "a", reply_id, temperature=0.3, top_p=0.9, **tokens, **columns)])
 
 
-async def test_an_open_debate_is_gone_on_with_from_the_record(folder: RunFolder) -> None:
+async def test_an_open_debate_resumes_from_the_record(folder: RunFolder) -> None:
     async with open_writer(folder, compact=False) as writer:
         await writer.register([labelled(0), labelled(1)])
         writer.add_replies(said(0, "r0", [-0.5, -1.5]))

@@ -297,7 +297,7 @@ async def _until(told: Callable[[], bool]) -> None:
 
 
 @virtual_time
-async def test_a_mistake_in_the_agent_is_told_to_who_asked() -> None:
+async def test_an_error_in_the_agent_is_reported_to_the_caller() -> None:
     async def answer(ask: Ask) -> AskResult:
         raise KeyError("a slot")
 

@@ -97,7 +97,7 @@ async def test_debates_that_kill_each_incarnation_of_their_moderator_end_the_run
     moderator = RayModeratorHandle(
         CrashingPeer(MAX_DEATHS, result=_ended), cast(RayWriterPool, FakeProgressRecord((0, 0)))
     )
-    with pytest.raises(ActorGone, match="the same command goes on"):
+    with pytest.raises(ActorGone, match="run the same command again to resume"):
         await _losses(moderator)
 
 

@@ -115,7 +115,7 @@ def test_kills_at_every_failpoint(placement: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.smoke
-def test_a_killed_run_goes_on_to_the_same_record(tmp_path: Path) -> None:
+def test_a_killed_run_resumes_to_the_same_record(tmp_path: Path) -> None:
     settings = {"topics.count": 2, "max_rounds": 2}
     command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--protocol", "socrasynth"]
     command += ["--limit", "3", "--out", str(tmp_path / "killed")]

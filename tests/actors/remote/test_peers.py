@@ -140,7 +140,7 @@ class RestartedWriterPeer(Peer):
 
 
 @virtual_time
-async def test_the_events_of_a_writer_that_was_only_out_of_reach_are_told_once() -> None:
+async def test_the_events_of_a_writer_that_was_only_unreachable_are_delivered_once() -> None:
     writer = RestartedWriterPeer()
     writers = RayWriterPool([writer])
     assert len(await writers.events()) == 500
@@ -150,7 +150,7 @@ async def test_the_events_of_a_writer_that_was_only_out_of_reach_are_told_once()
 
 
 @virtual_time
-async def test_no_events_are_told_only_when_every_writer_has_none() -> None:
+async def test_no_events_are_reported_only_when_every_writer_has_none() -> None:
     """Else a debate's stream would end before its last events have come."""
     writer = RestartedWriterPeer()
     writer.lost = True
@@ -175,7 +175,7 @@ async def test_a_writers_next_incarnation_is_streamed_from_its_first_event_on() 
     await writers.stop_watching()
 
 
-async def test_losses_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_losses_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ray.nodes", lambda: [{"NodeID": "there", "Alive": True}, {"NodeID": "gone", "Alive": False}])
     before, after = Incarnation("there", "a", 1), Incarnation("there", "b", 2)
     assert await loss_reason(before, before) == "it was out of reach and has not died"

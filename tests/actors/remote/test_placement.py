@@ -87,7 +87,7 @@ def test_what_is_wrong_is_named(given: Mapping[str, Any], said: str) -> None:
     assert said in str(error.value)
 
 
-def test_a_head_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_head_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray on its own waits for minutes, and Ctrl-C waits for Ray."""
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray was asked"))
@@ -113,7 +113,7 @@ def test_the_session_folders_of_killed_processes_go_when_the_next_ray_starts(tmp
     assert list(tmp_path.iterdir()) == [not_ours]
 
 
-def test_a_ray_that_wants_a_token_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ray_that_requires_a_token_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_: Any) -> None:
         raise ConnectionError("Failed to connect to Ray cluster")
 
@@ -125,7 +125,7 @@ def test_a_ray_that_wants_a_token_is_told_so(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.ray
-def test_a_program_that_has_joined_another_cluster_is_told_so(
+def test_a_program_that_has_joined_another_cluster_is_refused(
     local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own cluster under any name is fine: that is where its runs live."""
@@ -182,14 +182,14 @@ def test_a_client_address_is_refused_before_anything_is_done(tmp_path: Path, mon
         ({}, [{}], ("a process for an agent", "it is being started")),
     ],
 )
-def test_a_slow_start_is_told_from_a_lack_of_cpus(
+def test_a_slow_start_is_distinguished_from_a_lack_of_cpus(
     amounts: dict[str, float], free: list[dict[str, float]], expected: tuple[str, str]
 ) -> None:
     assert unplaced_reason([ResourceRequest("agent", amounts)], [{"CPU": 2.0, "GPU": 1.0}] * 2, free) == expected
 
 
 @pytest.mark.ray
-async def test_who_waits_for_cpus_says_so_and_goes_on(local_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_for_cpus_is_logged_and_continues(local_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 
     monkeypatch.setattr(placing_module, "_LOOK_S", 0.2)

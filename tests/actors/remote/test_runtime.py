@@ -48,7 +48,7 @@ class Hung(Peer):
 
 
 async def test_a_start_that_is_cancelled_twice_is_waited_for(tmp_path: Path) -> None:
-    """What it goes on to create after everything was taken down would outlive the run."""
+    """Anything it creates after shutdown would outlive the run."""
     started = RayRuntime(make_spec(tmp_path, same_model_roles("simulated")), ManySettings())
     began, go_on, joined = threading.Event(), threading.Event(), threading.Event()
 
@@ -101,7 +101,7 @@ async def test_a_writer_that_takes_no_rows_does_not_keep_a_moderator_from_draini
 
 
 @virtual_time
-async def test_who_does_not_answer_is_told_of_once() -> None:
+async def test_an_unresponsive_actor_is_reported_once() -> None:
     hung = Hung()
     hung.going_on.set()
     with structlog.testing.capture_logs() as logs:
@@ -136,7 +136,7 @@ async def test_who_hangs_for_long_is_ended_and_heard_again(monkeypatch: pytest.M
 
 
 async def test_while_this_process_stands_still_nobody_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a shell does at Ctrl-Z and `fg`: the clock has gone on for everybody, and nobody could answer."""
+    """As a shell does at Ctrl-Z and `fg`: the clock has advanced for all processes, and none could answer."""
     monkeypatch.setattr(watchdog, "_TICK_S", 0.01)
     monkeypatch.setattr(watchdog, "UNRESPONSIVE_S", 0.1)
     monkeypatch.setattr(watchdog, "HUNG_S", 0.2)

@@ -34,7 +34,7 @@ def _stop_one_of_each(run_ended: threading.Event) -> None:
                     waiting.discard(kind)
 
 
-def test_what_hangs_is_ended_and_its_work_goes_on(
+def test_a_hanging_actor_is_killed_and_its_work_resumes(
     local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watchdog, "_ASK_EACH_S", 0.5)

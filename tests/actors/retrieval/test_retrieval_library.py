@@ -1,4 +1,4 @@
-"""Libraries: built batch by batch, gone on with after a kill, guarded by a digest; exact search, shared by who asks."""
+"""Libraries: built in batches, resumed after a kill, guarded by a digest; exact search, batched over its callers."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("torn", [b"", b"\x01" * 37], ids=["whole", "torn"])
-def test_a_killed_build_goes_on_and_pays_nothing_twice(tmp_path: Path, killed: Path, torn: bytes) -> None:
+def test_a_killed_build_resumes_and_pays_nothing_twice(tmp_path: Path, killed: Path, torn: bytes) -> None:
     folder = shutil.copytree(killed, tmp_path / "library")
     with (folder / "vectors.f32").open("ab") as file:
         file.write(torn)

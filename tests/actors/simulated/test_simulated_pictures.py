@@ -45,7 +45,7 @@ def test_it_names_what_the_bytes_are(kind: str, named: str) -> None:
     assert "\n" not in told
 
 
-def test_several_pictures_are_told_in_order_and_a_broken_one_is_not_read() -> None:
+def test_several_pictures_are_described_in_order_and_a_broken_one_is_not_read() -> None:
     told = look(picture(), Image("image/png", b"broken"), picture("JPEG"))
     assert re.findall(r"Picture \d (?:is a \w+|cannot be read)", told) == [
         "Picture 1 is a PNG",

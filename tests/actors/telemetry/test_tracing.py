@@ -163,7 +163,7 @@ def test_a_debate_is_one_tree_over_processes(tmp_path: Path) -> None:
     assert {span.trace for span in spans} == {f"{here.context(case_id, 0).trace_id:032x}" for case_id in case_ids}
 
 
-def test_a_debate_that_is_gone_on_with_stays_in_its_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_debate_stays_in_its_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A budget ends the run in the middle; a root is only there for what has its verdict."""
     with collector() as (url, spans), simulated_server(None, busy_rate=0.1, seed=2) as port:
         monkeypatch.setenv(ENDPOINT, url)

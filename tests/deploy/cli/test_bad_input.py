@@ -99,7 +99,7 @@ WRONG: dict[tuple[str, ...], list[tuple[list[str], str]]] = {
     ],
     **{(name,): [(["nowhere"], "nowhere")] for name in ("show", "calibrate", "compare", "decide")},
 }
-"""By the beginning of a command: how it goes on, and what the line about it must name."""
+"""By the beginning of a command: its remaining arguments, and what the error line must name."""
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def test_an_interrupted_run_that_has_not_begun_says_so(tmp_path: Path, capsys: p
         pytest.param(signal.SIGTERM, "ray", marks=pytest.mark.slow),
     ],
 )
-def test_a_run_that_is_stopped_goes_on_with_the_same_command(
+def test_a_stopped_run_resumes_with_the_same_command(
     slow: SlowRun, tmp_path: Path, number: int, engine: str, command: Command
 ) -> None:
     """Ray takes SIGTERM for itself when it starts, and ends a process at it with a stack of its own."""

@@ -64,7 +64,7 @@ def test_another_debate_of_the_same_subject(command: Command) -> None:
     assert len(_runs()) == 6
 
 
-def test_another_configuration_is_told_the_flag_that_begins_another_debate(command: Command) -> None:
+def test_another_configuration_reports_the_flag_that_starts_another_debate(command: Command) -> None:
     asked = ("debate", SUBJECT, "--quiet", "--protocol", "single-agent")
     assert command(*asked)[0] == 0
     changed = (*asked, "--save-tokens", "none")

@@ -150,7 +150,7 @@ def test_from_python_with_rows_a_rubric_as_data_and_nothing_kept() -> None:
     assert not Path("runs").exists()
 
 
-def test_from_python_with_a_file_and_a_record_that_is_gone_on_with() -> None:
+def test_from_python_with_a_file_and_a_record_that_is_resumed() -> None:
     Path("mine.jsonl").write_text('{"reply": "Thus."}\n')
     first = moot.judge("mine.jsonl", rubric="factual", out="kept")
     assert moot.judge(Path("mine.jsonl"), rubric="factual", out="kept") == first

@@ -277,7 +277,7 @@ class TestWatchedRuns:
             assert total(f'sum(ray_moot_reply_surprisal_nats_bucket{{{name}, le="0.3"}})') == below
             assert total(f"sum(ray_moot_judge_disagreement_count{{{name}}})") > 0
 
-    def test_a_process_that_was_started_again_is_told_of(self, watched: MonitoredRuns) -> None:
+    def test_a_restarted_process_is_reported(self, watched: MonitoredRuns) -> None:
         found = watched.prometheus.ask("sum by (actor) (ray_moot_actor_restarts_total)")
         assert {labels["actor"]: value for labels, value in found} == {
             "agent": 0.0,

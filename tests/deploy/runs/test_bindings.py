@@ -232,7 +232,7 @@ class TestProtocolsSideBySide:
         with pytest.raises(ConfigError, match=r"ceda\.max_turns.*not part of this run"):
             configs_by_protocol(config, ["selene", "evince"])
 
-    def test_roles_that_one_lacks_are_told_and_it_goes_on(self, tmp_path: Path) -> None:
+    def test_missing_roles_are_reported_and_the_run_continues(self, tmp_path: Path) -> None:
         file = tmp_path / "run.yaml"
         file.write_text("roles: {agent: [simulated, simulated], judge: simulated}\n")
         made = configs_by_protocol(RunConfig.build(file), ["selene", "single-agent"])

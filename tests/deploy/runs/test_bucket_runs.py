@@ -1,4 +1,4 @@
-"""Runs whose record lies in a bucket, through pyarrow's own S3 client: as in a folder, and gone on with anywhere."""
+"""Runs with a record in a bucket, through pyarrow's own S3 client: as in a folder, and resumed on any machine."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_bucket_holds_the_same_record_as_a_folder(bucket: ObjectStore, tmp_pat
     assert_as_in_a_folder(bucket.uri("a/run"), tmp_path, limit=9)
 
 
-def test_a_killed_driver_is_gone_on_with_from_an_empty_machine(bucket: ObjectStore, tmp_path: Path) -> None:
+def test_a_killed_driver_is_resumed_from_an_empty_machine(bucket: ObjectStore, tmp_path: Path) -> None:
     uri, marks = bucket.uri("run"), tmp_path / "marks"
     for made in (marks, tmp_path / "here"):
         made.mkdir()

@@ -1,4 +1,4 @@
-"""`moot train-classifier`, and `--classifier` on a run: what it does, what it refuses, and going on with it."""
+"""`moot train-classifier`, and `--classifier` on a run: its effect, refusals, and resuming."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def small(out: Path, classifier: Path | None, **options: Any) -> dict[str, Any]:
     return {**more, **({} if classifier is None else {"classifier": classifier}), **options}
 
 
-def test_a_run_records_its_classifier_and_goes_on_with_no_other(tmp_path: Path) -> None:
+def test_a_run_records_its_classifier_and_resumes_with_no_other(tmp_path: Path) -> None:
     clf, other = (
         write_classifier_folder(tmp_path / "clf", card()),
         write_classifier_folder(tmp_path / "other", card(ridge=2.0)),

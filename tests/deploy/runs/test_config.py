@@ -166,7 +166,7 @@ def test_what_run_yaml_says_configures_the_same_run_again(tmp_path: Path) -> Non
     ]
 
 
-def test_what_may_change_while_a_run_goes_on() -> None:
+def test_what_may_change_when_a_run_resumes() -> None:
     first = RunConfig(out="x", limit=5)
     other = {"engine": "inline", "placement": "packed", "max_open": 3, "limit": 9, "attended": True}
     judge = {"timeout_s": 5, "api_key_env": "MINE"}

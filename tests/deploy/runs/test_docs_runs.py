@@ -1,4 +1,4 @@
-"""Runs that search documents: read, built into the run's folder, gone on with, refused; and `moot.index`."""
+"""Runs that search documents: read, built into the run's folder, resumed, refused; and `moot.index`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_run_finds_passages_of_its_documents(tmp_path: Path, docs: Path) -> No
     assert content["docs_digest"] == StoredLibrary(tmp_path / "run" / "library", "hashed-ngrams-512-v1").note.digest
 
 
-def test_a_run_goes_on_with_its_documents_only(tmp_path: Path, docs: Path) -> None:
+def test_a_run_resumes_with_its_documents_only(tmp_path: Path, docs: Path) -> None:
     done = run(**options(tmp_path / "run", docs=docs, limit=1))
     library = tmp_path / "run" / "library" / "vectors.f32"
     before = library.stat().st_mtime_ns
@@ -92,7 +92,7 @@ def test_a_run_goes_on_with_its_documents_only(tmp_path: Path, docs: Path) -> No
         run(**options(done.path))
 
 
-def test_a_run_goes_on_from_its_library_when_its_documents_are_gone(
+def test_a_run_resumes_from_its_library_when_its_documents_are_gone(
     tmp_path: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fish = docs / "fish.txt"
@@ -155,7 +155,7 @@ def test_a_dry_run_counts_what_will_be_embedded(tmp_path: Path, docs: Path, caps
     assert not (tmp_path / "r").exists()
 
 
-def test_a_build_that_failed_goes_on_with_the_same_command(
+def test_a_failed_build_resumes_with_the_same_command(
     tmp_path: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "_BATCH", 2)
@@ -182,7 +182,7 @@ def test_a_build_that_failed_goes_on_with_the_same_command(
     assert done.done == 2
 
 
-def test_ctrl_c_while_documents_are_embedded_leaves_a_run_that_goes_on(tmp_path: Path, docs: Path) -> None:
+def test_ctrl_c_while_documents_are_embedded_leaves_a_run_that_resumes(tmp_path: Path, docs: Path) -> None:
     (docs / "more.txt").write_text("\n".join(f"Fact number {n} is this." for n in range(600)))
     with simulated_server(None, latency_ms=50) as port:
         wanted = options(tmp_path / "run", docs=docs, encoder=f"http://127.0.0.1:{port}/v1#m")

@@ -47,7 +47,9 @@ def by_name(found: list[Finding]) -> dict[str, Finding]:
         (tokens([-0.1, 0.0], [[-0.1, -3.0], [0.0, -np.inf]]), "ok", "real: 2 alternatives for 2 tokens"),
     ],
 )
-def test_bogus_log_probabilities_are_told_from_real_ones(given: TokenLogprobs | None, state: str, said: str) -> None:
+def test_bogus_log_probabilities_are_distinguished_from_real_ones(
+    given: TokenLogprobs | None, state: str, said: str
+) -> None:
     found = check_logprobs(given)
     assert found.state == state
     assert said in found.detail

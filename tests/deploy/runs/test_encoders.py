@@ -59,7 +59,7 @@ def test_the_encoder_is_recorded_and_used(tmp_path: Path, encoder: str) -> None:
     assert all('"tau_d":null' in row["data"] and '"d":null' not in row["data"] for row in events)
 
 
-def test_a_run_goes_on_with_its_encoder_only(tmp_path: Path, encoder: str) -> None:
+def test_a_run_resumes_with_its_encoder_only(tmp_path: Path, encoder: str) -> None:
     run(**small(tmp_path / "run", limit=4))
     assert run(**small(tmp_path / "run", limit=6, encoder=HASHED)).done == 6
     with pytest.raises(RunMismatch, match=f"encoder: was {HASHED}"):

@@ -1,4 +1,4 @@
-"""A full disk, a folder that cannot be made, a damaged record: one line, and the same command goes on."""
+"""A full disk, a folder that cannot be made, a damaged record: one line, and the same command resumes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moot.actors.record.verify import verify
 from moot.protocols.errors import MootError, RecordError
 
 
-def test_a_full_disk_ends_the_run_and_it_goes_on_when_there_is_room(
+def test_a_full_disk_ends_the_run_and_it_resumes_when_there_is_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever was flushed before is on record, and what was being written when the disk was full is not read."""

@@ -114,13 +114,13 @@ def test_it_is_counted(old: Path) -> None:
     assert (found.by_prefix, found.reasoning_tokens) == (0, None)
 
 
-def test_it_is_gone_on_with_and_nothing_is_paid_again(old: Path) -> None:
+def test_it_is_resumed_and_nothing_is_paid_again(old: Path) -> None:
     before = summarise(old)
     after = moot.run(**OPTIONS | {"limit": 4}, out=old).summary
     assert (after.finished, after.calls) == (4, before.calls * 4 // 3)
 
 
-def test_debates_that_were_under_way_go_on(tmp_path: Path) -> None:
+def test_debates_in_flight_resume(tmp_path: Path) -> None:
     out = tmp_path / "stopped"
     stopped = moot.run(**OPTIONS, out=out, max_tokens=4_000)
     assert stopped.status == "stopped"

@@ -118,7 +118,7 @@ async def test_a_withdrawn_case_is_put_aside_and_its_calls_are_cancelled(name: s
     assert rows(tmp_path / "run", "verdicts") == []
 
 
-async def test_a_withdrawn_case_goes_on_from_the_record_when_it_is_brought_again(tmp_path: Path) -> None:
+async def test_a_withdrawn_case_resumes_from_the_record_when_it_is_submitted_again(tmp_path: Path) -> None:
     with simulated_server(AnswerKey(), port=0, latency_ms=150.0) as port:
         async with opened(tmp_path / "run", model=f"http://127.0.0.1:{port}/v1#sim") as run:
             holding = asyncio.create_task(run.run_case(CASES[0]))

@@ -75,7 +75,7 @@ def test_in_a_grid_over_protocols_its_own_cells_have_it(tmp_path: Path) -> None:
     assert (other.prepared.settings["judging"]["variants"], other.prepared.config.preset) == ("subset", None)
 
 
-def test_a_run_with_a_preset_is_recorded_and_gone_on_with(tmp_path: Path) -> None:
+def test_a_run_with_a_preset_is_recorded_and_resumed(tmp_path: Path) -> None:
     flags = {"preset": "confident-liar", "limit": 2, "engine": "inline", "out": str(tmp_path / "run")}
     done = run(RunConfig.build(None, flags))
     assert done.status == "finished"

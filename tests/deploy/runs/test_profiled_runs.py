@@ -173,7 +173,7 @@ async def test_what_one_role_sends_is_tried_though_another_one_asks_for_more(tmp
 
 
 @with_server(Choosy)
-async def test_a_gate_goes_on_without_log_probabilities_that_a_schema_costs(tmp_path: Path, odd: Choosy) -> None:
+async def test_a_gate_continues_without_log_probabilities_that_a_schema_costs(tmp_path: Path, odd: Choosy) -> None:
     model = f"{odd.url}#m"
     done = await run_profiled(tmp_path / "run", model, 1, protocol="selene")
     assert (done.done, done.failed) == (1, 0)

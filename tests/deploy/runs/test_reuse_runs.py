@@ -95,7 +95,7 @@ def test_going_on_with_a_reusing_run(first: Path, tmp_path: Path) -> None:
     assert verdicts(out) == verdicts(first)
 
 
-def test_reuse_may_be_added_when_a_run_goes_on(first: Path, tmp_path: Path) -> None:
+def test_reuse_may_be_added_when_a_run_resumes(first: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     paid = run(first / "run.yaml", limit=5, out=out).summary.calls
     done = run(first / "run.yaml", reuse=first, out=out)

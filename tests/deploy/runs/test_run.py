@@ -1,4 +1,4 @@
-"""Runs from Python on the inline engine: from start to end, gone on with, refused, streamed."""
+"""Runs from Python on the inline engine: from start to end, resumed, refused, streamed."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_the_calls_made_are_within_the_plan(changed: dict[str, object], tmp_path
     assert found.least <= run(**options).summary.calls <= found.most
 
 
-def test_a_larger_limit_goes_on_and_leaves_what_is_there(tmp_path: Path) -> None:
+def test_a_larger_limit_resumes_and_keeps_what_is_recorded(tmp_path: Path) -> None:
     first = run(**small(tmp_path / "run"))
     before = {row["reply_id"] for row in rows(first, "turns")}
     early = {row["case_id"] for row in rows(first, "cases")}
@@ -250,7 +250,7 @@ async def test_a_writer_that_gives_no_events_does_not_keep_a_stream_from_ending(
     assert done.status == "finished"
 
 
-async def test_leaving_a_stream_early_leaves_a_run_that_goes_on(tmp_path: Path) -> None:
+async def test_leaving_a_stream_early_leaves_a_run_that_resumes(tmp_path: Path) -> None:
     with simulated_server(None, latency_ms=50.0) as port:
         options = {**small(tmp_path / "run"), "model": f"http://127.0.0.1:{port}/v1#simulated", "limit": 12}
         events = stream(**options, max_open=4)

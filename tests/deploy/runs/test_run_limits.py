@@ -1,4 +1,4 @@
-"""Runs that stop by themselves, by tokens, money or time: what was used before counts, the same command goes on."""
+"""Runs that stop by themselves, by tokens, money or time: previous usage counts, the same command resumes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ENGINES = [
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_run_stops_before_it_uses_more_tokens_and_goes_on_with_more(tmp_path: Path, engine: dict[str, Any]) -> None:
+def test_a_run_stops_before_it_uses_more_tokens_and_resumes_with_more(tmp_path: Path, engine: dict[str, Any]) -> None:
     common = {"task": "sample", "limit": 12, "seed": 3, "max_open": 4}
     whole = run(out=tmp_path / "whole", engine="inline", **common)  # type: ignore[arg-type]
     used = whole.summary.tokens_paid

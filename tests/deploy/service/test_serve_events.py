@@ -30,7 +30,7 @@ class Loud:
         return Verdict(answer=HOSTILE, how="shouted", payload={"said": HOSTILE, "unknown": float("nan")})
 
 
-async def test_events_come_while_it_goes_on_and_end_with_the_verdict(tmp_path: Path) -> None:
+async def test_events_arrive_while_it_runs_and_end_with_the_verdict(tmp_path: Path) -> None:
     async with served(tmp_path, debates={**INLINE, "model": "simulated?latency_ms=100"}) as client:
         await client.post("/v1/debates", {**CASE, "id": "seven"})
         seen: list[str] = []
@@ -96,7 +96,7 @@ async def test_a_stream_ends_with_a_cancelled_debate_and_hanging_up_cancels_noth
     assert json.loads(end["data"])["status"] == "cancelled"
 
 
-async def test_who_follows_the_last_debate_of_a_drain_is_told_its_end(tmp_path: Path) -> None:
+async def test_a_subscriber_of_the_last_debate_of_a_drain_gets_its_end(tmp_path: Path) -> None:
     async with served(tmp_path, debates={**INLINE, "model": "simulated?latency_ms=150"}) as client:
         await client.post("/v1/debates", {**CASE, "id": "one"})
         async with client.session.get(f"{client.base}/v1/debates/one/events") as stream:

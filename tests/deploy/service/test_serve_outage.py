@@ -1,4 +1,4 @@
-"""A server whose models are down for a while: it says so, opens its run anew by itself, and goes on with everything."""
+"""A server whose models are down for a while: it reports so, reopens its run by itself, and resumes all debates."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ async def test_a_server_that_refuses_is_not_ready_and_keeps_nothing_of_what_it_r
         assert (await client.end("/v1/debates/one"))["status"] == "done"
 
 
-async def test_nobody_is_told_of_an_acceptance_that_is_not_on_disk(
+async def test_an_acceptance_that_is_not_on_disk_is_not_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with served(tmp_path, debates=SLOW) as client:
@@ -178,7 +178,7 @@ async def test_the_last_cancelled_ones_are_remembered(tmp_path: Path, monkeypatc
     await inbox.close()
 
 
-async def test_what_cannot_be_gone_on_with_is_told_with_its_reason_and_may_be_cancelled_or_asked_anew(
+async def test_what_cannot_be_resumed_is_reported_with_its_reason_and_may_be_cancelled_or_asked_again(
     tmp_path: Path,
 ) -> None:
     async with served(tmp_path) as client:

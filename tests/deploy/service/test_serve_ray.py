@@ -36,7 +36,7 @@ def _engine_actors() -> list[str]:
     return [name for name in names if name.startswith("moot-")]
 
 
-async def test_a_replica_that_is_killed_comes_back_and_goes_on(
+async def test_a_killed_replica_restarts_and_resumes(
     local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import ray

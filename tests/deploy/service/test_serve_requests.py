@@ -1,4 +1,4 @@
-"""Requests to the server: accepted once, bounded, cancelled, remembered, and gone on with after a restart."""
+"""Requests to the server: accepted once, bounded, cancelled, remembered, and resumed after a restart."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ async def test_one_request_may_wait_for_its_verdict(tmp_path: Path) -> None:
     assert told.headers["Server-Timing"].startswith("engine;dur=")
 
 
-async def test_what_was_accepted_goes_on_by_itself_after_a_restart(
+async def test_accepted_debates_resume_by_themselves_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def never(*_: Any, **__: Any) -> Any:
@@ -195,7 +195,7 @@ def test_a_quiet_time_is_no_part_of_the_pace_at_which_debates_end() -> None:
     assert rate.seconds_until(1) < 0.02 + 1e-3
 
 
-async def test_a_failed_debate_is_told_as_failed(tmp_path: Path) -> None:
+async def test_a_failed_debate_is_reported_as_failed(tmp_path: Path) -> None:
     async with served(tmp_path, debates={**INLINE, "model": "simulated?latency_ms=500", "debate_timeout_s": 0.05}) as c:
         await c.post("/v1/debates", {**CASE, "id": "late"})
         told = await c.end("/v1/debates/late")

@@ -74,7 +74,7 @@ async def test_a_reader_that_never_reads_is_ended_and_its_place_is_free(
     assert [task for task in asyncio.all_tasks() if "_Pump" in repr(task)] == []
 
 
-async def test_a_slow_reader_is_ended_at_the_end_of_an_event_and_goes_on_from_there(wordy: ServerClient) -> None:
+async def test_a_slow_reader_is_disconnected_at_the_end_of_an_event_and_resumes_from_there(wordy: ServerClient) -> None:
     chunks: list[bytes] = []
     config = wordy.services.config
 

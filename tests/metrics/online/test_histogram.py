@@ -94,7 +94,7 @@ def test_what_is_unknown_is_not_counted() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-7, 1e-5, 1e-3, 1.0])
-def test_near_certain_replies_are_told_apart_as_any_others(scale: float) -> None:
+def test_near_certain_replies_are_distinguished_as_any_others(scale: float) -> None:
     """Only replies within a bin, 1 %, of an end of confidence may count otherwise than one by one."""
     draw = np.random.default_rng(8)
     mu = -scale * np.exp(draw.normal(0.0, 1.0, 400))

@@ -1,4 +1,4 @@
-"""Whatever is counted while a run goes on: parts in any order give what all rows at once give."""
+"""Merging of online accumulators: parts in any order give the result of all rows at once."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ async def test_evidence_at_odds_is_shown_to_different_debaters_and_all_of_it_to_
     assert conflict == {"between": "E1, E2", "text": "their numbers differ: 1932 against 1934 (year)"}
 
 
-async def test_the_judge_is_told_where_the_debaters_disagree() -> None:
+async def test_the_judge_gets_where_the_debaters_disagree() -> None:
     floor, _ = await run_check(claim_case(passage=ODD), messages("DENY: E2 says so.", "DENY: E1, not E2.", AGREE))
     slots = floor.asks["judge/0"].slots
     assert slots["disagreements"] == [
@@ -97,7 +97,7 @@ async def test_item_numbers_are_not_found_inside_longer_ones() -> None:
     assert "naming E1)" in floor.asks["judge/0"].slots["disagreements"][0]
 
 
-async def test_without_evidence_the_debate_goes_on_and_says_so() -> None:
+async def test_without_evidence_the_debate_continues_and_reports_it() -> None:
     floor, verdict = await run_check(claim_case(passage="Far from it @120."))
     assert floor.event("evidence")["items"] == []
     assert verdict.flags == ("no-evidence",)

@@ -153,7 +153,7 @@ def test_roles_and_their_decoding() -> None:
     assert set(none.temperatures) <= set(none.roles)
 
 
-def test_the_domain_is_the_cases_own_or_told_by_its_shape() -> None:
+def test_the_domain_is_the_cases_own_or_inferred_from_its_shape() -> None:
     assert {domain: domain_of(case) for domain, case in CASES.items()} == {domain: domain for domain in CASES}
     assert domain_of(Case(id="b", question="Is it?", labels=("Yes", "No"))) == "factual QA"
     with pytest.raises(CaseUnfit, match="criterion"):

@@ -455,7 +455,7 @@ class TestMore:
         assert effective(agents=1, schedule="fixed", gate=False, top_k=3) == effective(agents=1, top_k=3)
         assert effective(agents=1, answer_first=False) != effective(agents=1)
 
-    def test_what_one_side_never_reads_is_told(self) -> None:
+    def test_what_one_side_never_reads_is_reported(self) -> None:
         one, two = (make_protocol("evince", {"agents": agents}) for agents in (1, 2))
         assert isinstance(one, Evince)
         assert isinstance(two, Evince)

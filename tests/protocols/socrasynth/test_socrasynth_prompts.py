@@ -42,7 +42,7 @@ def test_at_the_highest_level_nobody_is_asked_for_the_risks_of_its_own_side(temp
     assert "it never turns you against your own" in text
 
 
-async def test_judges_are_not_told_which_text_is_the_debates() -> None:
+async def test_judges_do_not_learn_which_text_is_the_debates() -> None:
     floor, _ = await run_scripted(settings={"versus_qa": True})
     assert floor.paths("versus/order")
     for path in floor.paths("versus/order"):

@@ -126,7 +126,7 @@ class TestSchedules:
         assert all_levels("fixed", 3, level) == [level] * 4
         assert closing_level("fixed", level) == level
 
-    def test_a_level_that_a_person_set_is_gone_on_from(self) -> None:
+    def test_a_level_that_a_person_set_is_the_new_start(self) -> None:
         assert next_level("geometric", 3, 0.6) == pytest.approx(0.5)
         assert next_level("two-phase", 3, 0.6) == 0.6
         assert next_level("three-phase", 3, 0.6) == 0.1

@@ -247,7 +247,7 @@ def test_a_pipe_gives_bad_rows_as_invalid_cases(tmp_path: Path) -> None:
         list(task.cases())
 
 
-def test_a_pipe_of_csv_goes_on_after_a_bad_record(tmp_path: Path) -> None:
+def test_a_pipe_of_csv_continues_after_a_bad_record(tmp_path: Path) -> None:
     lines = csv_text(COSMOS).encode() + b'c2,"x"y,b,c,d,e,f,1\r\nc3,\xff,b,c,d,e,f,1\r\nc4,a,b,c,d,e,f,3\r\n'
     fifo = tmp_path / "pipe"
     thread = piped(fifo, lines)

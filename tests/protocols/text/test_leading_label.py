@@ -1,4 +1,4 @@
-"""A label at the start of an answer that goes on: what counts, what does not, and that only replies are read so."""
+"""A label at the start of a longer answer: what counts, what does not, and that only replies are read so."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_what_files_hold_is_not_read_by_its_prefix() -> None:
     assert canonical_label("No, the meeting was moved", YES_NO) is None
 
 
-def test_an_answer_outside_the_labels_is_told_from_other_errors() -> None:
+def test_an_answer_outside_the_labels_is_distinguished_from_other_errors() -> None:
     with pytest.raises(InvalidReply) as outside:
         _answered("perhaps")
     with pytest.raises(InvalidReply) as missing:

@@ -100,7 +100,7 @@ class TestBatches:
             np.testing.assert_allclose(alone.tokens.alt_logprob, crowded.tokens.alt_logprob, atol=1e-4)
         await model.close()
 
-    def test_what_waits_joins_while_others_go_on(self, llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_waiting_calls_join_while_others_continue(self, llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(local_generation, "MOST_ROWS", 3)
         generation = Generation(replace(load_weights(llama), ends=frozenset()))
         calls = deque(_call(str(tokens), tokens) for tokens in (20, 4, 4, 12, 5, 9))

@@ -91,7 +91,7 @@ async def test_a_new_run_is_held_without_a_trial(tmp_path: Path) -> None:
     assert len({row["case_id"] for row in rows}) == 2
 
 
-async def test_a_run_from_before_goes_on_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_from_before_schemas_resumes_unconstrained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny_folder(tmp_path / "model", context=8192)
     with monkeypatch.context() as patched:
         _before_schemas(patched)

@@ -111,7 +111,7 @@ async def test_an_engine_that_cannot_start_says_why(tmp_path: Path, monkeypatch:
         await SmallModel("small", seed=1).check()
 
 
-async def test_the_loop_goes_on_while_another_process_is_starting_it(model: SmallModel) -> None:
+async def test_the_loop_is_not_blocked_while_another_process_is_starting_it(model: SmallModel) -> None:
     starting = os.open(folder_of(model) / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(starting, fcntl.LOCK_EX)
     asked = asyncio.create_task(ask(model))
@@ -169,7 +169,7 @@ def test_names_that_are_refused(written: str) -> None:
 
 
 @pytest.mark.parametrize("absent", [small_weights.ENGINE, small_weights.WEIGHTS_PACKAGE])
-def test_who_has_not_installed_it_is_told_both_lines(
+def test_a_missing_installation_reports_both_commands(
     absent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_stub_engine(tmp_path, monkeypatch)

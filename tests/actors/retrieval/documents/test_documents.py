@@ -130,7 +130,7 @@ def test_pages_keep_their_numbers(tmp_path: Path) -> None:
     assert all(each.text.startswith(f"Page {each.page} says this and this") for each in found.chunks)
 
 
-def test_a_sentence_that_goes_on_over_the_page_is_on_the_page_on_which_it_begins() -> None:
+def test_a_sentence_over_a_page_break_is_on_the_page_on_which_it_begins() -> None:
     document = SourceDocument("long.pdf", ("Cats sleep. They hunt", "", "at dawn.", "Dogs bark."), paged=True)
     found = [(chunk.page, chunk.text) for chunk in chunk_documents([document])]
     assert found == [(1, "Cats sleep. They hunt"), (3, "at dawn."), (4, "Dogs bark.")]
@@ -196,7 +196,7 @@ def test_documents_are_called_by_their_place_in_what_was_named(tmp_path: Path) -
     assert names(folder / "b.md", folder, folder / "b.md") == ["b.md", "a/c.txt", "a/d.HTM"], "each once"
 
 
-def test_where_two_would_be_called_the_same_all_are_told_apart(tmp_path: Path) -> None:
+def test_documents_of_equal_names_get_distinct_names(tmp_path: Path) -> None:
     one, two = written(tmp_path / "x" / "one", a__txt="Cats."), written(tmp_path / "x" / "two", a__txt="Dogs.")
     assert names(one, two / "a.txt") == ["one/a.txt", "two/a.txt"]
 

@@ -113,7 +113,7 @@ def test_a_wide_spread_is_not_confident(tmp_path: Path) -> None:
     assert not {row["direction"] for row in rows_of(found, "associations", feature="length")} - {""}
 
 
-def test_equal_roles_are_not_told_apart(tmp_path: Path) -> None:
+def test_equal_roles_are_not_distinguished(tmp_path: Path) -> None:
     found = analysed(planted(60, 3, {"constructor": 0.6, "auditor": 0.6}), tmp_path)
     same = row_of(found, "role_differences", target="quality", feature="Full-response mean")
     assert same["difference_low"] < 0.0 < same["difference_high"]

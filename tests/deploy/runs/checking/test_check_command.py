@@ -194,7 +194,7 @@ def test_without_any_evidence_the_verdict_says_so(command: Command, debate: Scri
     )
 
 
-def test_a_budget_stops_it_and_a_larger_one_goes_on(command: Command, debate: ScriptedClaimDebate) -> None:
+def test_a_budget_stops_it_and_a_larger_one_resumes(command: Command, debate: ScriptedClaimDebate) -> None:
     arguments = ("check", CLAIM, "--docs", "notes.txt", *debate.flags)
     code, out, err = command(*arguments, "--max-tokens", "10")
     assert (code, out, "stopped: --max-tokens 10" in err) == (4, "", True)

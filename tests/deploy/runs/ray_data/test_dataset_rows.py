@@ -92,7 +92,7 @@ def test_copies_are_numbered_over_batches_and_a_batch_that_comes_again_keeps_its
     assert numbering.assign(("again", "task1", 0), ["a"]) == ["a"]
 
 
-def test_executions_that_are_over_are_forgotten_and_one_that_goes_on_is_not() -> None:
+def test_finished_executions_are_dropped_and_a_running_one_is_kept() -> None:
     numbering = RowIds()
     for n in range(5 * MOST_EXECUTIONS):
         assert numbering.assign((f"short {n}", "task", 0), ["a", "a"]) == ["a", "a~1"]

@@ -53,7 +53,7 @@ def sessions(folder: Path) -> list[str]:
     return [each["status"] for each in yaml.safe_load((folder / "run" / "run.yaml").read_text())["sessions"]]
 
 
-async def test_a_stage_whose_run_broke_goes_on_with_a_new_one(
+async def test_a_stage_whose_run_broke_continues_with_a_new_one(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fails(*_: Any) -> None:
@@ -73,7 +73,7 @@ async def test_a_stage_whose_run_broke_goes_on_with_a_new_one(
     assert sessions(tmp_path) == ["failed", "finished"]
 
 
-async def test_a_stage_whose_endpoint_was_down_goes_on_when_it_is_asked_again(make: Make, tmp_path: Path) -> None:
+async def test_a_stage_whose_endpoint_was_down_resumes_when_it_is_called_again(make: Make, tmp_path: Path) -> None:
     actor = make(model="simulated?latency_ms=60000")
     going = [asyncio.create_task(debate(actor, number, f"is it {number}")) for number in range(2)]
     await until(lambda: actor._run is not None and open_run(actor).pending == 2)

@@ -185,7 +185,7 @@ def test_what_a_killed_cell_had_reserved_counts_as_spent(tmp_path: Path) -> None
     assert [each.run.status for each in held if each.run] == ["finished", "stopped"]
 
 
-def test_failed_cases_are_told_and_counted(ablate: Command) -> None:
+def test_failed_cases_are_reported_and_counted(ablate: Command) -> None:
     with simulated_server(None, fail_rate=0.0, latency_ms=150.0) as port:
         model = f"http://127.0.0.1:{port}/v1#simulated"
         more = ["--limit", "2", "--model", model, "--debate-timeout", "0.2", "--format", "json"]
@@ -215,7 +215,7 @@ def test_later_cells_take_the_first_cells_replies(ablate: Command) -> None:
 
 
 @pytest.mark.slow
-def test_a_grid_that_is_killed_goes_on_with_the_same_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_grid_resumes_with_the_same_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     command = [sys.executable, "-m", "moot", "ablate", "--engine", "inline", "--max-open", "4", "--limit", str(CASES)]

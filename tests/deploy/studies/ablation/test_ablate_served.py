@@ -63,7 +63,7 @@ def test_the_whole_grid_holds_a_run_without_a_gate_once(command: Command) -> Non
     assert (ensemble["value"], ensemble["tokens_per_case"]) == ("ensemble", cells[HELD]["tokens_per_case"])
 
 
-def test_a_run_that_has_begun_goes_on_whatever_the_order_of_the_values(
+def test_a_started_run_resumes_whatever_the_order_of_the_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -93,7 +93,7 @@ def test_each_encoder_of_a_grid_has_its_library(moot: Command) -> None:
     assert kept == {"hashed-ngrams-512-v1", f"http://127.0.0.1:{port}/v1#m"}
 
 
-def test_a_cell_goes_on_alone_with_the_library_of_its_grid(moot: Command) -> None:
+def test_a_cell_resumes_alone_with_the_library_of_its_grid(moot: Command) -> None:
     assert moot("ablate", *GRID, "--over", "seed=1,2", "--limit", "1")[0] == 0
     place = describe_cell("seed=2")["library"]
     alone = [*GRID, "--seed", "2", "--out", "out/seed=2"]

@@ -125,7 +125,7 @@ def test_a_record_with_a_large_number_of_debates_is_sampled(record: Path, monkey
     assert (one.prompt_tokens != other.prompt_tokens).any()
 
 
-def test_a_folder_without_a_run_and_a_wrong_bound_are_told(record: Path, tmp_path: Path) -> None:
+def test_a_folder_without_a_run_and_a_wrong_bound_are_refused(record: Path, tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="no run there"):
         plan(tmp_path, cases=10)
     with pytest.raises(ConfigError, match="--cases"):

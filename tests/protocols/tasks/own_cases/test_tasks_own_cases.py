@@ -254,7 +254,7 @@ def test_a_bare_file_gets_the_task_that_fits(write: Write, name: str, content: s
     assert found.validate() is not None
 
 
-def test_a_bare_file_that_fits_nothing_is_told_what_each_task_misses(write: Write) -> None:
+def test_a_bare_file_that_fits_nothing_reports_what_each_task_misses(write: Write) -> None:
     said = refused(write("text,target\nt,One\n"))
     for part in ("the columns text, target", "cases needs question", "claims needs claim", "labels needs label"):
         assert part in said
