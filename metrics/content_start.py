@@ -77,7 +77,7 @@ def content_start(tokens: Sequence[str]) -> int:
 def shared_prefixes(replies: Sequence[Sequence[str]]) -> list[int]:
     """Length in tokens of the prefix that each reply shares with nearly all others.
 
-    Finds what `content_start` cannot know: labels of one's own prompts or in another language, "A:" after "Q:". The
+    Finds what `content_start` cannot know: labels of custom prompts or in another language, "A:" after "Q:". The
     shared opening is the longest with which at least `SHARED_BY` of the non-empty replies begin, token by
     token; a reply that leaves it early has the tokens until there.
 

@@ -85,7 +85,7 @@ class DetectionFigures:
         precision: `(..., 2)`, by class: hits among the cases predicted as the class. NaN when there are none.
         recall: `(..., 2)`, by class: hits among the cases of the class. NaN when there are none.
         f1: `(..., 2)`, by class: `2 hits / (2 hits + false alarms + misses)`; an abstention is a miss and no false
-            alarm. NaN when none is so and none is called so.
+            alarm. NaN when no case has or is predicted the class.
         macro_f1: `(...)`, mean over the classes that have an F1, as in `metrics.detection.macro_f1`.
         accuracy: `(...)`, hits among all cases: an abstention is not a hit.
     """
@@ -157,8 +157,8 @@ def detection_figures(counts: npt.ArrayLike) -> DetectionFigures:
 def resampled_figures(counts: npt.ArrayLike, resampled: npt.ArrayLike) -> DetectionFigures:
     """Bootstrap resamples of precision, recall, F1 and accuracy, from counted outcomes.
 
-    A resample that lacks a class has for its macro F1 that of the other class alone, or half of it: no value that the
-    data can have. So it is NaN there.
+    In a resample without one class the macro F1 would be that of the other class alone, or half of it, a value that the
+    data cannot have. So it is NaN there.
 
     Args:
         counts: `(..., 6)`, of the data themselves.

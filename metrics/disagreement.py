@@ -83,7 +83,7 @@ def sigmoid_of_log_probability(p: float) -> float:
 
     `sigma(log p) = 1 / (1 + exp(-log p)) = p / (1 + p)`. It is in [0, 0.5] whatever p is, so even an
     answer of probability 1 gets only 0.5; kept to reproduce the printed formula, see
-    `moot.metrics.answer_probability` for the reading that works.
+    `moot.metrics.answer_probability` for the usable definition.
 
     Args:
         p: a probability in [0, 1] (not its logarithm).

@@ -228,10 +228,10 @@ _NONE = 1e-12  # reliability of this size is rounding: the entropy of a uniform 
 def reliability_weights(rows: npt.ArrayLike) -> Floats:
     """Entropy-based reliability weights, `w_i = r_i / sum r_j` with `r_i = 1 - H(p_i) / ln k`.
 
-    Sure is not right: a model that is certain and wrong takes the whole weight from one that hesitates.
+    Certain is not correct: a model that is certain and wrong gets the whole weight of one that is uncertain.
 
     Args:
-        rows: `(..., m, k)`, distributions. Every column counts as a class in k, whether or not anybody gives it mass:
+        rows: `(..., m, k)`, distributions. Every column counts as a class in k, with or without mass:
             a column for what is outside the labels does, too.
 
     Returns:

@@ -1,6 +1,6 @@
 """Cross-validated feature selection: the best feature of a sweep, evaluated on held-out clusters.
 
-The largest of many statistics is large by chance; the same feature on other data has no such luck.
+The largest of many statistics is biased upwards (winner's curse); on other data the same feature has no such bias.
 """
 
 from collections.abc import Callable

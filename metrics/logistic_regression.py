@@ -51,7 +51,7 @@ def fit_logistic(
     Args:
         ridge: the penalty, above 0; see `RIDGE`.
         standardise: whether each predictor counts in its standard deviations. Not for the coordinates of a unit
-            vector, which are of one scale already: it would make much of those that hardly vary.
+            vector, which are of one scale already: it would inflate those that hardly vary.
 
     Source: Le Cessie and van Houwelingen, "Ridge estimators in logistic regression", 1992.
 
@@ -221,7 +221,7 @@ def fit_platt_scaling(log_odds: npt.ArrayLike, outcome: npt.ArrayLike) -> Logist
     The slope has a light ridge penalty and is never below 0, so that no answer is reversed.
 
     Args:
-        log_odds: `(n,)`, by models that have not seen their row; of models fitted to it, it would learn nothing.
+        log_odds: `(n,)`, out-of-fold; those of a model fitted to the same rows are overconfident.
 
     Source: Platt, "Probabilistic outputs for support vector machines", 1999.
 

@@ -1,6 +1,6 @@
 """Nested model comparison: whether more predictors improve out-of-sample prediction of an outcome.
 
-Answers "does slope add to the mean?" and "do the features foretell correctness, without and with Q and T?".
+Answers "does the slope add to the mean?" and "do the features predict correctness, without and with Q and T?".
 """
 
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ class ModelScore:
         n: rows, the same for every model.
         predictors: how many columns the model has.
         log_loss: mean of `-log p(outcome)`, nats; less is better.
-        auroc: in [0, 1], of pairs of one fold: over folds the shares of ones that the models start from would count,
-            which lie below one half where nothing is foretold.
+        auroc: in [0, 1], of pairs of one fold: across folds the models' base rates would count, which give less than
+                one half where nothing is predicted.
         brier: mean of `(p - outcome)^2`.
         gain: mean log-loss of the previous model minus this one's: above 0 when the block helps. NaN for the first.
         gain_low, gain_high: its 95 % interval over resampled groups, with the fitted models fixed.
@@ -56,7 +56,7 @@ def nested_comparison(
     on other rows could not be compared. Predictors are standardised on the training part.
 
     Args:
-        blocks: by name, in order, `(n, k)` each (a vector is one column). A block `(n, 0)` at the head gives the score
+        blocks: by name, in order, `(n, k)` each (a vector is one column). A first block `(n, 0)` gives the score
             of the share of ones alone.
         y: `(n,)`, 0, 1 or NaN.
         groups: `(n,)`, of any sortable type; a group is in one fold.

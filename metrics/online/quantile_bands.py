@@ -22,7 +22,7 @@ class LogprobBins:
 
     Attributes:
         width: of a bin, relative to the log-probabilities in it, such as 0.05.
-        surest: what lies nearer to 0 than this counts in the last bin, such as 1e-4.
+        surest: values nearer to 0 than this count in the last bin, such as 1e-4.
 
     >>> bins = LogprobBins(0.05, 1e-4)
     >>> bins.count, bins.index(np.array([-1e9, -100.0, -1e-5, 0.0])).tolist()

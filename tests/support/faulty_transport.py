@@ -30,7 +30,7 @@ class FaultyTransport:
     """Delivers calls to actors of this process, some of them wrongly.
 
     A call may be lost on its way there; be made, and its result lost; be delivered a second time at once, or again when
-    all other messages have passed. Delays reorder what is under way together. A watch breaks now and then although nobody died.
+    all others have passed. Delays reorder concurrent messages. A watch breaks now and then although nobody died.
 
     Args:
         seed: of the faults.
