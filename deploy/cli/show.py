@@ -28,13 +28,16 @@ def show(
     ] = None,
     dial: Annotated[bool, typer.Option("--dial", help="Measure the effect of contentiousness over the run.")] = False,
     rounds: Annotated[bool, typer.Option("--rounds", help="Measure the run's debates round by round.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="With a case: also show each reply's path in the record.")
+    ] = False,
     form: options.Form = "text",
 ) -> None:
     """Show a run's figures, or one debate as a transcript."""
     from moot.deploy.results.report.render import show_report
 
     _only_with("--questioned", questioned, {"--confidence": confidence, "--crit": crit})
-    of_debate = {"the case": case, "--attempt": attempt, "--plot": plot}
+    of_debate = {"the case": case, "--attempt": attempt, "--plot": plot, "--verbose": verbose or None}
     if rounds:
         _not_with("--rounds", of_debate | {"--questioned": questioned or None, "--dial": dial or None})
         from moot.deploy.results.rounds.dynamics import dynamics_blocks, round_dynamics
@@ -58,7 +61,7 @@ def show(
     else:
         from moot.deploy.results.show import show as shown
 
-        shown(folder, case, attempt=attempt, form=form, plot=plot)
+        shown(folder, case, attempt=attempt, form=form, plot=plot, verbose=verbose)
 
 
 def _only_with(flag: str, given: bool, others: dict[str, Any]) -> None:

@@ -31,6 +31,7 @@ def show(
     attempt: int | None = None,
     form: str = "text",
     plot: str | Path | None = None,
+    verbose: bool = False,
     console: Console | None = None,
 ) -> None:
     """Write a run's summary, or one debate's transcript, to the console; of a debate on a subject, a document.
@@ -41,6 +42,7 @@ def show(
         attempt: of the case; None for the latest.
         form: `text`, `json` or `md`.
         plot: a file, .svg or .png, that the debate's rounds are plotted into; an existing one is replaced.
+        verbose: whether a transcript shows the path of each reply and event in the record.
         console: standard output when None.
 
     Raises:
@@ -55,13 +57,17 @@ def show(
     debate = build_transcript(record_path(folder), case_id, attempt)
     if plot is not None:
         save_figure(debate, Path(plot))
-    show_report(build_document(debate) or debate, lambda: debate_blocks(debate), form, console)
+    show_report(build_document(debate) or debate, lambda: debate_blocks(debate, verbose=verbose), form, console)
 
 
-def debate_blocks(debate: Transcript) -> list[Block]:
+def debate_blocks(debate: Transcript, *, verbose: bool = False) -> list[Block]:
     """A debate as `show` gives it: of a debate on a subject a document, of any other its transcript."""
     document = build_document(debate)
-    return transcript_blocks(debate) if document is None else document_blocks(document)
+    return (
+        document_blocks(document)
+        if document is not None and not verbose
+        else transcript_blocks(debate, verbose=verbose)
+    )
 
 
 def show_summary(summary: Summary, form: str = "text", console: Console | None = None) -> None:

@@ -24,6 +24,7 @@ from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Quote
 from moot.deploy.results.rounds.round_trace import trace_blocks
 from moot.deploy.results.text import number, signed
 from moot.deploy.results.transcripts.blocks import cost_words
+from moot.deploy.results.transcripts.generic_blocks import place_words
 from moot.protocols.socrasynth.events import JudgeScoreSheet, SocraSynthRoundEnded
 
 
@@ -247,6 +248,8 @@ def _moderation(document: DebateDocument) -> Iterable[Block]:
 def _end(document: DebateDocument) -> Iterable[Block]:
     if document.failures:
         yield Heading("Asks without a usable reply")
-        yield Items([f"{one.role} at {one.path}: {one.failure}: {one.error}" for one in document.failures])
+        yield Items(
+            [f"{one.role}, {place_words(one.path, one.role)}: {one.failure}: {one.error}" for one in document.failures]
+        )
     yield Heading("Cost")
     yield Note(f"{cost_words(document.cost)}. Record: {document.run}")

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from moot.deploy.results.endings import ending_words
 from moot.deploy.results.record import VerdictRow
 from moot.deploy.results.report.blocks import Block, Chart, Heading, Note, Series, Table
 from moot.deploy.results.run_report.answers import OPENING, flips
 from moot.deploy.results.run_report.data import RunData
-from moot.deploy.results.run_report.endings import ending_words
 from moot.deploy.results.summaries.accuracy import accuracy_of, compare_paired, share
 from moot.deploy.results.summaries.summary_rows import paired_words
 from moot.deploy.results.text import Interval, count, mean_of, number, percent

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moot.deploy.results.detection.show import detection_rows
+from moot.deploy.results.endings import named_ending
 from moot.deploy.results.summaries.accuracy import PairedComparison, short_answer_rows, vote_rows
 from moot.deploy.results.summaries.evaluation import confidence_rows, evaluation_rows
 from moot.deploy.results.summaries.model_replies import replies_words
@@ -122,7 +123,7 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     if summary.stopped_by is not None:
         rows.append(("stopped by", summary.stopped_by))
     rows.append(("wall time", _wall_time(summary)))
-    rows.append(("how", counts_in_words(summary.how)))
+    rows.append(("how", "\n".join(f"{count(n)}: {named_ending(how)}" for how, n in summary.how.items())))
     if summary.failures:
         rows.append(("failed cases", counts_in_words(summary.failures)))
     if summary.asks_failed:

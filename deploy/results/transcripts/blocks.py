@@ -6,13 +6,20 @@ from collections.abc import Iterable, Mapping
 
 from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark, step_of
 from moot.deploy.results.distributions import distribution_line
+from moot.deploy.results.endings import named_ending
 from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs, Quote
 from moot.deploy.results.rounds.round_trace import trace_blocks
 from moot.deploy.results.text import count, number, percent
 from moot.deploy.results.transcripts import ceda, evince, selene
 from moot.deploy.results.transcripts.ceda import check_pairs
 from moot.deploy.results.transcripts.evince import consensus_pairs
-from moot.deploy.results.transcripts.generic_blocks import Kinds, plain_pairs, reply_lines, titled_blocks
+from moot.deploy.results.transcripts.generic_blocks import (
+    Kinds,
+    place_words,
+    plain_pairs,
+    reply_lines,
+    titled_blocks,
+)
 from moot.deploy.results.transcripts.views import (
     AttemptCost,
     EventView,
@@ -32,15 +39,17 @@ def event_blocks(event: EventView) -> list[Block]:
     if (blocks := known_event(event)) is not None:
         return blocks
     pairs = list(plain_pairs(event.data))
-    title = Note(f"{event.kind} at {event.path}", "strong")
+    place = place_words(event.path)
+    title = Note(event.kind if place.startswith(event.kind) else f"{event.kind}, {place}", "strong")
     return [title, Pairs(pairs)] if pairs else [title]
 
 
 def known_event(event: EventView) -> list[Block] | None:
     """An event in words of its own; None for one of another kind or shape than is known here."""
-    event_type, show = _KINDS.get(event.kind, (None, None))
-    data = None if event_type is None else event_type.read(event.data, event.path)
-    return None if show is None or data is None else show(event, data)
+    for event_type, show in _KINDS:
+        if event_type.kind == event.kind and (data := event_type.read(event.data, event.path)) is not None:
+            return show(event, data)
+    return None
 
 
 def _assessment(event: EventView, data: ReplyAssessed) -> list[Block]:
@@ -72,26 +81,38 @@ def _marks(mark: JudgeMark, names: Iterable[str], data: ReplyAssessed) -> Iterab
         yield {True: "FLAGGED", False: "-", None: "missing"}[mark.flag]
 
 
-_KINDS: Kinds = {ReplyAssessed.kind: (ReplyAssessed, _assessment), **evince.KINDS, **ceda.KINDS, **selene.KINDS}
+_KINDS: Kinds = ((ReplyAssessed, _assessment), *evince.KINDS, *ceda.KINDS, *selene.KINDS)
 
 
-def transcript_blocks(debate: Transcript) -> list[Block]:
-    """A transcript in the order in which it is read: the case, stage by stage what was said and noted, the end."""
+def transcript_blocks(debate: Transcript, *, verbose: bool = False) -> list[Block]:
+    """A transcript in the order in which it is read: the case, stage by stage what was said and noted, the end.
+
+    Args:
+        debate: the transcript.
+        verbose: whether to show the path of each reply and event in the record.
+    """
     blocks: list[Block] = [Note("simulated models", "warning")] if debate.simulated else []
     blocks += [Heading(f"Case {debate.case_id}", 1), Pairs(case_pairs(debate))]
     for section in debate.sections:
-        blocks += [Heading(section.title), *section_blocks(section.turns, section.events)]
+        blocks += [Heading(section.title), *section_blocks(section.turns, section.events, verbose=verbose)]
     if debate.trace is not None:
         blocks += [Heading("Round by round"), *trace_blocks(debate.trace)]
     return blocks + ending_blocks(debate)
 
 
-def section_blocks(turns: Iterable[TurnView], events: Iterable[EventView]) -> list[Block]:
+def section_blocks(turns: Iterable[TurnView], events: Iterable[EventView], *, verbose: bool = False) -> list[Block]:
     """What was said and noted in a stage."""
-    said: list[Block] = [
-        Quote(turn_head(turn), turn_body(turn), failed=turn.outcome in ("failed", "invalid")) for turn in turns
-    ]
-    return said + [block for event in events for block in event_blocks(event)]
+    blocks: list[Block] = []
+    for turn in turns:
+        blocks += _path(turn.path) if verbose else ()
+        blocks.append(Quote(turn_head(turn), turn_body(turn), failed=turn.outcome in ("failed", "invalid")))
+    for event in events:
+        blocks += [*(_path(event.path) if verbose else ()), *event_blocks(event)]
+    return blocks
+
+
+def _path(path: str) -> list[Block]:
+    return [Note(f"at {path}", "dim")]
 
 
 def ending_blocks(debate: Transcript) -> list[Block]:
@@ -147,7 +168,7 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
     source = ", stage ".join(each for each in (sources.confidence_from, sources.confidence_stage) if each)
     pairs = [
         ("answer", f"{'none' if verdict.answer is None else verdict.answer} ({right})"),
-        ("how", verdict.how),
+        ("how", named_ending(verdict.how)),
         ("confidence", number(verdict.confidence) + (f" (from {source})" if source else "")),
         ("rounds", str(verdict.rounds)),
     ]
@@ -178,7 +199,7 @@ def turn_head(turn: TurnView) -> str:
     parts = [turn.role + (f" on {turn.model}" if turn.model else "")]
     step = step_of(turn.path)
     if not step.endswith(f"/{turn.role}") or step.startswith("crit/"):
-        parts[0] += f" at {turn.path}"
+        parts[0] += f", {place_words(step, turn.role)}"
     if turn.answer is not None:
         parts.append(f"answers {turn.answer}")
     if turn.confidence is not None:

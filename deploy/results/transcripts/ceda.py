@@ -101,10 +101,10 @@ def _state(event: EventView, data: StateAdvanced) -> list[Block]:
     )
 
 
-KINDS: Kinds = {
-    EvidenceGathered.kind: (EvidenceGathered, _evidence),
-    StanceTaken.kind: (StanceTaken, _stance),
-    RulingGiven.kind: (RulingGiven, _ruling),
-    StateAdvanced.kind: (StateAdvanced, _state),
-}
-"""The events of a check by kind."""
+KINDS: Kinds = (
+    (EvidenceGathered, _evidence),
+    (StanceTaken, _stance),
+    (RulingGiven, _ruling),
+    (StateAdvanced, _state),
+)
+"""The events of a check."""

@@ -153,17 +153,17 @@ def _points(judge: str, read: CritReading, depth: int = 0) -> Iterable[tuple[str
                 yield from _points(judge, point.deeper, depth + 1)
 
 
-KINDS: Kinds = {
-    CritJudged.kind: (CritJudged, _crit),
-    EvinceRoundEnded.kind: (EvinceRoundEnded, _round),
-    DistributionStated.kind: (DistributionStated, _distribution),
-    QualityGateDecided.kind: (QualityGateDecided, _quality_gate),
-    KappaChanged.kind: (KappaChanged, _contentiousness),
-    EvinceStopped.kind: (EvinceStopped, _stop),
-    ConsensusReached.kind: (ConsensusReached, _consensus),
-    FollowUpsNamed.kind: (FollowUpsNamed, _follow_ups),
-}
-"""The events of EVINCE by kind."""
+KINDS: Kinds = (
+    (CritJudged, _crit),
+    (EvinceRoundEnded, _round),
+    (DistributionStated, _distribution),
+    (QualityGateDecided, _quality_gate),
+    (KappaChanged, _contentiousness),
+    (EvinceStopped, _stop),
+    (ConsensusReached, _consensus),
+    (FollowUpsNamed, _follow_ups),
+)
+"""The events of EVINCE."""
 
 
 def consensus_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:

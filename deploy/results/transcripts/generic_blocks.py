@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from moot.deploy.results.report.blocks import Block, Items, Note, Table
@@ -15,8 +16,8 @@ _LONG = 40
 """Characters from which the texts of a list have lines of their own."""
 
 
-Kinds = Mapping[str, tuple[type[DebateEvent], Callable[[EventView, Any], list[Block] | None]]]
-"""By kind of event, the type that it must have to be shown as one, and how it then is."""
+Kinds = Sequence[tuple[type[DebateEvent], Callable[[EventView, Any], list[Block] | None]]]
+"""The types of event that are known, and how each is shown; types of one kind differ in their shape."""
 
 
 def titled_blocks(
@@ -29,6 +30,21 @@ def titled_blocks(
     found: list[Block] = [Note(title, "strong")]
     found += [Table("", header, rows)] if rows else []
     return found + ([Items(lines)] if lines else [])
+
+
+def place_words(path: str, role: str = "") -> str:
+    """A path in words, for readers who do not know paths; of a reply, without the role that gave it.
+
+    >>> place_words("judge/candidate/0/judge/1/variant/2/pass/0"), place_words("round/2"), place_words("gate")
+    ('candidate 0, judge 1, evidence variant 2, pass 0', 'round 2', 'gate')
+    """
+    parts = f"{path}/".replace(f"/{role}/", "/").rstrip("/").split("/") if role else path.split("/")
+    numbered = [
+        f"{'evidence variant' if name == 'variant' else name} {number}"
+        for name, number in pairwise(parts)
+        if number.isdecimal() and not name.isdecimal()
+    ]
+    return ", ".join(numbered) or path.replace("/", " ")
 
 
 def plain_pairs(data: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from moot.deploy.results.endings import named_ending
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.text import number
 from moot.deploy.results.transcripts.generic_blocks import Kinds, titled_blocks
 from moot.deploy.results.transcripts.views import EventView
-from moot.protocols.selene.events import CandidatesJudged, GateDecided, VotesCounted
+from moot.protocols.selene.events import CandidatesJudged, DebateStopped, GateDecided, RoundEnded, VotesCounted
 
 Outcome = Literal["pass", "fail", "not tested", "off"]
 
@@ -30,8 +31,18 @@ class GateSignal(NamedTuple):
 
 
 def _gate(event: EventView, data: GateDecided) -> list[Block]:
-    title = f"decision: {'skip the debate' if data.skip else 'debate'} ({', '.join(map(str, data.reasons))})"
-    return titled_blocks(title, ("signal", "value", "skips if", "test"), _signals(data))
+    reasons = ", ".join(str(each).replace("_", " ") for each in data.reasons)
+    title = f"decision: {'skip the debate' if data.skip else 'debate'} ({reasons})"
+    return titled_blocks(title, ("signal", "value", "skips if", "test"), _signals(data), SIGNALS)
+
+
+SIGNALS = (
+    "D: how far apart the meanings of the openings lie; 0 is the same meaning",
+    "M: mean gap between the confidence that an agent states and its model's probability, 0 to 1",
+    "mean p: the probability that the models themselves gave their answers, 0 to 1",
+    "unanimous: whether all agents gave the same answer",
+)
+"""What each signal of the gate is, in a line."""
 
 
 def _signals(data: GateDecided) -> list[GateSignal]:
@@ -87,7 +98,30 @@ def _judging(event: EventView, data: CandidatesJudged) -> list[Block]:
         for each in sorted(candidate.judgments, key=lambda j: (j.variant, j.judge, j.pass_index))
     ]
     header = ("candidate", "evidence variant", "judge", "pass", "evidence says", "score")
-    return titled_blocks(f"judging at {event.path}", header, rows, _outcome(data))
+    return titled_blocks(_judging_title(data), header, rows, _outcome(data))
+
+
+def _judging_title(data: CandidatesJudged) -> str:
+    of = {"skip": " of the skipped answer", "audit": " for the audit"}.get(data.branch, "")
+    return f"judging{of}"
+
+
+def _round(event: EventView, data: RoundEnded) -> list[Block]:
+    """A round of revision: each agent's answer, and what changed."""
+    changed = {**dict.fromkeys(data.changed, "changed"), **dict.fromkeys(data.joined, "first answer")}
+    rows = [
+        (agent, answer, number(data.stated.get(agent)), changed.get(agent, "-"))
+        for agent, answer in data.answers.items()
+    ]
+    rows += [(agent, f"failed: {kind}", "-", "-") for agent, kind in data.failed.items() if agent not in data.answers]
+    moved = f"disagreement D {number(data.d, 4)}, before {number(data.d_before, 4)}"
+    return titled_blocks(f"round {data.round}", ("agent", "answer", "states", "since the round before"), rows, [moved])
+
+
+def _stop(event: EventView, data: DebateStopped) -> list[Block]:
+    lines = [f"after round {data.rounds} of at most {data.max_rounds or 'unknown'}"]
+    lines.append(f"D {number(data.d, 4)}, changed by {number(data.delta, 4)} (stable below {number(data.epsilon, 4)})")
+    return titled_blocks(named_ending(data.reason), lines=lines)
 
 
 def _outcome(data: CandidatesJudged) -> list[str]:
@@ -118,12 +152,14 @@ def _vote(event: EventView, found: VotesCounted) -> list[Block]:
     if found.tied:
         broken = found.tie_broken_by.replace("_", " ")
         chosen += f" (a tie of {', '.join(found.tied)}, broken by {broken})"
-    return titled_blocks(f"vote at {event.path}", ("answer", "votes", "mean stated confidence"), rows, [chosen])
+    return titled_blocks("vote", ("answer", "votes", "mean stated confidence"), rows, [chosen])
 
 
-KINDS: Kinds = {
-    GateDecided.kind: (GateDecided, _gate),
-    CandidatesJudged.kind: (CandidatesJudged, _judging),
-    VotesCounted.kind: (VotesCounted, _vote),
-}
-"""The events of SELENE by kind."""
+KINDS: Kinds = (
+    (GateDecided, _gate),
+    (CandidatesJudged, _judging),
+    (VotesCounted, _vote),
+    (RoundEnded, _round),
+    (DebateStopped, _stop),
+)
+"""The events of SELENE."""

@@ -137,9 +137,10 @@ def test_another_protocol_is_shown_in_order_of_path(session: PlantedSession, pri
     found = build_transcript(run, "c1")
     assert [turn.path for section in found.sections for turn in section.turns] == ["plan/9", "plan/10"]
     text = printed(show, run, "c1")
-    for expected in ("wink at plan/9", "free words", "steps: a, b", "deep.x: unknown", "open", "none (wrong)"):
+    for expected in ("wink, plan 9", "free words", "steps: a, b", "deep.x: unknown", "open", "none (wrong)"):
         assert expected in text, expected
-    assert "wink at plan/9" in report_markdown(transcript_blocks(found))
+    assert "wink, plan 9" in report_markdown(transcript_blocks(found))
+    assert "at plan/9" in report_markdown(transcript_blocks(found, verbose=True))
 
 
 def test_unknown_case_names_the_nearest(session: PlantedSession) -> None:

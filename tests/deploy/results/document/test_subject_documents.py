@@ -160,7 +160,7 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Printed) -> None
         "judge/0, order 1, topic 1: not written as numbers: first: 8/10",
         "B: declined, judged by its last arguments",
         "after the opening: ask (",
-        "agent/1 at round/0/agent/1: timeout",
+        "agent/1, round 0: timeout",
     ):
         assert expected in shown, expected
     assert shown.count("mended JSON") == 1
@@ -210,7 +210,7 @@ def test_other_protocols_keep_their_transcript(
     session.event("c1", "topics", "topics", TOPICS | changed)
     folder = planted(session)
     assert build_document(build_transcript(folder, "c1")) is None
-    assert "topics at topics" in printed(show, folder, "c1")
+    assert "topics" in [line.strip() for line in printed(show, folder, "c1").splitlines()]
 
 
 def test_a_debate_without_a_verdict_or_that_failed_says_so(

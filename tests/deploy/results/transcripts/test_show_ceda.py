@@ -140,7 +140,7 @@ def test_events_of_another_shape_are_shown_as_any_other(
     session.case("claim")
     session.event("claim", kind, f"some/{kind}", data)
     session.verdict("claim")
-    assert f"{kind} at some/{kind}" in printed(show, session.plant(), "claim")
+    assert f"{kind}, some {kind}" in printed(show, session.plant(), "claim")
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,6 @@ def test_events_of_other_protocols_are_not_taken_for_these() -> None:
     for kind, data in (
         ("round", {"round": 1, "d": 0.5, "answers": {"agent/0": "Yes"}}),
         ("round", {"round": 1, "distributions": {"agent/0": {"a": "high"}}}),
-        ("stop", {"reason": "t_max", "rounds": 3, "d": 0.5}),
         ("stop", {"reason": "because", "round": 3}),
         ("consensus", {"answer": "Yes"}),
         ("crit", {"score": "good", "by_judge": {}}),

@@ -40,3 +40,13 @@ def ending_words(how: str) -> str:
     ('the gate skipped the debate', 'mine')
     """
     return _ENDINGS.get(how, how)
+
+
+def named_ending(how: str) -> str:
+    """The words with the code behind them, for whoever looks for it in the record.
+
+    >>> named_ending("vote"), named_ending("mine")
+    ('the agents voted (vote)', 'mine')
+    """
+    words = ending_words(how)
+    return words if words == how else f"{words} ({how})"
