@@ -14,11 +14,18 @@ from moot.deploy.results.run_report.calibration import calibration
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.judges import judges
 from moot.deploy.results.run_report.overview import overview
+from moot.deploy.results.run_report.selene import selene
 from moot.deploy.results.run_report.worth import worth
 
 Part = Callable[[RunData], Iterable[Block]]
 
-PARTS: tuple[Part, ...] = (overview, worth, calibration, judges)
+PARTS: tuple[Part, ...] = (
+    overview,
+    worth,
+    selene,
+    calibration,
+    judges,
+)
 """The parts of a run's report; one that the run has nothing for gives no block."""
 
 

@@ -73,13 +73,16 @@ window.moot = window.moot || {};
         const [x, y] = [scales.x.getPixelForValue(guide.x ?? 0), scales.y.getPixelForValue(guide.y ?? 0)];
         ctx.beginPath();
         if (guide.x !== null) {
+          const isRight = x > (area.left + area.right) / 2;
+          ctx.textAlign = isRight ? "right" : "left";
           ctx.moveTo(x, area.top);
           ctx.lineTo(x, area.bottom);
-          ctx.fillText(guide.label, x + 4, area.top + 12);
+          ctx.fillText(guide.label, isRight ? x - 4 : x + 4, area.top + 24);
         } else {
+          ctx.textAlign = "left";
           ctx.moveTo(area.left, y);
           ctx.lineTo(area.right, y);
-          ctx.fillText(guide.label, area.left + 4, y - 4);
+          ctx.fillText(guide.label, area.left + 4, y < area.top + 16 ? y + 14 : y - 4);
         }
         ctx.stroke();
       }
@@ -87,11 +90,12 @@ window.moot = window.moot || {};
     },
   };
 
-  function axis(data, place, category, text, line) {
+  function axis(data, place, category, text, line, guided) {
     const [min, max] = data.range || [];
+    const ends = guided.length ? { suggestedMin: Math.min(...guided), suggestedMax: Math.max(...guided) } : {};
     const type = category ? "category" : data.log ? "logarithmic" : "linear";
     return {
-      type, position: place, min, max, title: { display: Boolean(data.label), text: data.label, color: text },
+      ...ends, type, position: place, min, max, title: { display: Boolean(data.label), text: data.label, color: text },
       ticks: { color: text }, grid: { color: line }, offset: category,
     };
   }
@@ -111,20 +115,24 @@ window.moot = window.moot || {};
     const line = dark.matches ? "#3d434c" : "#e2e2e2";
     const first = data.series.find((series) => series.x.length);
     const category = Boolean(first) && typeof first.x[0] === "string";
+    const [across, up] = ["x", "y"].map((of) => data.guides.map((guide) => guide[of]).filter((at) => at !== null));
     return {
       data: { datasets: data.series.flatMap(datasets) },
       plugins: [guides],
       options: {
         responsive: true, maintainAspectRatio: false, animation: false, normalized: true,
         interaction: { mode: "nearest", intersect: true },
-        scales: { x: axis(data.x, "bottom", category, text, line), y: axis(data.y, "left", false, text, line) },
+        scales: {
+          x: axis(data.x, "bottom", category, text, line, across),
+          y: axis(data.y, "left", false, text, line, up),
+        },
         plugins: {
           guides: { lines: data.guides, color: text },
           tooltip: { filter: (item) => Boolean(item.dataset.series), callbacks: { title: () => "", label } },
           legend: {
             display: data.series.length > 1 || data.series.some((series) => series.sampled),
             labels: {
-              color: text, usePointStyle: true,
+              color: text, usePointStyle: true, boxHeight: 7,
               filter: (item, all) => !all.datasets[item.datasetIndex].isPart,
             },
             onClick: null,

@@ -1,0 +1,102 @@
+"""The protocols' parts of a report: their charts hold the numbers of the record; a run without such events has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gated_cases import gate
+from planted_records import PlantedSession
+
+from moot.deploy.results.report.blocks import Block, Chart, Note, Series, Table
+from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.run_report.selene import selene
+
+PARTS = (selene,)
+
+
+def charts(blocks: Iterable[Block]) -> dict[str, Chart]:
+    """The charts by name."""
+    return {block.name: block for block in blocks if isinstance(block, Chart)}
+
+
+def by_name(chart: Chart) -> Mapping[str, Series]:
+    """The series by name."""
+    return {series.name: series for series in chart.series}
+
+
+def judged(answer: str, *scores: float) -> dict[str, Any]:
+    """A candidate with a mean score on each variant of the evidence."""
+    return {"answer": answer, "variant_scores": list(scores), "judgments": []}
+
+
+def test_no_part_has_anything_to_say_of_a_run_without_its_events(session: PlantedSession) -> None:
+    session.case("a")
+    session.verdict("a")
+    run = RunData(session.plant())
+    assert [list(part(run)) for part in PARTS] == [[] for _ in PARTS]
+
+
+def test_the_gates_plane_has_each_case_under_what_became_of_it(session: PlantedSession) -> None:
+    planted = {
+        "right": (gate(0.1, 0.2), "Yes"),
+        "wrong": (gate(0.2, 0.1), "No"),
+        "far": (gate(0.5, 0.1, skip=False, reasons=["disagreement"]), "Yes"),
+        "failed": (gate(0.6, 0.3, skip=False, reasons=["disagreement", "not_unanimous"]), None),
+        "unknown": (gate(0.6, None, skip=False, reasons=["not_unanimous"]), "Yes"),
+    }
+    for case_id, (data, answer) in planted.items():
+        session.case(case_id)
+        session.event(case_id, "gate", "gate", data)
+        how, failure = ("judged", "") if answer else ("failed", "quorum")
+        session.verdict(case_id, answer, "skipped" if data["skip"] else how, failure=failure)
+    blocks = list(selene(RunData(session.plant())))
+    plane = charts(blocks)["gate-plane"]
+    found = {name: (*series.x, *series.y, *series.cases) for name, series in by_name(plane).items()}
+    assert found == {
+        "skipped, right (1)": (0.1, 0.2, "right"),
+        "skipped, wrong (1)": (0.2, 0.1, "wrong"),
+        "debated, right (1)": (0.5, 0.1, "far"),
+        "debated, not scored (1)": (0.6, 0.3, "failed"),
+    }
+    assert [(guide.x, guide.y) for guide in plane.guides] == [(0.35, None), (None, 0.25)]
+    assert "not shown: 1 case." in plane.note
+    (reasons,) = (block for block in blocks if isinstance(block, Table))
+    assert [row[1] for row in reasons.rows] == ["2", "2"]
+    (said,) = (block.text for block in blocks if isinstance(block, Note))
+    assert "skipped 2 of 5 cases" in said
+    assert "50.0 % [9.5, 90.5] (n = 2) of the skipped" in said
+
+
+def test_without_token_probabilities_the_plane_is_of_stated_confidence(session: PlantedSession) -> None:
+    session.case("a")
+    session.event("a", "gate", "gate", gate(0.1, None, c=0.7))
+    session.verdict("a")
+    plane = charts(selene(RunData(session.plant())))["gate-plane"]
+    assert [list(series.y) for series in plane.series] == [[0.7]]
+    assert [(guide.x, guide.y) for guide in plane.guides] == [(0.35, None)]
+
+
+def test_scores_by_variant_are_means_over_the_candidates_of_debates(session: PlantedSession) -> None:
+    for number, right in enumerate((0.8, 0.6)):
+        case_id = f"c{number}"
+        session.case(case_id)
+        session.event(case_id, "judging", "judge", {"candidates": [judged("Yes", right, 1.0), judged("No", 0.1, 0.3)]})
+        session.event(case_id, "judging", "audit/judge", {"branch": "audit", "candidates": [judged("Yes", 0.0, 0.0)]})
+        session.verdict(case_id)
+    session.case("skipped")
+    session.event("skipped", "judging", "judge/consensus", {"branch": "skip", "candidates": [judged("Yes", 0.0)]})
+    session.verdict("skipped")
+    found = by_name(charts(selene(RunData(session.plant())))["judge-scores"])
+    assert {name: list(series.y) for name, series in found.items()} == {
+        "right answers": [0.7, 1.0],
+        "wrong answers": [0.1, 0.3],
+    }
+
+
+def test_a_run_that_was_made_has_its_cases_in_the_plane(inline_run: Any, tmp_path: Path) -> None:
+    run = RunData(inline_run("selene"))
+    plane = charts(selene(run))["gate-plane"]
+    shown = [case_id for series in plane.series for case_id in series.cases]
+    assert sorted(shown) == sorted(run.by_case)
