@@ -22,11 +22,14 @@ def events_page() -> str:
 `moot.stream` yields. A table lists the keys of an event's data, or of a part of it, those of base types included. A key
 with a default may be absent."""
     parts = [intro]
-    for file in sorted((ROOT / "protocols").rglob("events.py")):
+    folder = None
+    for file in sorted((ROOT / "protocols").rglob("*events.py"), key=lambda each: (each.parent, each.name)):
         module = dotted_name(file)
         nodes = [each for each in tree_of(module).body if isinstance(each, ast.ClassDef) and is_public(each)]
         entries = [entry(each, 3) if each.name in _BASES else _entry(module, each) for each in nodes]
-        parts += [f"## `{file.parent.relative_to(ROOT).as_posix()}`", *entries]
+        parts += [] if file.parent == folder else [f"## `{file.parent.relative_to(ROOT).as_posix()}`"]
+        parts += entries
+        folder = file.parent
     return page("# Events", *parts)
 
 
