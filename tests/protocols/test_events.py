@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import Field, ValidationError
 
-from moot.protocols.events import DebateEvent, as_event
+from moot.protocols.events import DebateEvent, RoundFigures, as_event
 from moot.protocols.messages import Event
+from moot.protocols.verdict_sources import VerdictSources
 
 
 class Passed(DebateEvent):
@@ -35,3 +36,13 @@ def test_what_a_type_does_not_define_cannot_be_written() -> None:
     unknown: Any = {"number": 3, "later": 1}
     with pytest.raises(ValidationError, match="later"):
         Passed(**unknown)
+
+
+def test_a_figure_of_another_form_is_unknown_and_hides_no_other() -> None:
+    odd = {"round": 1, "kappa": "high", "crit": {"agent/0": True, "agent/1": 1}, "gamma": [], "order": [1], "words": 3}
+    read = RoundFigures.read(odd, "round/1")
+    assert read == RoundFigures(
+        round=1, kappa=None, crit={"agent/0": None, "agent/1": 1.0}, gamma=[], order=None, words=3.0, path="round/1"
+    )
+    assert VerdictSources.of({"confidence_from": 3, "distribution_from": "votes"}).distribution_from == "votes"
+    assert VerdictSources.of({"confidence_from": 3}).confidence_from is None

@@ -12,6 +12,7 @@ from moot.protocols.socrasynth.events import (
     PanelJudged,
     PersonDecided,
     ProposalNegotiated,
+    SocraSynthPayload,
     SocraSynthRoundEnded,
     SocraSynthStopped,
     TopicMerge,
@@ -84,7 +85,9 @@ def _consensus_line(document: DebateDocument, verdict: VerdictView) -> str:
     if verdict.answer is None:
         better = f"; {_closed_better(panel)}" if panel is not None and panel.winner is not None else ""
         return f"No answer: the sides came to no consensus{better}"
-    return f"{verdict.answer}: {_REACHED.get(str(verdict.payload.get('consensus')), 'both sides agree on it')}"
+    payload = SocraSynthPayload.read(verdict.payload)
+    reached = _REACHED.get(str(payload.consensus if payload is not None else None), "both sides agree on it")
+    return f"{verdict.answer}: {reached}"
 
 
 def _closed_better(panel: PanelJudged) -> str:

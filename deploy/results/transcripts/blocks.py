@@ -29,6 +29,7 @@ from moot.deploy.results.transcripts.views import (
     VerdictView,
 )
 from moot.protocols.errors import TRUNCATED
+from moot.protocols.judge_panel.payload import PanelPayload
 from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed
 from moot.protocols.rubrics.score_sheet import FLAG
 from moot.protocols.verdict_sources import VerdictSources
@@ -161,7 +162,7 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
         return [("verdict", "none yet: it waits for a person" if state == "parked" else "none yet")]
     if verdict.failed:
         return [("failed", verdict.failure), ("error", verdict.error or "-")]
-    if verdict.answer is None and "judgments" in verdict.payload:
+    if verdict.answer is None and PanelPayload.read(verdict.payload) is not None:
         return list(plain_pairs(verdict.payload))
     right = {True: "right", False: "wrong", None: "not scored"}[verdict.correct]
     sources = VerdictSources.of(verdict.payload)

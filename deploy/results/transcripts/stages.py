@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
 from moot.actors.record.rows import call_of, step_of
+from moot.deploy.results.record import read_as
 from moot.deploy.results.text import natural_sort_key
 from moot.deploy.results.transcripts.views import EventView, Section, TurnView
+from moot.protocols.events import RoundFigures
 
 _STAGES = (
     (re.compile(r"opening$"), "Opening"),
@@ -51,7 +53,7 @@ def group_by_stage(turns: Iterable[TurnView], events: Iterable[EventView], began
         began: by path, when it was asked.
     """
     events = list(events)
-    last_opens = any(_is_reversed(each.data.get("order")) for each in events if each.kind == "round")
+    last_opens = any(_is_reversed(figures.order or ()) for _, figures in read_as(events, RoundFigures))
     turns = sorted(
         turns, key=lambda each: (natural_sort_key(_by_speaker(step_of(each.path), last_opens)), not each.superseded)
     )
@@ -69,11 +71,9 @@ def group_by_stage(turns: Iterable[TurnView], events: Iterable[EventView], began
     return [_section(stage, found) for stage, found in sorted(sections.items(), key=lambda item: item[0])]
 
 
-def _is_reversed(order: object) -> bool:
+def _is_reversed(order: Sequence[str]) -> bool:
     """Whether a round's `order` is that of the agents from the last to the first."""
-    if not isinstance(order, list) or len(order) < 2 or not all(isinstance(each, str) for each in order):
-        return False
-    return order == sorted(order, key=natural_sort_key, reverse=True)
+    return len(order) > 1 and list(order) == sorted(order, key=natural_sort_key, reverse=True)
 
 
 def _by_speaker(path: str, last_opens: bool) -> str:
