@@ -25,7 +25,11 @@ from moot.deploy.results.text import visible
 PAGE = Path(__file__).parent / "page"
 STYLES = ("page.css",)
 SCRIPTS = ("vendor/chart.umd.min.js", "charts.js", "page.js")
-"""In the order in which they run; each adds to `window.moot`."""
+"""Of every page; in the order in which they run, each adds to `window.moot`, and the last one starts the page."""
+
+CASES_STYLES = ("vendor/tabulator.min.css", "cases.css")
+CASES_SCRIPTS = ("vendor/tabulator.min.js", "text.js", "blocks.js", "tokens.js", "transcript.js", "cases.js")
+"""Of a page with cases."""
 
 _SOURCE_MAP = re.compile(r"\n//# sourceMappingURL=\S+\s*$")
 
@@ -44,14 +48,28 @@ def asset(name: str) -> Asset:
     return Asset(text, f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'")
 
 
-def page_policy(connect: str = "'none'", more: Sequence[str] = ()) -> str:
+class PageFiles(NamedTuple):
+    """Names of the styles and scripts of a page, in order."""
+
+    styles: Sequence[str]
+    scripts: Sequence[str]
+
+
+def page_files(data: Mapping[str, Any], more: Sequence[str] = ()) -> PageFiles:
+    """The styles and scripts that a page with these data needs, and more scripts, which run before the last one."""
+    styles, scripts = (CASES_STYLES, CASES_SCRIPTS) if "cases" in data else ((), ())
+    return PageFiles((*STYLES, *styles), (*SCRIPTS[:-1], *scripts, *more, SCRIPTS[-1]))
+
+
+def page_policy(data: Mapping[str, Any], connect: str = "'none'", more: Sequence[str] = ()) -> str:
     """The Content-Security-Policy of a page.
 
     Args:
+        data: what its scripts read.
         connect: where its scripts may send requests to.
-        more: scripts beside those of every page.
+        more: scripts beside those that its data need.
     """
-    styles, scripts = (" ".join(asset(name).hash for name in names) for names in (STYLES, (*more, *SCRIPTS)))
+    styles, scripts = (" ".join(asset(name).hash for name in names) for names in page_files(data, more))
     return (
         f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src data:; connect-src {connect}; "
         "base-uri 'none'; form-action 'none'"
@@ -75,16 +93,19 @@ def report_html(
         connect: where its scripts may send requests to: nowhere for a page on disk.
         more: scripts beside those of every page, which run before `page.js`.
     """
+    data = data or {}
+    files = page_files(data, more)
     parts = [block.text for block in blocks if isinstance(block, Heading) and block.level == 2]
     charts = [chart_data(block) for block in blocks if isinstance(block, Chart)]
     return _template().render(
         title=title,
-        policy=page_policy(connect, more),
+        policy=page_policy(data, connect, more),
         parts=parts,
+        has_cases="cases" in data,
         blocks=[(type(block).__name__, block) for block in blocks],
-        styles=[Markup(asset(name).text) for name in STYLES],
-        scripts=[Markup(asset(name).text) for name in (*SCRIPTS[:-1], *more, *SCRIPTS[-1:])],
-        data=inert_json({"charts": charts, **(data or {})}),
+        styles=[Markup(asset(name).text) for name in files.styles],
+        scripts=[Markup(asset(name).text) for name in files.scripts],
+        data=inert_json({"charts": charts, **data}),
     )
 
 

@@ -11,10 +11,12 @@ from typing import Any
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.html import report_html
 from moot.deploy.results.run_report.calibration import calibration
+from moot.deploy.results.run_report.cases import case_columns, cases_data
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.judges import judges
 from moot.deploy.results.run_report.overview import overview
 from moot.deploy.results.run_report.selene import selene
+from moot.deploy.results.run_report.transcripts import transcripts_data
 from moot.deploy.results.run_report.worth import worth
 
 Part = Callable[[RunData], Iterable[Block]]
@@ -51,7 +53,9 @@ class RunReport:
 
     def data(self) -> Mapping[str, Any]:
         """What the page's scripts read beside the charts."""
-        return {}
+        run = self.runs[0]
+        columns = case_columns(run)
+        return {"cases": cases_data(columns), "transcripts": transcripts_data(run, columns)}
 
     def html(self) -> str:
         """The page."""

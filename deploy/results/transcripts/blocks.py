@@ -197,6 +197,11 @@ def cost_words(cost: AttemptCost) -> str:
 
 def turn_head(turn: TurnView) -> str:
     """Who said it, with which numbers, and what was odd about it."""
+    return ", ".join([*turn_facts(turn), *turn_marks(turn)])
+
+
+def turn_facts(turn: TurnView) -> list[str]:
+    """Who said it, and with which numbers."""
     parts = [turn.role + (f" on {turn.model}" if turn.model else "")]
     step = step_of(turn.path)
     if not step.endswith(f"/{turn.role}") or step.startswith("crit/"):
@@ -209,8 +214,7 @@ def turn_head(turn: TurnView) -> str:
         parts.append(f"own probability {number(turn.p)}")
     elif turn.p_reason:
         parts.append(f"own probability unknown ({turn.p_reason})")
-    parts.append(f"{count(turn.tokens)} tokens")
-    return ", ".join(parts + turn_marks(turn))
+    return [*parts, f"{count(turn.tokens)} tokens"]
 
 
 _TRUNCATED = "truncated at its token limit"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
 from pathlib import Path
@@ -13,10 +13,9 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from moot.actors.agent.attempt import LENGTH
-from moot.actors.record.tables import read_table
+from moot.actors.record.tables import of_cases, read_table
 from moot.deploy.results.record import decode_json, read_as, read_run_info, rescore_verdicts
 from moot.deploy.results.rounds.round_trace import build_round_trace
 from moot.deploy.results.text import cases as number_of_cases
@@ -53,49 +52,78 @@ def build_transcript(folder: str | Path, case_id: str, attempt: int | None = Non
         ConfigError: for an unknown case (naming the nearest) or attempt.
         RecordError: when there is no run in the folder or it cannot be read.
     """
-    facts = read_run_info(folder)
-    cases = read_table(folder, "cases")
-    found = _rows_of(cases, case_id)
-    if not found:
-        raise _unknown_case(case_id, cases["case_id"].to_pylist())
-    case = found[0]
-    turns = _rows_of(read_table(folder, "turns", _TURN_COLUMNS), case_id)
-    events = _rows_of(read_table(folder, "events", ["data", "at"]), case_id)
-    verdicts = {row["attempt"]: row for row in _rows_of(read_table(folder, "verdicts"), case_id)}
-    rescore_verdicts(folder, verdicts.values())
-    attempts = sorted({row["attempt"] for row in (*turns, *events)} | set(verdicts)) or [0]
-    if attempt is None:
-        attempt = attempts[-1]
-    elif attempt not in attempts:
-        known = ", ".join(map(str, attempts))
-        raise ConfigError(f"case {visible_line(case_id)!r} has no attempt {attempt}: it has {known}")
-    turns = [row for row in turns if row["attempt"] == attempt]
-    events = [row for row in events if row["attempt"] == attempt]
-    noted = [EventView(kind=e["kind"], path=e["path"], data=decode_json(e["data"])) for e in events]
-    asked = Counter(event.path for event in noted if event.kind == "asked")
-    views = [_turn(row, asked) for row in turns]
-    verdict = _verdict(verdicts[attempt]) if attempt in verdicts else None
-    return Transcript(
-        schema_version=facts.schema_version,
-        run=facts.name,
-        simulated=facts.simulated or any(view.model == "simulated" for view in views),
-        case_id=case_id,
-        attempt=attempt,
-        attempts=attempts,
-        state=_state(verdict, noted, views),
-        **_filled(case, ("question", "title", "passage", "invalid"), ""),
-        **_filled(case, ("labels", "choices", "aliases", "accepted", "ratings"), []),
-        judged=JudgedReplyView.model_validate_json(case["judged"]) if case["judged"] else None,
-        gold=case["gold"],
-        sections=group_by_stage(views, [event for event in noted if event.kind != "asked"], _began(turns, events)),
-        trace=build_round_trace(figures for _, figures in read_as(noted, RoundFigures)),
-        verdict=verdict,
-        cost=_cost(views),
-    )
+    debates = _Debates(folder, [case_id])
+    if case_id not in debates.cases:
+        raise _unknown_case(case_id, read_table(folder, "cases", [])["case_id"].to_pylist())
+    return debates.transcript(case_id, attempt)
 
 
-def _rows_of(table: pa.Table, case_id: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table.filter(pc.equal(table["case_id"], case_id)).to_pylist()
+def build_transcripts(folder: str | Path, case_ids: Iterable[str]) -> Iterator[Transcript]:
+    """Read the latest attempts of several debates; each table is read once. Cases that are not registered are left out.
+
+    Raises:
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    wanted = list(case_ids)
+    debates = _Debates(folder, wanted)
+    return (debates.transcript(case_id) for case_id in wanted if case_id in debates.cases)
+
+
+class _Debates:
+    """Rows of some debates, by case.
+
+    Attributes:
+        cases: the cases that are registered.
+    """
+
+    def __init__(self, folder: str | Path, case_ids: Sequence[str]) -> None:
+        only = of_cases(case_ids)
+        self._info = read_run_info(folder)
+        self.cases = {row["case_id"]: row for row in read_table(folder, "cases", only=only).to_pylist()}
+        self._turns = _by_case(read_table(folder, "turns", _TURN_COLUMNS, only))
+        self._events = _by_case(read_table(folder, "events", ["data", "at"], only))
+        self._verdicts = _by_case(read_table(folder, "verdicts", only=only))
+        rescore_verdicts(folder, [row for rows in self._verdicts.values() for row in rows])
+
+    def transcript(self, case_id: str, attempt: int | None = None) -> Transcript:
+        """The latest attempt at a registered case, or the one named."""
+        case, turns, events = self.cases[case_id], self._turns.get(case_id, []), self._events.get(case_id, [])
+        verdicts = {row["attempt"]: row for row in self._verdicts.get(case_id, [])}
+        attempts = sorted({row["attempt"] for row in (*turns, *events)} | set(verdicts)) or [0]
+        if attempt is None:
+            attempt = attempts[-1]
+        elif attempt not in attempts:
+            known = ", ".join(map(str, attempts))
+            raise ConfigError(f"case {visible_line(case_id)!r} has no attempt {attempt}: it has {known}")
+        turns = [row for row in turns if row["attempt"] == attempt]
+        events = [row for row in events if row["attempt"] == attempt]
+        noted = [EventView(kind=e["kind"], path=e["path"], data=decode_json(e["data"])) for e in events]
+        asked = Counter(event.path for event in noted if event.kind == "asked")
+        views = [_turn(row, asked) for row in turns]
+        verdict = _verdict(verdicts[attempt]) if attempt in verdicts else None
+        return Transcript(
+            schema_version=self._info.schema_version,
+            run=self._info.name,
+            simulated=self._info.simulated or any(view.model == "simulated" for view in views),
+            case_id=case_id,
+            attempt=attempt,
+            attempts=attempts,
+            state=_state(verdict, noted, views),
+            **_filled(case, ("question", "title", "passage", "invalid"), ""),
+            **_filled(case, ("labels", "choices", "aliases", "accepted", "ratings"), []),
+            judged=JudgedReplyView.model_validate_json(case["judged"]) if case["judged"] else None,
+            gold=case["gold"],
+            sections=group_by_stage(views, [event for event in noted if event.kind != "asked"], _began(turns, events)),
+            trace=build_round_trace(figures for _, figures in read_as(noted, RoundFigures)),
+            verdict=verdict,
+            cost=_cost(views),
+        )
+
+
+def _by_case(table: pa.Table) -> dict[str, list[dict[str, Any]]]:
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in table.to_pylist():
+        rows.setdefault(row["case_id"], []).append(row)
     return rows
 
 

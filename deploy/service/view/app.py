@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -70,7 +70,7 @@ class _Routes:
         run = await self._find(request)
         page = await self._cache.page(run, _SOON_S)
         if page is not None:
-            return HTMLResponse(page, headers={"Content-Security-Policy": _policy()})
+            return HTMLResponse(page, headers={"Content-Security-Policy": _policy({})})
         blocks: list[Block] = [Heading(f"Run {run.name}", 1), Note("The report is being built ...", "strong")]
         return _page(f"{run.name} - moot", blocks, {"served": True, "ready": "ready.json"}, ["runs.js"])
 
@@ -101,12 +101,12 @@ class _Routes:
 
 def _page(title: str, blocks: Sequence[Block], data: dict[str, Any], scripts: Sequence[str]) -> Response:
     page = report_html(title, blocks, data, connect="'self'", more=scripts)
-    return HTMLResponse(page, headers={"Content-Security-Policy": _policy(scripts)})
+    return HTMLResponse(page, headers={"Content-Security-Policy": _policy(data, scripts)})
 
 
-def _policy(scripts: Sequence[str] = ()) -> str:
+def _policy(data: Mapping[str, Any], scripts: Sequence[str] = ()) -> str:
     """As the page's own; that of a response can also refuse frames."""
-    return page_policy("'self'", scripts) + "; frame-ancestors 'none'"
+    return page_policy(data, "'self'", scripts) + "; frame-ancestors 'none'"
 
 
 def _json(content: Any) -> Response:

@@ -6,9 +6,10 @@
   const report = document.getElementById("report");
   const transcript = document.getElementById("transcript");
   let place = 0;
+  let opened = null;
 
   moot.openCase = (id) => {
-    location.hash = `case=${encodeURIComponent(id)}`;
+    if (moot.data.cases) location.hash = `case=${encodeURIComponent(id)}`;
   };
 
   // Charts are drawn when they come into view: a page with twenty opens as fast as one with none.
@@ -29,23 +30,39 @@
   }
   window.addEventListener("beforeprint", drawAll);
 
-  function route() {
+  function nameOfCase() {
     const found = /^#case=(.*)$/.exec(location.hash);
+    if (!found) return null;
+    try {
+      return decodeURIComponent(found[1]);
+    } catch {
+      return found[1];
+    }
+  }
+
+  // The report stays where it was read while a transcript is open.
+  function route() {
+    const id = nameOfCase();
     const wasOpen = !transcript.hidden;
-    if (found && !wasOpen) place = window.scrollY;
-    transcript.hidden = !found;
-    report.hidden = Boolean(found);
-    if (found) {
-      moot.showTranscript(transcript, decodeURIComponent(found[1]));
+    if (id !== null && !wasOpen) place = report.hidden ? null : window.scrollY;
+    transcript.hidden = id === null;
+    report.hidden = id !== null;
+    if (id !== null) {
+      opened = id;
+      moot.showTranscript(transcript, id);
       window.scrollTo(0, 0);
       transcript.focus();
     } else if (wasOpen) {
-      window.scrollTo(0, place);
+      if (place) window.scrollTo(0, place);
+      else document.getElementById("cases").scrollIntoView();
+      moot.returnToCases(opened);
     }
   }
   window.addEventListener("hashchange", route);
   if (moot.data.runs) moot.showRuns(report, moot.data.runs);
   if (moot.data.ready) moot.awaitReport(moot.data.ready);
-  if (moot.data.cases) moot.showCases(document.getElementById("cases"), moot.data.cases);
-  route();
+  if (moot.data.cases) {
+    moot.showCases(document.getElementById("cases"), moot.data.cases);
+    route();
+  }
 })();

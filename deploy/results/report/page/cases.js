@@ -1,0 +1,245 @@
+// The table of cases: sorts, filters and searches; a click or Enter opens a case.
+"use strict";
+
+(() => {
+  const { element } = moot;
+  const SIGNS = { right: "✓", wrong: "✗", failed: "!", open: "…", unscored: "–" };
+  const PAGE = 200;
+  const collator = new Intl.Collator("en", { numeric: true });
+  let table = null;
+  let columns = [];
+  let rows = [];
+  let byId = new Map();
+  let current = null;
+  let order = null;
+  const chosen = { outcome: "all", words: "" };
+
+  // Rows of a table that came as columns.
+  function readRows(data) {
+    const read = data.columns.map(({ name, values, words }) =>
+      [name, words ? values.map((code) => (code === null ? null : words[code])) : values]);
+    return (read[0] ? read[0][1] : []).map((_, i) => Object.fromEntries(read.map(([name, values]) => [name, values[i]])));
+  }
+
+  const isNumber = (column) => !column.words && (column.values || []).some((value) => typeof value === "number");
+
+  function compare(a, b, _one, _other, _column, direction) {
+    if (a === b) return 0;
+    // What is unknown comes last, whichever way the table is sorted.
+    if (a === null || a === undefined) return direction === "asc" ? 1 : -1;
+    if (b === null || b === undefined) return direction === "asc" ? -1 : 1;
+    return typeof a === "number" ? a - b : collator.compare(a, b);
+  }
+
+  // "> 0.5", "<= 3", "1..2" or "4"; what is not understood filters nothing.
+  function numberFilter(wanted, value) {
+    const span = /^\s*(-?[\d.]+)\s*\.\.\s*(-?[\d.]+)\s*$/.exec(wanted);
+    const found = /^\s*(<=|>=|<|>|=)?\s*(-?[\d.]+)\s*$/.exec(wanted);
+    if (!span && !found) return true;
+    if (value === null || value === undefined) return false;
+    if (span) return value >= Number(span[1]) && value <= Number(span[2]);
+    const bound = Number(found[2]);
+    return { "<": value < bound, "<=": value <= bound, ">": value > bound, ">=": value >= bound }[found[1]] ?? value === bound;
+  }
+
+  const textFilter = (wanted, value) => String(value ?? "").toLowerCase().includes(String(wanted).toLowerCase());
+
+  const isChosen = (row, outcome) =>
+    outcome === "all" || (outcome === "debated" ? row.rounds > 0 : outcome === "here" ? isHere(row.case) : row.outcome === outcome);
+  const isHere = (id) => moot.data.server || Object.hasOwn((moot.data.transcripts || { packed: {} }).packed, id);
+  const hasWords = (row, words) =>
+    !words || columns.some(({ name }) => row[name] !== null && String(row[name]).toLowerCase().includes(words));
+
+  function link(cell) {
+    const id = String(cell.getValue());
+    if (current === null) current = id;
+    return element("a", { href: `#case=${encodeURIComponent(id)}`, tabIndex: id === current ? 0 : -1 }, id);
+  }
+
+  function text(cell) {
+    const value = cell.getValue();
+    const name = cell.getField();
+    if (value === null || value === undefined) return element("span", { className: "dim" }, "–");
+    if (name === "outcome") return element("span", { className: `outcome ${value}` }, `${SIGNS[value] || ""} ${value}`);
+    return element("span", {}, typeof value === "number" ? moot.number(value) : value);
+  }
+
+  const WIDTH = { case: 130, question: 230, outcome: 100, answer: 95, gold: 85, how: 190, rounds: 80, confidence: 108, failure: 120 };
+
+  function definition(column) {
+    const numeric = column.number ?? isNumber(column);
+    return {
+      title: column.title, field: column.name, formatter: column.name === "case" ? link : text,
+      sorter: compare, headerSortTristate: true, hozAlign: numeric ? "right" : "left", headerHozAlign: numeric ? "right" : "left",
+      minWidth: WIDTH[column.name] || 85, widthGrow: column.name === "question" ? 6 : 1, headerTooltip: column.note || false,
+      headerFilter: moot.data.cases.server ? false : "input", headerFilterPlaceholder: numeric ? "> 0.5, 1..2" : "contains",
+      headerFilterFunc: numeric ? numberFilter : textFilter, 
+    };
+  }
+
+  function settings(data) {
+    const common = {
+      index: "case", layout: "fitColumns", maxHeight: "34rem", rowHeight: 30, columns: columns.map(definition),
+      placeholder: "No case is like this.", columnDefaults: { resizable: true },
+    };
+    if (!data.server) return { ...common, data: rows };
+    const ask = async (_url, _config, { page, size, sort }) => {
+      const query = new URLSearchParams({ offset: (page - 1) * size, limit: size });
+      if (sort && sort[0]) query.set("sort", sort[0].field);
+      if (sort && sort[0] && sort[0].dir === "desc") query.set("desc", "1");
+      if (chosen.words) query.set("q", chosen.words);
+      if (chosen.outcome !== "all") query.set("outcome", chosen.outcome);
+      const answer = await fetch(`cases.json?${query}`);
+      if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+      const { total, rows: found } = await answer.json();
+      tell(total, data.total ?? total);
+      return { last_page: Math.ceil(total / size), data: found };
+    };
+    return { ...common, ajaxURL: "cases.json", ajaxRequestFunc: ask, progressiveLoad: "scroll", paginationSize: PAGE, sortMode: "remote" };
+  }
+
+  let tell = () => {};
+
+  function apply() {
+    order = null;
+    if (!table) return;
+    if (moot.data.cases.server) table.setData();
+    else table.setFilter((row) => isChosen(row, chosen.outcome) && hasWords(row, chosen.words));
+  }
+
+  function buttons(data) {
+    const counts = data.counts || {};
+    const of = (name) => (data.server ? counts[name] : rows.filter((row) => isChosen(row, name)).length);
+    const all = data.server ? data.total : rows.length;
+    const names = { all: "All", right: "Right", wrong: "Wrong", unscored: "Not scored", failed: "Failed", open: "Open", debated: "Debated" };
+    if (!data.server && rows.some((row) => !isHere(row.case))) names.here = "Transcript here";
+    const made = Object.entries(names).filter(([name]) => name === "all" || of(name)).map(([name, label]) => {
+      const n = name === "all" ? all : of(name);
+      const button = element("button", { type: "button", "aria-pressed": String(name === chosen.outcome) },
+        n === undefined ? label : `${label} ${moot.number(n)}`);
+      button.addEventListener("click", () => {
+        chosen.outcome = name;
+        made.forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
+        apply();
+      });
+      return button;
+    });
+    return element("div", { className: "buttons", role: "group", "aria-label": "Which cases" }, made);
+  }
+
+  function search() {
+    const input = element("input", { type: "search", id: "case-search", autocomplete: "off", placeholder: "id, question, answer ..." });
+    let timer = 0;
+    input.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        chosen.words = input.value.trim().toLowerCase();
+        apply();
+      }, 200);
+    });
+    return element("label", { className: "search" }, "Search ", input);
+  }
+
+  async function focusRow(row) {
+    if (!row) return;
+    const before = table.getRow(current);
+    const linkOf = (each) => each && each.getElement().querySelector("a");
+    if (linkOf(before)) linkOf(before).tabIndex = -1;
+    current = row.getIndex();
+    await table.scrollToRow(row, "nearest", false).catch(() => {});
+    const target = linkOf(row);
+    if (target) {
+      target.tabIndex = 0;
+      target.focus({ preventScroll: true });
+    }
+  }
+
+  const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 };
+
+  function onKey(event) {
+    const inTable = event.target.closest(".tabulator-tableholder");
+    const fromFilter = event.key === "ArrowDown" && event.target.closest(".tabulator-header-filter");
+    if (!table || !(inTable || fromFilter)) return;
+    if (event.key === "Enter" && event.target.tagName !== "A" && current !== null) moot.openCase(current);
+    const ends = { Home: 0, End: -1 }[event.key];
+    let step = fromFilter ? 0 : STEPS[event.key];
+    if (step === undefined && ends === undefined) return;
+    event.preventDefault();
+    const first = () => table.getRows("active")[0];
+    if (ends !== undefined) return void focusRow(table.getRows("active").at(ends));
+    let row = event.target.tagName === "A" ? table.getRow(current) : null;
+    if (!row) return void focusRow(first());
+    while (step) {
+      const next = step > 0 ? row.getNextRow() : row.getPrevRow();
+      if (!next) break;
+      row = next;
+      step -= Math.sign(step);
+    }
+    focusRow(row);
+  }
+
+  function build(place, data) {
+    table = new Tabulator(place, settings(data));
+    table.on("rowClick", (event, row) => {
+      if (event.target.closest("a")) return;
+      if (String(window.getSelection())) return;  // somebody marks a text to copy it
+      moot.openCase(row.getIndex());
+    });
+    table.on("dataFiltered", (_filters, found) => {
+      order = null;
+      if (!data.server) tell(found.length, rows.length);
+    });
+    table.on("dataSorted", () => { order = null; });
+    table.on("tableBuilt", apply);
+    place.addEventListener("keydown", onKey);
+  }
+
+  function idsInOrder() {
+    if (!order) {
+      const ids = table && table.initialized ? table.getRows("active").map((row) => row.getIndex()) : rows.map((row) => row.case);
+      order = ids.filter(isHere);
+    }
+    return order;
+  }
+
+  moot.hasCase = (id) => Boolean(moot.data.cases && moot.data.cases.server) || byId.has(id);
+
+  moot.neighbours = (id) => {
+    const ids = idsInOrder();
+    const at = ids.indexOf(id);
+    return at < 0 ? {} : { before: ids[at - 1], after: ids[at + 1] };
+  };
+
+  moot.caseFacts = (id) => {
+    const row = byId.get(id) || {};
+    return columns.filter(({ name }) => row[name] !== null && row[name] !== undefined).map(({ name, title }) => [title, String(row[name])]);
+  };
+
+  // Back from a transcript: the table stands where it stood, at the case that was read last.
+  moot.returnToCases = (id) => {
+    if (!table || !table.initialized) return;
+    table.redraw();
+    current = id;
+    Promise.resolve(table.getRow(id)).then((row) => row && focusRow(row));
+  };
+
+  moot.showCases = (place, data) => {
+    columns = data.columns;
+    rows = data.server ? [] : readRows(data);
+    byId = new Map(rows.map((row) => [row.case, row]));
+    const status = element("p", { role: "status", className: "dim" });
+    tell = (n, all) => status.replaceChildren(`${moot.number(n)} of ${moot.number(all)} cases shown`);
+    const box = element("div", { className: "case-table" });
+    const help = "Click a case or press Enter to read its transcript. Arrow keys move; a column's title sorts.";
+    place.append(buttons(data), search(), status, box, element("p", { className: "dim" }, help));
+    place.hidden = false;
+    if (!data.server) tell(rows.length, rows.length);
+    // Built when it comes into view: a page with 100,000 cases opens as fast as one with none.
+    const seen = new IntersectionObserver((entries) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      seen.disconnect();
+      build(box, data);
+    }, { rootMargin: "600px" });
+    seen.observe(box);
+  };
+})();

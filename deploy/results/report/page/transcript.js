@@ -1,0 +1,179 @@
+// One debate: gold and verdict, then stage by stage what was said, each agent in a column of its own.
+"use strict";
+
+(() => {
+  const { element } = moot;
+  const LONG = 6000;
+
+  async function unpacked(text) {
+    const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).json();
+  }
+
+  // A debate as data; null for one that is neither in this file nor at a server.
+  moot.fetchTranscript = async (id) => {
+    const { packed } = moot.data.transcripts || { packed: {} };
+    if (Object.hasOwn(packed, id)) return unpacked(packed[id]);
+    if (!moot.data.server) return null;
+    const answer = await fetch(`cases/${encodeURIComponent(id)}.json`);
+    if (answer.status === 404) return null;
+    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+    return answer.json();
+  };
+
+  function details(summary, fill, className = "") {
+    const made = element("details", { className }, element("summary", {}, summary));
+    made.addEventListener("toggle", () => {
+      if (made.open && made.children.length === 1) made.append(...[fill()].flat());
+    });
+    return made;
+  }
+
+  function said(text) {
+    const long = text.length > LONG;
+    return element("div", long ? { className: "said long", tabIndex: 0 } : { className: "said" }, text);
+  }
+
+  function asSent(sent, texts) {
+    if (sent.why) return element("p", { className: "dim" }, sent.why);
+    return details("As sent", () => [
+      sent.messages.map(([role, place]) =>
+        element("figure", {}, element("figcaption", {}, role), element("pre", {}, texts[place]))),
+      sent.pictures.length
+        ? element("p", {}, `With ${sent.pictures.length} pictures, of which the record keeps only hashes: ${sent.pictures.join(", ")}`)
+        : null,
+      moot.pairs(sent.settings),
+    ].flat().filter(Boolean));
+  }
+
+  function written(turn) {
+    if (turn.tokens) {
+      return details("As written, with token probabilities",
+        () => [moot.shadedTokens(turn.tokens), moot.tokenStage(turn.tokens.stage)].filter(Boolean), "with-tokens");
+    }
+    return turn.written === undefined ? null : details("As written", () => element("pre", {}, turn.written));
+  }
+
+  function judging(judged, texts) {
+    const scores = judged.scores.length ? judged.scores.join("; ") : "no score";
+    return element("aside", { className: "judging", "aria-label": "Judges" },
+      element("p", { className: "title" }, `Judges: ${scores}`),
+      judged.notes.length ? details("What they found", () => moot.blocks(judged.notes)) : null,
+      judged.turns.length
+        ? details(`Their replies (${judged.turns.length})`, () => judged.turns.map((turn) => card(turn, texts)))
+        : null);
+  }
+
+  function card(turn, texts) {
+    const [who, ...facts] = turn.facts;
+    const plain = turn.tokens && turn.tokens.token.join("").trim() === turn.body.trim();
+    return element("article", { className: turn.failed ? "turn failed" : "turn" },
+      element("h3", {}, who),
+      element("p", { className: "facts" }, facts.join(" · ")),
+      turn.marks.map((mark) => element("p", { className: "mark" }, `! ${mark}`)),
+      turn.changes.length
+        ? element("ul", { className: "changes" }, turn.changes.map(([sign, text]) =>
+          element("li", { className: sign === "≠" ? "changed" : "" },
+            element("span", { className: "sign", "aria-hidden": "true" }, sign), ` ${text}`)))
+        : null,
+      plain ? moot.shadedTokens(turn.tokens) : said(turn.body || "(nothing)"),
+      moot.blocks(turn.notes),
+      turn.judging ? judging(turn.judging, texts) : null,
+      plain ? null : written(turn),
+      asSent(turn.sent, texts));
+  }
+
+  // Agents keep their columns through the stages; who is of none has the whole width.
+  function stage(part, columns, texts) {
+    const beside = part.turns.filter((turn) => columns.includes(turn.role));
+    const alone = part.turns.filter((turn) => !columns.includes(turn.role));
+    const grid = element("div", { className: "agents" }, beside.map((turn) => card(turn, texts)));
+    beside.forEach((turn, i) => {
+      grid.children[i].style.setProperty("--column", String(columns.indexOf(turn.role) + 1));
+    });
+    grid.style.setProperty("--columns", String(columns.length));
+    const others = alone.map((turn) => card(turn, texts));
+    const several = others.length > 3 ? [details(`${others.length} replies`, () => others)] : others;
+    return element("section", { className: "stage" },
+      element("h2", {}, part.title),
+      beside.length ? grid : null,
+      several,
+      part.notes.length ? element("div", { className: "notes" }, moot.blocks(part.notes)) : null);
+  }
+
+  function verdict(debate) {
+    const [sign, word] = debate.failed ? ["!", "failed"]
+      : debate.correct === null ? ["–", debate.answer === null ? "no answer" : "not scored"]
+      : debate.correct ? ["✓", "right"] : ["✗", "wrong"];
+    const tell = (value) => (value === null ? "none" : value);
+    return element("p", { className: `result ${word.replace(" ", "-")}` },
+      element("strong", {}, `${sign} ${word}`),
+      `Answer: ${tell(debate.answer)}`, " · ", `Gold: ${debate.gold === null ? "unknown" : debate.gold}`);
+  }
+
+  function way(text, id, label) {
+    return id === undefined || id === null
+      ? element("span", { className: "dim" }, text)
+      : element("a", { href: `#case=${encodeURIComponent(id)}`, "aria-label": `${label}: ${id}` }, text);
+  }
+
+  function bar(id) {
+    const { before, after } = moot.neighbours ? moot.neighbours(id) : {};
+    return element("nav", { className: "ways", "aria-label": "Cases" },
+      element("a", { href: "#cases" }, "All cases"), way("‹ Previous", before, "Previous case"), way("Next ›", after, "Next case"));
+  }
+
+  function openTokens(article) {
+    const button = element("button", { type: "button", "aria-pressed": "false" }, "Token probabilities");
+    button.addEventListener("click", () => {
+      const open = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", String(open));
+      article.querySelectorAll("details.with-tokens").forEach((each) => { each.open = open; });
+    });
+    return button;
+  }
+
+  function parts(debate, id) {
+    const withTokens = debate.stages.some((part) => part.turns.some((turn) => turn.tokens));
+    return [
+      bar(id),
+      moot.blocks(debate.banner),
+      element("h1", {}, `Case ${debate.case}`),
+      element("p", { className: "question" }, debate.question),
+      verdict(debate),
+      element("div", { className: "facts-of-case" },
+        element("section", {}, element("h2", {}, "Verdict"), moot.pairs(debate.verdict)),
+        element("section", {}, element("h2", {}, "The case"), moot.pairs(debate.about))),
+      withTokens ? [openTokens(document.getElementById("transcript")), moot.tokenLegend()] : null,
+      debate.stages.map((part) => stage(part, debate.columns, debate.texts)),
+      debate.trace.length ? element("section", {}, element("h2", {}, "Round by round"), moot.blocks(debate.trace)) : null,
+      bar(id),
+    ].flat(2).filter(Boolean);
+  }
+
+  function missing(id) {
+    const known = moot.hasCase ? moot.hasCase(id) : true;
+    const command = (moot.data.transcripts || {}).command;
+    const text = !known ? "The run has no case of this name."
+      : `This transcript is not in the file${command ? `; \`${command}\` shows all` : ""}.`;
+    return [bar(id), element("h1", {}, `Case ${id}`), element("p", { className: "warning" }, text),
+      known && moot.caseFacts ? moot.pairs(moot.caseFacts(id)) : null].filter(Boolean);
+  }
+
+  let wanted = null;
+
+  moot.showTranscript = async (article, id) => {
+    wanted = id;
+    moot.hideTokenTip();
+    article.replaceChildren(element("p", { className: "dim" }, "Loading ..."));
+    let shown;
+    try {
+      const debate = await moot.fetchTranscript(id);
+      shown = debate === null ? missing(id) : parts(debate, id);
+    } catch (error) {
+      shown = [bar(id), element("p", { className: "warning" }, `The transcript cannot be shown: ${error.message}`)];
+    }
+    if (wanted === id) article.replaceChildren(...shown);
+  };
+})();

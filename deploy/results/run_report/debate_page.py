@@ -1,0 +1,232 @@
+"""One debate as its page reads it: the transcript in words, stage by stage, each reply with what was noted of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from moot.deploy.results.how_words import how_words
+from moot.deploy.results.report.blocks import Block, Items, Note, Pairs, Table
+from moot.deploy.results.report.render import banner
+from moot.deploy.results.rounds.round_trace import trace_blocks
+from moot.deploy.results.run_report.sent_replies import SentReplies
+from moot.deploy.results.text import natural_sort_key, number
+from moot.deploy.results.transcripts.blocks import (
+    case_pairs,
+    cost_words,
+    event_blocks,
+    turn_body,
+    turn_facts,
+    turn_marks,
+    verdict_pairs,
+)
+from moot.deploy.results.transcripts.views import EventView, Section, Transcript, TurnView
+from moot.protocols.ceda.events import StanceTaken
+from moot.protocols.crit.events import CritJudged
+from moot.protocols.crit.scoring import out_of_ten
+from moot.protocols.evince.events import DistributionStated
+from moot.protocols.messages import family_of
+from moot.protocols.rubrics.events import ReplyAssessed
+
+_OF_JUDGES = ("crit/", "assessment/")
+"""Beginnings of the paths under which judges read a reply; the reply's path follows."""
+
+_SILENT = ("failed", "invalid", "cut")
+"""Outcomes of replies that leave nobody's answer."""
+
+
+class Position(NamedTuple):
+    """What an agent holds after a reply: an answer, and how sure it is; None is unknown."""
+
+    answer: str | None
+    confidence: float | None
+
+
+def debate_page(debate: Transcript, sent: SentReplies) -> dict[str, Any]:
+    """A debate as JSON values: what the page writes, in the order in which it is read."""
+    replies = [turn for section in debate.sections for turn in section.turns]
+    page = _Page(debate, sent)
+    return {
+        "case": debate.case_id,
+        "run": debate.run,
+        "banner": blocks_data(banner(debate.simulated)),
+        "question": debate.question,
+        "gold": debate.gold,
+        "answer": debate.verdict and debate.verdict.answer,
+        "correct": debate.verdict and debate.verdict.correct,
+        "failed": debate.state == "failed",
+        "about": [pair for pair in case_pairs(debate) if pair[0] != "question"],
+        "verdict": [*_verdict(debate), ("cost", cost_words(debate.cost))],
+        "columns": debate_roles(replies, debate.sections),
+        "stages": [stage for section in debate.sections if (stage := page.stage(section))],
+        "trace": [] if debate.trace is None else blocks_data(trace_blocks(debate.trace)),
+        "texts": page.texts.values,
+    }
+
+
+def _verdict(debate: Transcript) -> list[tuple[str, str]]:
+    return [
+        (name, f"{how_words(text)} ({text})" if name == "how" and how_words(text) != text else text)
+        for name, text in verdict_pairs(debate.verdict, debate.state)
+    ]
+
+
+def debate_roles(turns: Iterable[TurnView], sections: Iterable[Section]) -> list[str]:
+    """The roles of the family that speaks in the most stages, judges and persons aside; none if it is one role."""
+    stages = Counter(
+        family
+        for section in sections
+        for family in {family_of(turn.role) for turn in section.turns} - {"judge", "person"}
+    )
+    if not stages:
+        return []
+    family = stages.most_common(1)[0][0]
+    roles = sorted({turn.role for turn in turns if family_of(turn.role) == family}, key=natural_sort_key)
+    return roles if len(roles) > 1 else []
+
+
+def changes(before: Position | None, now: Position) -> list[tuple[str, str]]:
+    """What changed since an agent's reply before: a sign and words for each.
+
+    >>> changes(Position("Yes", 0.7), Position("No", 0.9))
+    [('≠', 'answer changed: Yes to No'), ('▲', 'surer: 0.7 to 0.9')]
+    >>> changes(Position("No", 0.9), Position("No", 0.9))
+    [('=', 'same answer, as sure')]
+    """
+    if before is None or before.answer is None or now.answer is None:
+        return []
+    found = []
+    if before.answer != now.answer:
+        found.append(("≠", f"answer changed: {before.answer} to {now.answer}"))
+    if before.confidence is not None and now.confidence is not None and before.confidence != now.confidence:
+        sign, word = ("▲", "surer") if now.confidence > before.confidence else ("▼", "less sure")
+        found.append((sign, f"{word}: {number(before.confidence)} to {number(now.confidence)}"))
+    return found or [("=", "same answer, as sure" if now.confidence is not None else "same answer")]
+
+
+class _Texts:
+    """Texts that occur several times, by place; each is kept once."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+
+    def place(self, text: str) -> int:
+        return self._places.setdefault(text, len(self._places))
+
+    @property
+    def values(self) -> list[str]:
+        return list(self._places)
+
+
+class _Page:
+    """Stages of one debate, each reply beside what judges said of it."""
+
+    def __init__(self, debate: Transcript, sent: SentReplies) -> None:
+        self.texts = _Texts()
+        self._sent = sent.of_debate(debate.case_id, debate.attempt)
+        self._before: dict[str, Position] = {}
+        events = [event for section in debate.sections for event in section.events]
+        turns = [turn for section in debate.sections for turn in section.turns]
+        paths = {turn.path for turn in turns}
+        self._noted: dict[str, list[EventView]] = {}
+        self._readings: dict[str, list[TurnView]] = {}
+        for event in events:
+            if (of := _reply_of(event.path, paths)) is not None:
+                self._noted.setdefault(of, []).append(event)
+        for turn in turns:
+            if turn.path.startswith(_OF_JUDGES) and (of := _reply_of(turn.path, paths - {turn.path})) is not None:
+                self._readings.setdefault(of, []).append(turn)
+        self._placed_turns = {turn.path for turns in self._readings.values() for turn in turns}
+        self._placed_events = {(event.kind, event.path) for events in self._noted.values() for event in events}
+
+    def stage(self, section: Section) -> dict[str, Any] | None:
+        """A stage; None for one whose replies and notes all stand beside other replies."""
+        turns = [self._turn(turn) for turn in section.turns if turn.path not in self._placed_turns]
+        events = [event for event in section.events if (event.kind, event.path) not in self._placed_events]
+        notes = blocks_data(block for event in events for block in event_blocks(event))
+        return {"title": section.title, "turns": turns, "notes": notes} if turns or notes else None
+
+    def _turn(self, turn: TurnView) -> dict[str, Any]:
+        noted = self._noted.get(turn.path, [])
+        body = turn_body(turn)
+        tokens = self._sent.tokens(turn)
+        data: dict[str, Any] = {
+            "role": turn.role,
+            "facts": turn_facts(turn),
+            "marks": turn_marks(turn),
+            "failed": turn.outcome in ("failed", "invalid"),
+            "body": body,
+            "changes": self._changes(turn, noted),
+            "sent": self._sent.request(turn, self.texts.place),
+        }
+        if tokens is not None:
+            data["tokens"] = tokens
+        elif turn.text and turn.text != body:
+            data["written"] = turn.text
+        scores = [score for event in noted for score in _scores(event)]
+        own = [event for event in noted if not event.path.startswith(_OF_JUDGES)]
+        judged = [event for event in noted if event.path.startswith(_OF_JUDGES)]
+        data["notes"] = blocks_data(block for event in own for block in event_blocks(event))
+        if judged or turn.path in self._readings:
+            data["judging"] = {
+                "scores": scores,
+                "notes": blocks_data(block for event in judged for block in event_blocks(event)),
+                "turns": [self._turn(reading) for reading in self._readings.get(turn.path, [])],
+            }
+        return data
+
+    def _changes(self, turn: TurnView, noted: Sequence[EventView]) -> list[tuple[str, str]]:
+        if turn.outcome in _SILENT or turn.superseded or family_of(turn.role) == "judge":
+            return []
+        now = _position(turn, noted)
+        before = self._before.get(turn.role)
+        if now.answer is not None:
+            self._before[turn.role] = now
+        return changes(before, now)
+
+
+def _reply_of(path: str, replies: set[str]) -> str | None:
+    """The reply that an event or a judge's reply is about, told by its path; None for one that is of a whole stage."""
+    for prefix in _OF_JUDGES:
+        path = path.removeprefix(prefix)
+    while path not in replies and "/" in path:
+        path = path.rpartition("/")[0]
+    return path if path in replies else None
+
+
+def _position(turn: TurnView, noted: Iterable[EventView]) -> Position:
+    """What the agent holds: as it answers, or as its distribution or its stance says."""
+    for event in noted:
+        if event.kind == DistributionStated.kind and (stated := DistributionStated.read(event.data)) is not None:
+            return Position(*next(iter(stated.cleaned.items()), (None, None)))
+        if event.kind == StanceTaken.kind and (taken := StanceTaken.read(event.data)) is not None:
+            return Position(taken.stance, None)
+    return Position(turn.answer, turn.confidence)
+
+
+def _scores(event: EventView) -> Iterable[str]:
+    """What judges gave a reply, in a few words."""
+    if event.kind == CritJudged.kind and (crit := CritJudged.read(event.data)) is not None:
+        yield f"CRIT {out_of_ten(crit.score)}"
+    if event.kind == ReplyAssessed.kind and (panel := ReplyAssessed.read(event.data)) is not None:
+        yield f"Q {number(panel.quality, 2)}" + (", flagged" if panel.flag else "")
+
+
+def blocks_data(blocks: Iterable[Block]) -> list[dict[str, Any]]:
+    """Blocks as JSON values, of the kinds that events and traces have."""
+    return [data for block in blocks if (data := _block_data(block)) is not None]
+
+
+def _block_data(block: Block) -> dict[str, Any] | None:
+    match block:
+        case Note():
+            return {"note": block.text, "style": block.style}
+        case Table():
+            return {"table": block.rows, "header": block.header, "title": block.title}
+        case Pairs():
+            return {"pairs": block.rows}
+        case Items():
+            return {"items": block.items}
+        case _:
+            return None

@@ -1,0 +1,125 @@
+"""What was sent for each reply of some debates, and the token probabilities of what came back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from moot.actors.record.rows import sorted_json
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.tables import of_cases, read_table
+from moot.deploy.results.text import number
+from moot.deploy.results.transcripts.views import TurnView
+
+_SENT = ["role", "messages", "image_hashes", "template", "template_hash", "fingerprint", "temperature", "top_p"]
+_SENT += ["max_tokens", "logprob_stage"]
+
+PROBABILITY_ONE = 1_000
+"""Token probabilities are whole numbers, in parts of this: more digits would take most of a page's space."""
+
+
+class SentReplies:
+    """Requests and tokens of some debates, each table read once.
+
+    Args:
+        folder: the run's folder.
+        case_ids: of the debates.
+    """
+
+    def __init__(self, folder: str | Path, case_ids: Iterable[str]) -> None:
+        only = of_cases(case_ids)
+        self._requests = _by_debate(read_table(folder, "turns", _SENT, only).to_pylist())
+        self._tokens = _by_debate(read_table(folder, "tokens", only=only).to_pylist())
+
+    def of_debate(self, case_id: str, attempt: int) -> DebateReplies:
+        """Those of one attempt at a case."""
+        key = (case_id, attempt)
+        return DebateReplies(self._requests.get(key, {}), self._tokens.get(key, {}))
+
+
+class DebateReplies:
+    """Requests and tokens of one debate, by path."""
+
+    def __init__(self, requests: Mapping[str, dict[str, Any]], tokens: Mapping[str, dict[str, Any]]) -> None:
+        self._requests = requests
+        self._tokens = tokens
+
+    def request(self, turn: TurnView, place: Callable[[str], int]) -> dict[str, Any]:
+        """What was sent for a reply: its messages exactly as sent, or why they are not known.
+
+        Args:
+            turn: the reply.
+            place: gives a text's place among the texts of the page.
+        """
+        row = self._requests.get(turn.path)
+        if row is None or row["messages"] is None:
+            return {"why": "The record has no messages for this reply."}
+        sent = msgspec.json.decode(row["messages"])
+        messages = sent.items() if isinstance(sent, dict) else sent  # a person was shown a form
+        return {
+            "messages": [
+                (name, place(text if isinstance(text, str) else sorted_json(text))) for name, text in messages
+            ],
+            "pictures": row["image_hashes"] or [],
+            "settings": [
+                ("template", f"{row['template']} ({row['template_hash']})" if row["template"] else "none"),
+                ("temperature", _as_asked(row["temperature"])),
+                ("top-p", _as_asked(row["top_p"])),
+                ("tokens at most", _as_asked(row["max_tokens"])),
+                ("fingerprint", row["fingerprint"] or "unknown"),
+            ],
+        }
+
+    def tokens(self, turn: TurnView) -> dict[str, Any] | None:
+        """The tokens of a reply with their probabilities and alternatives; None where the record has none."""
+        row = None if turn.superseded else self._tokens.get(turn.path)
+        if row is None or not row["token"]:
+            return None
+        request = self._requests.get(turn.path)
+        data: dict[str, Any] = {
+            "token": row["token"],
+            "p": _parts(row["logprob"] or ()),
+            "stage": (request and request["logprob_stage"]) or "unknown",
+        }
+        if row["alternatives"] and row["alt_token"]:
+            data |= _others(row["token"], row["alternatives"], row["alt_token"], row["alt_logprob"] or ())
+        return data
+
+
+def _by_debate(rows: Iterable[dict[str, Any]]) -> dict[CaseKey, dict[str, dict[str, Any]]]:
+    """By path; of a reply and a superseded one the reply."""
+    debates: dict[CaseKey, dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        debates.setdefault((row["case_id"], row["attempt"]), {}).setdefault(row["path"], row)
+    return debates
+
+
+def _others(
+    tokens: Sequence[str], k: int, listed: Sequence[str | None], logprobs: Sequence[float | None]
+) -> dict[str, Any]:
+    """The alternatives to each token, the token itself aside, likeliest first."""
+    parts = _parts(logprobs)
+    others, shares = [], []
+    for place, token in enumerate(tokens):
+        here = slice(k * place, k * (place + 1))
+        known = [(other, q) for other, q in zip(listed[here], parts[here], strict=True) if q is not None]
+        known = [(other, q) for other, q in known if other != token]
+        others.append([other for other, _ in known])
+        shares.append([q for _, q in known])
+    return {"other": others, "q": shares}
+
+
+def _parts(logprobs: Iterable[float | None]) -> list[int | None]:
+    """Probabilities in parts of `PROBABILITY_ONE`; None for one that is not known."""
+    return [
+        None if value is None or math.isnan(value) else round(PROBABILITY_ONE * math.exp(min(0.0, value)))
+        for value in logprobs
+    ]
+
+
+def _as_asked(value: float | None) -> str:
+    return "the server's default" if value is None else number(value)

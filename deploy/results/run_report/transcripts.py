@@ -1,0 +1,68 @@
+"""Transcripts inside a report: all of a small run's, a sample of a large one's."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from moot.deploy.results.run_report.cases import CaseColumn
+from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.run_report.debate_page import debate_page
+from moot.deploy.results.run_report.sent_replies import SentReplies
+from moot.deploy.results.transcripts.transcript import build_transcripts
+
+TRANSCRIPT_BYTES = 6_000_000
+"""What the transcripts in one page may take."""
+
+_FIRST = 100
+"""How many are read at first; their size says how many more there is room for."""
+
+
+def transcripts_data(run: RunData, columns: Sequence[CaseColumn], size: int = TRANSCRIPT_BYTES) -> dict[str, Any]:
+    """Transcripts by case as JSON values, as many as fit into `size` bytes, and the command that shows all."""
+    values = {column.name: column.values for column in columns}
+    wanted = sample_order([str(case_id) for case_id in values["case"]], [str(each) for each in values["outcome"]])
+    packed = _packed(run.folder, wanted[:_FIRST])
+    used = sum(map(len, packed.values()))
+    if used and len(wanted) > _FIRST:
+        packed |= _packed(run.folder, wanted[_FIRST : int(len(packed) * size / used)])
+    kept = dict(_fitting(packed, size))
+    return {"packed": kept, "command": f"moot view {run.info.name}"}
+
+
+def sample_order(case_ids: Sequence[str], outcomes: Sequence[str]) -> list[str]:
+    """Case ids so that any first part is a sample with failed and wrong cases ahead: of four, one failed and two wrong.
+
+    Within each kind the order is that of a checksum of the id: the same in every report, and none of the task's.
+    """
+    kinds: dict[str, list[str]] = {"failed": [], "wrong": [], "other": []}
+    for case_id, how in zip(case_ids, outcomes, strict=True):
+        kinds[how if how in kinds else "other"].append(case_id)
+    failed, wrong, other = (sorted(kind, key=lambda each: (zlib.crc32(each.encode()), each)) for kind in kinds.values())
+    turns = zip_longest(failed, wrong[::2], wrong[1::2], other)
+    return [case_id for case_id in chain.from_iterable(turns) if case_id is not None]
+
+
+def _packed(folder: Path, case_ids: Sequence[str]) -> dict[str, str]:
+    """Transcripts by case, compressed: many texts in them occur several times."""
+    sent = SentReplies(folder, case_ids)
+    return {debate.case_id: pack(debate_page(debate, sent)) for debate in build_transcripts(folder, case_ids)}
+
+
+def pack(value: Any) -> str:
+    """JSON as gzip in base64, which a page's script unpacks."""
+    return b64encode(gzip.compress(msgspec.json.encode(value), mtime=0)).decode()
+
+
+def _fitting(packed: dict[str, str], size: int) -> Iterator[tuple[str, str]]:
+    for case_id, text in packed.items():
+        size -= len(text)
+        if size >= 0:
+            yield case_id, text
