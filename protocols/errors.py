@@ -85,8 +85,8 @@ class AskFailed(MootError):
     Args:
         path: the ask's path in its debate.
         kind: `timeout`, `refused`, `unparsable`, `connection`, `server`, `rate_limited`, `request`,
-            `context_length`, `content_filter`, or `bug` (an error in moot or in a reply model). An ask of kind
-            `replay_diverged` raises `ReplayDiverged` instead.
+            `context_length`, `content_filter`, `unsent` (nothing could be sent), or `bug` (an error in moot or in a
+            reply model). An ask of kind `replay_diverged` raises `ReplayDiverged` instead.
         message: what happened, without any secret.
     """
 
@@ -131,6 +131,9 @@ RAISE_MAX_TOKENS = "raise the role's max_tokens (`--max-reply-tokens`)"
 
 NOT_HELD = "not held to a schema: `--structured on`"
 """What mends an unreadable reply that was left free."""
+
+UNSENT = "unsent"
+"""The kind of failure of an ask of which nothing could be sent: its template lacks a slot, for one. It is no call."""
 
 REPLAY_DIVERGED = "replay_diverged"
 """The kind of failure of an ask that ends its debate with `ReplayDiverged`."""

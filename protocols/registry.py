@@ -19,7 +19,7 @@ from moot.protocols.own_protocols import adopt_protocol, can_run
 from moot.protocols.presets.preset import find_preset, preset_names
 from moot.protocols.selene.protocol import Selene
 from moot.protocols.socrasynth.protocol import SocraSynth
-from moot.protocols.user_modules import named_object
+from moot.protocols.user_modules import named_object, own_classes
 from moot.protocols.validation_messages import explain_error
 
 M = TypeVar("M", bound=BaseModel)
@@ -141,7 +141,10 @@ def make_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Debat
     if name not in PROTOCOLS and name in preset_names():
         raise ConfigError(f"{name!r} is a preset of protocol {find_preset(name).protocol!r}: give --preset {name}")
     if name not in PROTOCOLS:
-        raise unknown_name("protocol", name, PROTOCOLS)
+        unknown = unknown_name("protocol", name, PROTOCOLS)
+        if found := own_classes(name):
+            raise ConfigError(f"{unknown}. A class of your own is given as --protocol {found[0]}")
+        raise unknown
     return PROTOCOLS[name].make(settings or {})
 
 

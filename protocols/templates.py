@@ -214,11 +214,15 @@ class Templates:
             context = template.new_context({**self._globals, **slots}, shared=True)
             system, user = ("".join(template.blocks[block](context)).strip() for block in ("system", "user"))
         except TemplateError as error:
-            raise ConfigError(f"template {name!r}: {error}") from error
+            raise ConfigError(f"template {name!r}: {self._explain(error, name, slots)}") from error
         if persona:
             system = f"{persona.strip()}\n\n{system}" if system else persona.strip()
         messages = (Message("user", user),)
         return (Message("system", system), *messages) if system else messages
+
+    def _explain(self, error: TemplateError, name: str, slots: Slots) -> str:
+        missing = (slot for slot in sorted(self._slots(name) - slots.keys()) if f"{slot!r} is undefined" in str(error))
+        return str(next((unknown_name("slot", slot, slots) for slot in missing), error))
 
     def _source(self, name: str) -> str:
         try:

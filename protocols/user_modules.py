@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import sys
+from pathlib import Path
 from typing import Any
 
 from moot.protocols.errors import nearest
@@ -32,6 +34,25 @@ def named_object(path: str) -> Any:
             raise AttributeError(_missing(holder, part, found) or str(error)) from error
         holder = f"{holder}.{part}"
     return found
+
+
+def own_classes(name: str) -> list[str]:
+    """The classes of a module in `LOOK_IN`, as `module:Class`, those with a `run` first; nothing is imported.
+
+    Args:
+        name: of the module, or of its file.
+    """
+    module = name.removesuffix(".py")
+    for folder in LOOK_IN:
+        try:
+            tree = ast.parse((Path(folder) / f"{module}.py").read_bytes())
+        except (OSError, ValueError, SyntaxError):
+            continue
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        methods = (ast.FunctionDef, ast.AsyncFunctionDef)
+        classes.sort(key=lambda node: not any(isinstance(each, methods) and each.name == "run" for each in node.body))
+        return [f"{module}:{node.name}" for node in classes]
+    return []
 
 
 def _missing(holder: str, name: str, within: Any) -> str:

@@ -38,7 +38,7 @@ from moot.actors.record.schema import ABANDONED
 from moot.actors.telemetry.failpoints import failpoint
 from moot.actors.telemetry.meter import SURPRISAL
 from moot.actors.telemetry.telemetry import NO_TELEMETRY, Span, Telemetry
-from moot.protocols.errors import ConfigError
+from moot.protocols.errors import UNSENT, ConfigError
 from moot.protocols.messages import Ask, AskResult, Event, LogprobStage, Unreadable, Usage, family_of
 from moot.protocols.reply_ids import load_reply
 from moot.protocols.reply_parsing import InvalidReply, Parsed, parse_reply
@@ -141,7 +141,7 @@ class Agent:
         except ModelError as error:
             return self._failed(attempt, error.kind, error.message, reused_from=error.replayed or None)
         except ConfigError as error:
-            return self._failed(attempt, "request", str(error))
+            return self._failed(attempt, UNSENT, str(error), prompt_tokens=0, completion_tokens=0)
         except (BudgetSpent, EndpointDown, LimiterGone, Draining) as stop:
             self._abandon(attempt, stop.kind)
             return self._answered(attempt, "unpaid", failure=stop.kind, error=str(stop))

@@ -19,7 +19,7 @@ from moot.actors.record.debate_result import ModelUsage
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import ASKED
 from moot.protocols.case import Case, Image
-from moot.protocols.errors import AskFailed, PathReused
+from moot.protocols.errors import UNSENT, AskFailed, PathReused
 from moot.protocols.events import DebateEvent, as_event
 from moot.protocols.floor import Brief, Request
 from moot.protocols.messages import (
@@ -276,6 +276,8 @@ class CaseFloor(Lookups):
         self.replies[answered.path] = answered.reply_id
         if answered.reasked:
             self._reasked[answered.path] = answered.reasked
+        if answered.failure == UNSENT:
+            return
         self.calls += 1
         prompt, completion = answered.usage.prompt_tokens, answered.usage.completion_tokens
         stopped = answered.stopped or self._history.has_cuts(answered.path)

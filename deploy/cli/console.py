@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -22,14 +21,14 @@ from moot.deploy.results.summaries.model_replies import (
 )
 from moot.deploy.results.text import cases, visible_line
 from moot.deploy.runs.config import RunConfig
-from moot.deploy.runs.decide import pending_forms
+from moot.deploy.runs.decide import answer_forms, decide_command, pending_forms
 from moot.deploy.runs.flag_parsers import flag_of
 from moot.deploy.runs.interruption import run_in_thread
 from moot.deploy.runs.outcome import EXIT_INTERRUPTED, Run
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.progress import progress_listener
 from moot.deploy.runs.session import Session
-from moot.protocols.errors import REPLAY_DIVERGED
+from moot.protocols.errors import REPLAY_DIVERGED, UNSENT
 
 _NAMED = 3
 """Waiting cases listed by name, at most."""
@@ -40,6 +39,9 @@ _LASTING = frozenset({"invalid_case", REPLAY_DIVERGED})
 
 
 _LONGEST = 300
+
+_WIDTH = 80
+"""Columns of a terminal that nobody has widened."""
 
 
 def build_run_config(flags: Mapping[str, Any], file: Path | None = None, **fixed: Any) -> RunConfig:
@@ -114,10 +116,8 @@ def report_outcome(done: Run, prepared: Prepared, *, quiet: bool, summarised: bo
         wait = "waits" if len(done.parked) == 1 else "wait"
         print(f"{cases(len(done.parked))} {wait} for a person:", file=sys.stderr)
         for each in [form for form in pending_forms(done.path) if form.case_id in done.parked][:_NAMED]:
-            actions = visible_line(" | ".join(each.form.actions))
-            print(
-                f"  moot decide {folder_as_given(prepared)} {_shell_case_id(each.case_id)} {actions}", file=sys.stderr
-            )
+            print(f"  {decide_command(folder_as_given(prepared), each.case_id, 'ACTION')}", file=sys.stderr)
+            print(f"    ACTION is one of: {', '.join(answer_forms(each.form))}", file=sys.stderr)
 
 
 def _report_failures(done: Run) -> None:
@@ -128,9 +128,16 @@ def _report_failures(done: Run) -> None:
     if failed:
         kinds = Counter(row["failure"] for row in failed)
         what = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
-        again = "; use --retry-failed to retry them" if set(kinds) - _LASTING else ""
+        again = "; use --retry-failed to retry them" if any(map(_may_succeed, failed)) else ""
+        if any(f": {UNSENT}: " in row["error"] for row in failed):
+            again += "; correct what could not be sent, and run it with --out NEW --reuse OLD"
         print(f"{cases(len(failed))} failed ({what}){again}", file=sys.stderr)
         print(visible_line(f"  {failed[0]['case_id']}: {failed[0]['error']}"[:_LONGEST]), file=sys.stderr)
+
+
+def _may_succeed(row: Mapping[str, Any]) -> bool:
+    """Whether a failed case may succeed when it is tried again."""
+    return row["failure"] not in _LASTING and f": {UNSENT}: " not in row["error"]
 
 
 def print_next_commands(commands: Iterable[tuple[str, str]]) -> None:
@@ -139,12 +146,8 @@ def print_next_commands(commands: Iterable[tuple[str, str]]) -> None:
     width = max(len(command) for command, _ in told)
     print("\nnext:")
     for command, about in told:
-        print(f"  {command:<{width}}  {about}")
-
-
-def _shell_case_id(case_id: str) -> str:
-    """A case id quoted for the shell: ids come from files and may contain anything."""
-    return ("-- " if case_id.startswith("-") else "") + visible_line(shlex.quote(case_id))
+        line = f"  {command:<{width}}  {about}"
+        print(line if len(line) <= _WIDTH else f"  {command}\n      {about}")
 
 
 def readable_folder(prepared: Prepared) -> str | Path:

@@ -19,7 +19,7 @@ def decide(
     case: Annotated[str | None, typer.Argument(help="The waiting case (default: list all).")] = None,
     answer: Annotated[
         list[str] | None,
-        typer.Argument(help="An action of its form (its beginning or number will do), then the action's text."),
+        typer.Argument(help="An action of its form (its beginning or number will do), then its text in quotes."),
     ] = None,
     text: Annotated[str | None, typer.Option(help="Text of the decision; - reads standard input.")] = None,
 ) -> None:
@@ -47,19 +47,24 @@ def decide(
     if not said and waits.form.takes_text(action) and sys.stdin.isatty():
         said = _asked(action, waits.form)
     decided(folder, case, action, said)
-    shown = f"{action}: {visible_line(said)}" if said else action
-    print(f"{visible_line(case)}: {visible_line(shown)} is recorded; run the run's own command to resume")
+    shown = f"{action}, with the text: {said}" if said else action
+    print(f"recorded for {visible_line(case)}: {visible_line(shown)}")
+    print("to resume, enter the command again that started the run", file=sys.stderr)
 
 
 def _list(folder: Path) -> None:
+    from moot.actors.record.store.mirror import display_name
     from moot.deploy.results.text import visible_line
-    from moot.deploy.runs.decide import pending_forms
+    from moot.deploy.runs.decide import answer_forms, decide_command, pending_forms
 
     forms = pending_forms(folder)
     if not forms:
         print("no pending decisions", file=sys.stderr)
     for each in forms:
         print(visible_line(f"{each.case_id}: {each.form.title} [{'|'.join(each.form.actions)}]"))
+    if forms:
+        asks = next((action for each in forms for action in answer_forms(each.form)), "ACTION")
+        print(f"to answer: {decide_command(display_name(folder), forms[0].case_id, asks)}", file=sys.stderr)
 
 
 def _show(form: Form) -> None:

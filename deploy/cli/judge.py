@@ -39,13 +39,21 @@ def judge(
     from moot.deploy.runs.judge import PROTOCOL, default_judge_out, replies_spec, rubric_of
     from moot.deploy.runs.outcome import EXIT_SOME_FAILED
     from moot.deploy.runs.prepare import prepare
+    from moot.protocols.errors import ConfigError, TaskFileError
+    from moot.protocols.tasks.replies import COLUMNS as REPLY_COLUMNS
 
     sheet = rubric_of(rubric)
     settings = {"rubric": sheet.model_dump(mode="json"), "passes": passes}
     config = build_run_config(context.obj, protocol=PROTOCOL, task=replies_spec(file), set=settings)
     if config.out is None:
         config = config.model_copy(update={"out": default_judge_out(file, sheet, config.seed, config.model)})
-    prepared = prepare(config)
+    try:
+        prepared = prepare(config)
+    except TaskFileError as error:
+        if error.field not in REPLY_COLUMNS:
+            raise
+        debates = f"moot judge scores replies; cases to debate go to `moot run --task {file}`"
+        raise ConfigError(f"{error}; {debates}") from None
     if dry_run:
         show_plans([prepared])
         return

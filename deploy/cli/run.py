@@ -11,7 +11,6 @@ from typing import Any
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.console import (
     _LONGEST,
-    _shell_case_id,
     build_run_config,
     folder_as_given,
     print_next_commands,
@@ -24,7 +23,7 @@ from moot.deploy.results.report.render import show_report
 from moot.deploy.results.show import show_summary
 from moot.deploy.results.summaries.compare import compare, comparison_blocks
 from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.results.text import visible_line
+from moot.deploy.results.text import shell_case_id, visible_line
 from moot.deploy.runs.caveats import log_caveats
 from moot.deploy.runs.checks import check_models
 from moot.deploy.runs.config import RunConfig
@@ -99,7 +98,7 @@ def _next_commands(runs: Sequence[Prepared], ends: Sequence[Run]) -> list[tuple[
     commands = [] if alone else [(f"moot show {folder_as_given(runs[0])}", "the figures of one run")]
     for each, done in zip(runs, ends, strict=True):
         if (alone or done.failed == done.done) and (example := _example_case(done)) is not None:
-            commands.append((f"moot show {folder_as_given(each)} {_shell_case_id(example[0])}", example[1]))
+            commands.append((f"moot show {folder_as_given(each)} {shell_case_id(example[0])}", example[1]))
     if alone:
         commands.append((f"moot show {folder_as_given(runs[0])} --format json", "these figures as JSON"))
         if runs[0].settings.get("both_branches"):

@@ -20,7 +20,7 @@ from moot.actors.record.schema import SCHEMA_VERSION, CaseKey
 from moot.actors.record.store.mirror import display_name
 from moot.actors.record.tables import read_table
 from moot.protocols.case import Reference
-from moot.protocols.errors import RecordError
+from moot.protocols.errors import UNSENT, RecordError
 from moot.protocols.events import DebateEvent
 from moot.protocols.messages import family_of
 from moot.protocols.tasks.scoring import is_correct
@@ -141,6 +141,11 @@ class ReplyRow(NamedTuple):
     def key(self) -> CaseKey:
         """The debate it belongs to."""
         return (self.case_id, self.attempt)
+
+    @property
+    def is_call(self) -> bool:
+        """Whether a model was called for it."""
+        return not self.reused and self.failure != UNSENT
 
     @property
     def tokens(self) -> int | None:

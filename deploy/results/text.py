@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, Literal, get_args
@@ -68,6 +69,15 @@ def _mark(found: re.Match[str]) -> str:
     if code < 0x20:
         return chr(0x2400 + code)
     return "\u2421" if code == 0x7F else f"<U+{code:04X}>"
+
+
+def shell_case_id(case_id: str) -> str:
+    """A case id quoted for the shell: ids come from files and may contain anything.
+
+    >>> shell_case_id("a b"), shell_case_id("-1")
+    ("'a b'", '-- -1')
+    """
+    return ("-- " if case_id.startswith("-") else "") + visible_line(shlex.quote(case_id))
 
 
 def markdown_inline(text: str) -> str:
@@ -177,6 +187,15 @@ def cases(n: int) -> str:
     ('1 case', '1,200 cases')
     """
     return f"{n:,} {'case' if n == 1 else 'cases'}"
+
+
+def calls(n: int) -> str:
+    """A number of calls in words.
+
+    >>> calls(1), calls(1200)
+    ('1 call', '1,200 calls')
+    """
+    return f"{n:,} {'call' if n == 1 else 'calls'}"
 
 
 def times(value: float | None) -> str:

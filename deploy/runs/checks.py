@@ -21,6 +21,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.deploy.runs.bindings import roles_shown_pictures
 from moot.deploy.runs.capability_checks import check_declared, check_schema_support
+from moot.deploy.runs.dry_run import check_own_templates
 from moot.deploy.runs.model_trials import ModelTrial, TrialResults
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.prior_runs import reusable_replies
@@ -32,15 +33,16 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
     """Ask every distinct model of the run, and its encoder, whether they can be used; trial calls are made once.
 
     Args:
-        network: False makes the models, so that a wrong setting is found, reads what is to be reused, and asks nobody.
+        network: False makes the models, so that a wrong setting is found, reads what is to be reused, renders a
+            protocol's own templates on the first case, and asks nobody.
         trials: of the runs that this one belongs to; what is found here is added.
 
     Returns:
         The run with what was found of its models; with what the record says of them, where it is resumed.
 
     Raises:
-        ConfigError: a setting of a model or of the encoder is malformed, a model does not take what a role asks, or the
-            run whose replies are reused cannot be read.
+        ConfigError: a setting of a model or of the encoder is malformed, a model does not take what a role asks, a
+            template lacks a slot, or the run whose replies are reused cannot be read.
         MissingKey: naming the environment variable.
         ModelUnavailable: a server does not answer or refuses us.
         CapabilityMissing: no log-probabilities, though the protocol needs them; no schemas, though a role wants its
@@ -50,8 +52,10 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
     for family, members in prepared.bindings.items():
         for member in members:
             wanted.setdefault(model_binding(member), []).append((family, member))
-    if prepared.reuse is not None and not network:
-        await asyncio.to_thread(reusable_replies, prepared.reuse)
+    if not network:
+        await check_own_templates(prepared)
+        if prepared.reuse is not None:
+            await asyncio.to_thread(reusable_replies, prepared.reuse)
     shown = _shown_pictures(prepared)
     found: dict[_Asked, ModelProfile | None] = {}
     known = await asyncio.to_thread(_known_profiles, prepared) if network else None

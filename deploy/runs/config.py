@@ -256,9 +256,15 @@ class RunConfig(BaseModel):
         return settings if stated is None else _merge_settings(stated.setting_values(), settings)
 
 
+_OF_CASES = frozenset({".csv", ".tsv", ".jsonl", ".parquet", ".txt"})
+"""Endings of files that hold cases and no configuration."""
+
+
 def _fields_of(base: RunConfig | Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], str]:
     """The given fields, and the prefix of an error message about them."""
     if isinstance(base, str | Path):
+        if Path(base).suffix.lower() in _OF_CASES:
+            raise ConfigError(f"{base}: expected a YAML configuration; a file of cases is given as --task {base}")
         return read_yaml(Path(base)), f"{base}: "
     if isinstance(base, RunConfig):
         return base.model_dump(exclude_unset=True), ""

@@ -15,8 +15,9 @@ from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.store.lease import RecordOwner
-from moot.actors.record.store.mirror import store_of
+from moot.actors.record.store.mirror import display_name, store_of
 from moot.actors.record.tables import read_table
+from moot.deploy.results.text import shell_case_id, visible_line
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Ask, Decision, Form
 from moot.protocols.replies import DecisionReply
@@ -79,6 +80,20 @@ def pending_form(folder: str | Path, case_id: str) -> PendingForm:
     return mine[-1]
 
 
+def decide_command(folder: str, case_id: str, answer: str) -> str:
+    """The command that answers a case's pending form.
+
+    >>> decide_command("runs/mine", "case 1", "ask 'TEXT'")
+    "moot decide runs/mine 'case 1' ask 'TEXT'"
+    """
+    return f"moot decide {folder} {shell_case_id(case_id)} {visible_line(answer)}"
+
+
+def answer_forms(form: Form) -> list[str]:
+    """The form's actions as they are typed: those that mean nothing without a text, with one."""
+    return [visible_line(f"{action} 'TEXT'" if form.takes_text(action) else action) for action in form.actions]
+
+
 def record_decision(folder: str | Path, case_id: str, action: str, text: str = "") -> PendingForm:
     """Record a decision on a case's pending form; the run uses it when it is resumed.
 
@@ -91,7 +106,8 @@ def record_decision(folder: str | Path, case_id: str, action: str, text: str = "
     if action not in waits.form.actions:
         raise unknown_name(f"action for {case_id}", action, waits.form.actions)
     if not text.strip() and waits.form.takes_text(action):
-        raise ConfigError(f"{case_id}: the action {action!r} needs a text, such as `moot decide ... --text '...'`")
+        typed = decide_command(display_name(folder), case_id, f"{action} 'TEXT'")
+        raise ConfigError(f"{case_id}: the action {action!r} needs a text after it: `{typed}`")
     ask = Ask(
         case_id=case_id,
         attempt=waits.attempt,

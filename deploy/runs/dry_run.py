@@ -86,7 +86,11 @@ class DryRunPlan:
 
 
 def plan(prepared: Prepared) -> DryRunPlan:
-    """Estimate a run from cases spread over the task; calls no model, writes nothing."""
+    """Estimate a run from cases spread over the task; calls no model, writes nothing.
+
+    Raises:
+        ConfigError: a template of the protocol's own cannot be rendered.
+    """
     name, total = prepared.protocol.name, prepared.total
     documents = _documents(prepared, prepared.docs, prepared.library) if prepared.docs and prepared.library else ""
     reusable = None if prepared.reuse is None else reusable_replies(prepared.reuse)
@@ -119,8 +123,22 @@ def _documents(prepared: Prepared, docs: DocumentSet, library: Path) -> str:
 
 
 def estimate_calls(prepared: Prepared, cases: Iterable[Case]) -> list[tuple[CallEstimate, CallEstimate]]:
-    """Fewest and most calls of each case under stub replies; empty when no stub reply fits."""
+    """Fewest and most calls of each case under stub replies; empty when no stub reply fits.
+
+    Raises:
+        ConfigError: a template of the protocol's own cannot be rendered.
+    """
     return asyncio.run(_all_calls(prepared, list(cases)))
+
+
+async def check_own_templates(prepared: Prepared) -> None:
+    """Render a protocol's own templates as its first case does, so that a mistyped slot is found before the run.
+
+    Raises:
+        ConfigError: a template of the protocol cannot be rendered.
+    """
+    if prepared.protocol.templates and prepared.checked is not None:
+        await _all_calls(prepared, [each.case for each in islice(prepared.cases(), 1)])
 
 
 async def _all_calls(prepared: Prepared, cases: Sequence[Case]) -> list[tuple[CallEstimate, CallEstimate]]:
@@ -129,7 +147,11 @@ async def _all_calls(prepared: Prepared, cases: Sequence[Case]) -> list[tuple[Ca
 
 
 async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> list[CallEstimate] | None:
-    """Calls by case; None when a debate fails because no stub reply fits, or by an error of the protocol."""
+    """Calls by case; None when a debate fails because no stub reply fits, or by an error of the protocol.
+
+    Raises:
+        ConfigError: a template of the protocol's own cannot be rendered.
+    """
     plain = {"encoder": HASHED_NGRAMS, "library": None, "reuse": None, "attended": False}
     spec = prepared.spec(0, {}, False).model_copy(update=plain)
     agents = StubAgentPool(Roles(spec.roles), prepared.templates, differ=differ)
@@ -146,6 +168,8 @@ async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> 
             except Exception as error:  # a user's own protocol may raise anything
                 _log.debug("the protocol fails on stub replies", case=case.id, error=repr(error))
                 return None
+            if agents.unrendered is not None:
+                raise agents.unrendered
             if agents.unfit:
                 return None
             found.append(agents.calls)

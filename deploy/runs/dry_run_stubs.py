@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -20,6 +21,7 @@ from moot.actors.models.token_bounds import estimated_length
 from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.recovery import History
 from moot.actors.retrieval.library import LibraryChunk
+from moot.protocols.errors import ConfigError
 from moot.protocols.lookups import Passage
 from moot.protocols.messages import Ask, AskResult, Event, Intrinsic, Usage
 from moot.protocols.replies import FreeText
@@ -31,6 +33,8 @@ CHARACTERS_PER_TOKEN = 4
 
 _SAME = "as it is "
 _NUMBER = re.compile(r"\d+")
+_MOST = 10_000
+"""Calls, and decisions, of a debate: with stub replies one may never end."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +75,19 @@ class StubAgentPool:
     differ: bool
     calls: CallEstimate = field(default_factory=CallEstimate)
     unfit: int = 0
+    unrendered: ConfigError | None = None
 
     async def answer(self, ask: Ask) -> AskResult:
         """See `AgentPool.answer`."""
         binding = self.roles.binding(ask.role)
         most = sent_decoding(binding, ask.decoding).max_tokens
-        messages = self.templates.render(ask.template, ask.slots)
+        if self.calls.count >= _MOST:
+            raise RuntimeError(f"no end after {_MOST:,} calls")
+        try:
+            messages = self.templates.render(ask.template, ask.slots)
+        except ConfigError as error:
+            self.unrendered = self.unrendered or error
+            raise
         prompt = _tokens(sum(estimated_length(message.content) for message in messages))
         text, parsed = self._reply(ask, most)
         usage = Usage(prompt, most if self.differ else _tokens(len(text)))
@@ -192,8 +203,14 @@ class StubLibrary:
 class NullRecordClient:
     """Null `RecordClient`: stores nothing."""
 
+    def __init__(self) -> None:
+        self._decisions: Counter[str] = Counter()
+
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
-        """Does nothing."""
+        """Count a decision: agents, which are stubs, write no replies."""
+        self._decisions[case_id] += 1
+        if self._decisions[case_id] > _MOST:
+            raise RuntimeError(f"no end after {_MOST:,} decisions")
 
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
         """Does nothing."""

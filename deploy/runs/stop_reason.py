@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 
 from moot.actors.limits.limiter_client import GIVE_UP_S, EndpointDown, LimiterGone
 from moot.actors.models.prices import Price
 from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.record_state import RecordState
-from moot.protocols.case import is_shared_id
 
 SAYS = ": "
 """Separates an exhausted bound from what the next call needed."""
@@ -23,8 +23,10 @@ class RemainingWork:
     Attributes:
         cases: number of remaining cases.
         finished: number of cases behind the estimate: those with a verdict, failed ones aside.
-        uses: by budget, `tokens` or `usd`, the estimated use of the remaining cases: the mean of the finished ones,
-            less what those in progress have paid already; empty when none has finished, or usage is unknown.
+        uses: by budget, `tokens` or `usd`, what should be enough for the remaining cases: for each the mean of the
+            finished ones, and together three standard deviations more, at most the largest for each. What those in
+            progress have paid already is not taken off, for the first to finish are the short ones. Empty when none
+            has finished, or usage is unknown.
     """
 
     cases: int
@@ -38,23 +40,27 @@ def remaining_work(state: RecordState, left: int, prices: Mapping[str, Price]) -
     Raises:
         RecordError: the record cannot be read.
     """
-    ended = {case_id for case_id, _ in state.verdicts}
     finished = {case_id for (case_id, _), failed in state.verdicts.items() if not failed}
     if not finished:
         return RemainingWork(left, 0, {})
-    of_finished, under_way = {"tokens": 0.0, "usd": 0.0}, {"tokens": 0.0, "usd": 0.0}
+    used: dict[str, dict[str, float]] = {"tokens": dict.fromkeys(finished, 0.0), "usd": dict.fromkeys(finished, 0.0)}
     for row in state.turns.filter(state.turns["reused_from"].is_null()).to_pylist():
-        if is_shared_id(row["case_id"]) or (row["case_id"] in ended and row["case_id"] not in finished):
+        if row["case_id"] not in finished:
             continue
-        counted = of_finished if row["case_id"] in finished else under_way
         prompt, completion = row["prompt_tokens"], row["completion_tokens"]
         if prompt is None or completion is None:
             return RemainingWork(left, len(finished), {})
-        counted["tokens"] += prompt + completion
+        used["tokens"][row["case_id"]] += prompt + completion
         if (price := prices.get(row["model"])) is not None:
-            counted["usd"] += price.bound_usd(prompt, completion)
-    uses = {name: max(0.0, left * used / len(finished) - under_way[name]) for name, used in of_finished.items()}
+            used["usd"][row["case_id"]] += price.bound_usd(prompt, completion)
+    uses = {name: _enough(list(by_case.values()), left) for name, by_case in used.items()}
     return RemainingWork(left, len(finished), uses)
+
+
+def _enough(used: Sequence[float], left: int) -> float:
+    """What so many more cases use at most, as far as those that have finished tell."""
+    spread = stdev(used) * math.sqrt(left + left**2 / len(used)) if len(used) > 1 else 0.0
+    return min(left * fmean(used) + 3.0 * spread, left * max(used))
 
 
 def describe_stop(why: str, config: RunConfig, rest: RemainingWork | None = None) -> str:
@@ -90,9 +96,7 @@ def _suggest_bound(budget: str, needed: float, left: float, rest: RemainingWork 
         why = "what finished ones used is not all known" if rest.finished else "none has finished"
         return f"raise it by {one}; what {cases} will take is unknown, as {why}"
     more = needed + rest.uses[budget] - left
-    return (
-        f"raise it by about {amount(more)} for {cases} (an estimate: the mean of {rest.finished:,} finished), by {one}"
-    )
+    return f"raise it by about {amount(more)} for {cases} (a safe estimate, from {rest.finished:,} finished), by {one}"
 
 
 def _usd(amount: float) -> str:

@@ -256,8 +256,8 @@ def _blocks(found: RatingAgreement) -> list[Block]:
 
 
 def _figure(each: Statistic) -> tuple[str, str, str]:
-    ends = "-" if each.interval is None else f"[{each.interval[0]:.3f}, {each.interval[1]:.3f}]"
-    return ("-" if each.value is None else f"{each.value:.3f}", ends, f"{each.n:,}")
+    ends = "-" if each.interval is None else f"[{each.interval[0]:z.3f}, {each.interval[1]:z.3f}]"
+    return ("-" if each.value is None else f"{each.value:z.3f}", ends, f"{each.n:,}")
 
 
 def _notes(found: RatingAgreement) -> Sequence[str]:

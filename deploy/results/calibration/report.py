@@ -181,5 +181,5 @@ def _signal_rows(signal: EarlySignal) -> list[tuple[str, str, str]]:
 
 
 def _with(value: float | None, interval: Interval | None) -> str:
-    ends = "" if interval is None else f" [{interval[0]:.3f}, {interval[1]:.3f}]"
+    ends = "" if interval is None else f" [{interval[0]:z.3f}, {interval[1]:z.3f}]"
     return number(value) + ends

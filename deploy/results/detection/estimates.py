@@ -116,7 +116,7 @@ def in_units(
     """
     if found.value is None:
         return unknown
-    value, *ends = (f"{times * each:{sign}.{digits}f}" for each in (found.value, *(found.interval or ())))
+    value, *ends = (f"{times * each:{sign}z.{digits}f}" for each in (found.value, *(found.interval or ())))
     return f"{value} [{', '.join(ends)}]" if ends else value
 
 

@@ -176,7 +176,7 @@ def _table_rows(found: Dynamics) -> list[list[str]]:
             name = measure.heading if place == 0 else ""
             rows.append([name, str(each.round), *_measured(measure, each.measured[key]), ""])
         if (change := found.changes.get(key)) is not None:
-            percent = "" if change.percent is None else f"{change.percent:+.0f} %"
+            percent = "" if change.percent is None else f"{change.percent:+z.0f} %"
             rows.append(["", "first to last", *_measured(measure, change.by_case, signed), percent])
     return rows
 

@@ -167,7 +167,7 @@ def format_aligned(values: Sequence[float | None], digits: int = 3) -> list[str]
     """
     written = [number(value, digits).partition(".")[2] for value in values if value is not None]
     longest = max(map(len, written), default=0)
-    return [number(None) if value is None else f"{value:.{longest}f}" for value in values]
+    return [number(None) if value is None else f"{value:z.{longest}f}" for value in values]
 
 
 _GAP = 2

@@ -119,11 +119,11 @@ def compare(folders: Sequence[str | Path]) -> RunComparison:
     classifier was trained on, or on others of their groups, are excluded from pairs and accuracies.
 
     Raises:
-        ConfigError: without a folder, or for runs without a common case.
+        ConfigError: for fewer than two runs, or runs without a common case.
         RecordError: when a folder holds no run or cannot be read.
     """
-    if not folders:
-        raise ConfigError("name at least one run to compare")
+    if len(folders) < 2:
+        raise ConfigError("name at least two runs to compare: the first one, and others that are compared with it")
     folders = [record_path(folder) for folder in folders]
     summaries = [summarise(folder) for folder in folders]
     cases = [_Cases(folder) for folder in folders]
@@ -270,7 +270,7 @@ def _against(found: PairedComparison | None) -> tuple[str, str, str, str]:
     if found is None or found.difference is None:
         return ("unknown", "unknown", "-", "0")
     discordant = f"+{found.only_first:,}/-{found.only_second:,}"
-    return (f"{100 * found.difference:+.1f}", p_value(found.p_value), discordant, f"{found.n:,}")
+    return (f"{100 * found.difference:+z.1f}", p_value(found.p_value), discordant, f"{found.n:,}")
 
 
 def _claims(names: Sequence[str], runs: Sequence[RunRow]) -> list[Table]:

@@ -33,7 +33,7 @@ def run_totals(
         bookkeeping: its events of the kinds `asked` and `abandoned`.
         prices: by model.
     """
-    paid = [reply for reply in replies if not reply.reused]
+    paid = [reply for reply in replies if reply.is_call]
     reused = [reply for reply in replies if reply.reused]
     unconfirmed_max = sum(reply.unconfirmed_tokens for reply in paid) + _told(bookkeeping, "tokens_at_most")
     return {

@@ -11,7 +11,7 @@ from moot.deploy.results.summaries.evaluation import confidence_rows, evaluation
 from moot.deploy.results.summaries.model_replies import replies_words
 from moot.deploy.results.summaries.panel_verdicts import panel_verdict_rows, reasoning_rows
 from moot.deploy.results.summaries.summary import Summary
-from moot.deploy.results.text import count, counts_in_words, number, p_value, percent, times
+from moot.deploy.results.text import calls, count, counts_in_words, number, p_value, percent, times
 
 
 def summary_rows(summary: Summary) -> list[tuple[str, str]]:
@@ -104,7 +104,7 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     at_least = "at least " if unsaid and summary.tokens_paid is not None else ""
     reused = f"{count(summary.tokens_reused)} in {count(summary.replies_reused)} replies"
     rows = [
-        ("tokens paid", f"{at_least}{count(summary.tokens_paid)} in {count(summary.calls)} calls"),
+        ("tokens paid", f"{at_least}{count(summary.tokens_paid)} in {calls(summary.calls)}"),
         ("tokens reused", reused if summary.replies_reused else "0"),
         ("tokens repaid", f"at most {count(summary.tokens_repaid)}" if summary.tokens_repaid else "0"),
     ]
@@ -181,5 +181,5 @@ def paired_words(found: PairedComparison) -> str:
     sign = "p" if (found.p_value or 0.0) < 1e-4 else "p ="
     test = f"McNemar {sign} {p_value(found.p_value)}"
     return (
-        f"{100 * found.difference:+.1f} points, {test} ({found.only_first} and {found.only_second} of n = {found.n:,})"
+        f"{100 * found.difference:+z.1f} points, {test} ({found.only_first} and {found.only_second} of n = {found.n:,})"
     )

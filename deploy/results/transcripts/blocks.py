@@ -9,7 +9,7 @@ from moot.deploy.results.distributions import distribution_line
 from moot.deploy.results.endings import named_ending
 from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs, Quote
 from moot.deploy.results.rounds.round_trace import trace_blocks
-from moot.deploy.results.text import count, number, percent
+from moot.deploy.results.text import calls, count, number, percent
 from moot.deploy.results.transcripts import ceda, evince, selene
 from moot.deploy.results.transcripts.ceda import check_pairs
 from moot.deploy.results.transcripts.evince import consensus_pairs
@@ -187,9 +187,8 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
 def cost_words(cost: AttemptCost) -> str:
     """The cost in words."""
     unsaid = cost.calls_without_usage
-    words = (
-        f"{'at least ' if unsaid and cost.tokens is not None else ''}{count(cost.tokens)} tokens in {cost.calls} calls"
-    )
+    at_least = "at least " if unsaid and cost.tokens is not None else ""
+    words = f"{at_least}{count(cost.tokens)} tokens in {calls(cost.calls)}"
     if unsaid:
         words += f", {unsaid} of which did not say what they used"
     return words + (f"; {count(cost.tokens_reused)} tokens reused" if cost.tokens_reused != 0 else "")

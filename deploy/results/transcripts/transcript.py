@@ -30,7 +30,7 @@ from moot.deploy.results.transcripts.views import (
     TurnView,
     VerdictView,
 )
-from moot.protocols.errors import ConfigError
+from moot.protocols.errors import UNSENT, ConfigError
 from moot.protocols.events import RoundFigures
 
 _TEXTS = ("role", "model", "text", "p_reason", "outcome", "failure", "error", "reading")
@@ -183,7 +183,7 @@ def _state(verdict: VerdictView | None, events: Iterable[EventView], turns: Iter
 
 
 def _cost(turns: Sequence[TurnView]) -> AttemptCost:
-    paid = [turn for turn in turns if turn.role != "person" and not turn.reused]
+    paid = [turn for turn in turns if turn.role != "person" and not turn.reused and turn.failure != UNSENT]
     return AttemptCost(
         calls=len(paid),
         tokens=_at_least(paid),

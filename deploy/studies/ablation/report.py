@@ -145,7 +145,7 @@ def _against(found: BaselineComparison) -> tuple[str, ...]:
     if test.difference is None:
         return ("unknown", "unknown", "unknown", "-", "0", left_out)
     discordant = f"+{test.only_first:,}/-{test.only_second:,}"
-    points = f"{100 * test.difference:+.1f}"
+    points = f"{100 * test.difference:+z.1f}"
     return (points, p_value(test.p_value), p_value(found.p_adjusted), discordant, f"{test.n:,}", left_out)
 
 
@@ -168,16 +168,16 @@ def _brier_mean(cell: CellFigures) -> tuple[str, str]:
     brier = cell.brier
     if brier is None:
         return ("not applicable" if VOTES in cell.brier_left_out else "unknown", "0")
-    ends = f" [{brier.interval[0]:.3f}, {brier.interval[1]:.3f}]" if brier.interval else ""
-    return (f"{brier.mean:.3f}{ends}", count(brier.n))
+    ends = f" [{brier.interval[0]:z.3f}, {brier.interval[1]:z.3f}]" if brier.interval else ""
+    return (f"{brier.mean:z.3f}{ends}", count(brier.n))
 
 
 def _brier_change(against: BrierComparison) -> tuple[str, ...]:
     return (
-        f"{against.difference:+.3f}",
+        f"{against.difference:+z.3f}",
         p_value(against.p_value),
         p_value(against.p_adjusted),
-        "unknown" if against.cliffs_delta is None else f"{against.cliffs_delta:+.2f}",
+        "unknown" if against.cliffs_delta is None else f"{against.cliffs_delta:+z.2f}",
         count(against.n),
     )
 
@@ -203,8 +203,8 @@ def _main_effects(found: Ablation) -> Table:
 def _points(difference: float | None, interval: Interval | None) -> str:
     if difference is None:
         return "-"
-    ends = f" [{100 * interval[0]:+.1f}, {100 * interval[1]:+.1f}]" if interval else ""
-    return f"{100 * difference:+.1f}{ends}"
+    ends = f" [{100 * interval[0]:+z.1f}, {100 * interval[1]:+z.1f}]" if interval else ""
+    return f"{100 * difference:+z.1f}{ends}"
 
 
 def _debates(cells: Sequence[CellFigures], keys: tuple[str, ...], baseline: str) -> list[Table]:
@@ -224,13 +224,13 @@ def _debates(cells: Sequence[CellFigures], keys: tuple[str, ...], baseline: str)
 def _debate_row(found: CaseMean[MeanComparison] | None) -> tuple[str, ...]:
     if found is None:
         return ("unknown", "0", *_change(None))
-    return (_with_ends(f"{found.mean:.3g}", found.interval, ".3g"), count(found.n), *_change(found.vs_baseline))
+    return (_with_ends(f"{found.mean:z.3g}", found.interval, "z.3g"), count(found.n), *_change(found.vs_baseline))
 
 
 def _change(found: MeanComparison | None) -> tuple[str, ...]:
     if found is None:
         return ("-", "-", "-", "-")
-    change = _with_ends(f"{found.difference:+.3g}", found.interval, "+.3g")
+    change = _with_ends(f"{found.difference:+z.3g}", found.interval, "+z.3g")
     return (change, p_value(found.p_value), p_value(found.p_adjusted), count(found.n))
 
 

@@ -20,7 +20,7 @@ from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.results.record import read_run_info
 from moot.protocols.case import is_shared_id
-from moot.protocols.errors import UserError
+from moot.protocols.errors import UNSENT, UserError
 
 FEW = 20
 """A pilot of fewer debates says little about the rare long ones."""
@@ -40,6 +40,7 @@ _COLUMNS = [
     "unconfirmed_attempts",
     "unconfirmed_tokens_max",
     "reused_from",
+    "failure",
     "at",
 ]
 _UNATTENDED = "unattended"
@@ -296,7 +297,7 @@ def _decided_at(rows: Iterable[Row]) -> list[float]:
 
 
 def _paid(row: Row) -> bool:
-    return row["role"] != "person" and not row["reused_from"]
+    return row["role"] != "person" and not row["reused_from"] and row["failure"] != UNSENT
 
 
 def _in_process(model: str) -> bool:

@@ -189,8 +189,8 @@ async def test_an_error_in_a_reply_model_ends_the_ask_visibly(
     model.gate.set()
     ask = Ask(case_id="c", attempt=0, path="a", role="agent/0", template="say", slots={}, reply="test_agent:Nothing")
     answered = await agent.answer(ask)
-    assert (answered.outcome, answered.failure) == ("failed", "request")
-    assert sink[0]["failure"] == "request"
+    assert (answered.outcome, answered.failure) == ("failed", "unsent")
+    assert sink[0]["failure"] == "unsent"
 
 
 ASK = Ask(

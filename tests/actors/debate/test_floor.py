@@ -241,7 +241,7 @@ def test_usage_counts_every_call_of_an_ask(seen: ObservedRun) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "path", "failure"), [("surrogate", "a/surrogate", "unparsable"), ("missing_slot", "a", "request")]
+    ("name", "path", "failure"), [("surrogate", "a/surrogate", "unparsable"), ("missing_slot", "a", "unsent")]
 )
 def test_an_ask_that_cannot_be_sent_or_read_fails_alone(seen: ObservedRun, name: str, path: str, failure: str) -> None:
     bad, good = seen.saw(name)

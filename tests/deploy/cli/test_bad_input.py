@@ -24,6 +24,8 @@ FILES: dict[str, str | bytes] = {
     "bare.jsonl": '{"prompt": "x"}\n',
     "typo.yaml": f"instructions: x\ndimensons: {{a: {{question: q, {LEVELS}}}}}\n",
     "inner.yaml": f"instructions: x\ndimensions: {{a: {{question: q, {LEVELS}, passes_a: 1}}}}\n",
+    "cases.csv": "question\nWhich one?\n",
+    "mine.py": "class Settings: ...\n\nclass Mine:\n    async def run(self, case, floor): ...\n",
     "bytes.txt": b"\xff\xfe\x00",
 }
 WRONG: dict[tuple[str, ...], list[tuple[list[str], str]]] = {
@@ -46,6 +48,8 @@ WRONG: dict[tuple[str, ...], list[tuple[list[str], str]]] = {
         (["--rpm", "-1"], "--rpm: expected at least 1, not -1"),
         (["--max-cost", "-1"], "--max-cost: "),
         (["--model", "openai/gpt-4o", "--max-cost", "0"], "--max-cost 0 "),
+        (["cases.csv"], "given as --task cases.csv"),
+        (["--protocol", "mine"], "--protocol mine:Mine"),
         (["limits.yaml"], "limits.yaml: `requests_per_min`: "),
         (["limits.yaml", "--rpm", "9", "--limit", "0"], "--limit: "),
         (["--log-level", "loud"], "'loud'"),
@@ -67,6 +71,7 @@ WRONG: dict[tuple[str, ...], list[tuple[list[str], str]]] = {
     JUDGE: [
         (["none.jsonl"], "none.jsonl: "),
         (["bare.jsonl"], "bare.jsonl:1: field `reply`"),
+        (["cases.csv"], "moot run --task cases.csv"),
         (["sample-replies", "--rubric", "resoning"], "did you mean 'reasoning'?"),
         (["sample-replies", "--rubric", "typo.yaml"], "did you mean 'dimensions'?"),
         (["sample-replies", "--rubric", "inner.yaml"], "`dimensions.a`: unknown key 'passes_a'"),
@@ -97,7 +102,8 @@ WRONG: dict[tuple[str, ...], list[tuple[list[str], str]]] = {
         (["--cases", "10", "--format", "md"], "--format"),
         (["--cases", "10"], "nowhere"),
     ],
-    **{(name,): [(["nowhere"], "nowhere")] for name in ("show", "calibrate", "compare", "decide")},
+    **{(name,): [(["nowhere"], "nowhere")] for name in ("show", "calibrate", "decide")},
+    ("compare",): [(["nowhere"], "at least two runs"), (["nowhere", "elsewhere"], "nowhere")],
 }
 """By the beginning of a command: its remaining arguments, and what the error line must name."""
 

@@ -97,8 +97,13 @@ def test_decisions_by_the_beginnings_of_actions(command: Command) -> None:
     """A parked run is moderated with `moot decide` alone: forms are listed, shown, and answered with their texts."""
     run = ["run", "--protocol", "moderated_debate:ModeratedDebate", "--attended", "--engine", "inline", "--quiet"]
     run += ["--limit", "1", "--out", "run"]
-    assert "moot decide run sample-001 go on | edit topics" in command(*run)[2]
-    assert command("decide", "run")[1] == "sample-001: Topics [go on|edit topics]\n"
+    err = command(*run)[2]
+    assert "moot decide run sample-001 ACTION\n    ACTION is one of: go on, edit topics 'TEXT'\n" in err
+    _, out, err = command("decide", "run")
+    assert (out, err) == (
+        "sample-001: Topics [go on|edit topics]\n",
+        "to answer: moot decide run sample-001 go on\n",
+    )
     out = command("decide", "run", "sample-001")[1]
     assert "2  edit topics (edits the text)" in out
     assert "\n  kappa 0.9" in out, "the body keeps its lines"
@@ -107,16 +112,18 @@ def test_decisions_by_the_beginnings_of_actions(command: Command) -> None:
     assert command("decide", "run", "sample-001", "go", "on")[0] == 0
     assert command(*run)[0] == 0
     for answer, why in (
-        (("set",), "the action 'set kappa' needs a text"),
+        (("set",), "needs a text after it: `moot decide run sample-001 set kappa 'TEXT'`"),
         (("shrug",), "unknown action 'shrug'"),
         (("set", "0.3", "--text", "0.4"), "the text is given twice"),
     ):
         code, _, err = command("decide", "run", "sample-001", *answer)
         assert (code, why in err) == (2, True), err
     assert len(pending_forms("run")) == 1
-    assert "set kappa: 0.3 is recorded" in command("decide", "run", "sample-001", "set", "kappa", "0.3")[1]
+    told = command("decide", "run", "sample-001", "set", "kappa", "0.3")[1]
+    assert told == "recorded for sample-001: set kappa, with the text: 0.3\n"
     assert command(*run)[0] == 0
-    assert "ask: and the trees? is recorded" in command("decide", "run", "sample-001", "3", "and the trees?")[1]
+    told = command("decide", "run", "sample-001", "3", "and the trees?")[1]
+    assert told == "recorded for sample-001: ask, with the text: and the trees?\n"
     assert command(*run)[0] == 0
     assert command("decide", "run", "sample-001", "end")[0] == 0
     assert command(*run)[0] == 0

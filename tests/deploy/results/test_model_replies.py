@@ -161,7 +161,7 @@ def test_a_run_without_verdicts_points_at_its_failures(
 ) -> None:
     with server_that_says("I think so", "stop") as model:
         assert _run(model, tmp_path / "run", protocol=protocols) == 3
-    told = capsys.readouterr().out.partition("next:")[2]
+    told = capsys.readouterr().out.partition("next:")[2].replace("\n      ", "  ")
     pointed = [line for line in told.splitlines() if "sample-001" in line]
     assert ["failed" in line for line in pointed] == [True] * len(protocols.split(","))
     assert "from opening to verdict" not in told

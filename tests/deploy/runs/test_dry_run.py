@@ -6,7 +6,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -14,7 +14,9 @@ from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.dry_run import estimate_calls, plan
 from moot.deploy.runs.dry_run_stubs import CallEstimate
 from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.run import run
 from moot.protocols.case import Case
+from moot.protocols.errors import ConfigError
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Verdict
 from moot.protocols.replies import Position
@@ -99,6 +101,46 @@ def test_what_cannot_be_run_on_stub_replies_is_unknown_and_not_zero(
     found = plan(prepare(RunConfig(protocol="broken_protocol:Broken", engine="inline", out=str(tmp_path / "run"))))
     assert (found.least, found.most, found.least_tokens, found.most_tokens) == (None, None, None, None)
     assert "calls     unknown" in "\n".join(found.lines())
+
+
+TYPO = "{% block system %}{{ sentences }}{% endblock %}{% block user %}{{ qestion | fenced('question') }}{% endblock %}"
+
+
+class _Mistyped(_Own):
+    """Its second prompt, which only a disagreement needs, names a slot that the ask does not give."""
+
+    templates: ClassVar = {"own/second": TYPO}
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        slots = {"question": case.question, "labels": case.labels, "choices": (), "passage": "", "title": ""}
+        asks = [Request(f"agent/{n}", "selene/opening", slots, Position, f"first/agent/{n}") for n in (0, 1)]
+        said = await floor.ask_all(asks)
+        if len({getattr(turn, "answer", None) for turn in said}) > 1:
+            await floor.ask("agent/0", "own/second", slots | {"sentences": 3}, reply=Position, path="second")
+        return Verdict(answer=None, how="asked")
+
+
+def test_a_mistyped_slot_of_an_own_template_is_found_before_the_run(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with pytest.raises(ConfigError, match="'own/second': unknown slot 'qestion': did you mean 'question'"):
+        run(protocol=_Mistyped(), engine="inline", out=folder)
+    assert not folder.exists()
+
+
+class _Slotless(_Own):
+    """Asks with a template of the package and gives no slot."""
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        await floor.ask("agent/0", "selene/opening", {}, reply=Position, path="only")
+        return Verdict(answer=None, how="asked")
+
+
+def test_what_could_not_be_sent_is_no_call(tmp_path: Path) -> None:
+    done = run(protocol=_Slotless(), engine="inline", out=tmp_path / "run", limit=1)
+    assert (done.failed, done.summary.asks_failed) == (1, {"unsent": 1})
+    assert (done.summary.calls, done.summary.calls_without_usage, done.summary.tokens_paid) == (0, 0, 0)
+    (verdict,) = done.table("verdicts").to_pylist()
+    assert (verdict["calls"], verdict["calls_without_usage"]) == (0, 0)
 
 
 def test_sums_keep_the_longest_prompt() -> None:
