@@ -35,7 +35,7 @@ MAX_TEMPERATURE = 1.0
 def takes_sampling(model: str) -> bool:
     """Whether a model supports `temperature` or `top_p`: those up to Claude 4.6 do, all later ones refuse them.
 
-    A name that is not known counts as later, so that a new model is not refused for a setting of ours.
+    An unknown name counts as later, so that a new model does not refuse our settings.
 
     >>> [takes_sampling(name) for name in ("claude-haiku-4-5-20251001", "claude-opus-4-7", "claude-opus-5-5")]
     [True, False, False]
@@ -167,7 +167,7 @@ def decode_reply(body: bytes, *, limits: RateHeaders | None = None, key: str | N
         key: the API key in use, kept out of error messages.
 
     Raises:
-        ModelError: `server` for a body that is not a message, `refused` when the model or the service declined to
+        ModelError: `server` for a body that is not a message, `refused` when the model or the service refused to
             answer, or what an error object inside the body states. All of these may have been billed.
     """
     with failures_may_be_billed(limits):
@@ -207,7 +207,7 @@ def _error_in_reply(error: object, key: str | None) -> ModelError:
 def _usage(usage: _Usage | None) -> Usage:
     """Billed tokens, including prompt tokens written to or read from a cache.
 
-    Those of thinking are among the reply's; how many they are is None where the service does not say.
+    Reasoning tokens are part of the reply's; their number is None where the service does not state it.
     """
     if usage is None:
         return Usage()

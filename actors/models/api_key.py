@@ -57,7 +57,7 @@ class ApiKey:
         """Key, read from the environment or its file at each call; None when the server needs none.
 
         Raises:
-            MissingKey: neither the variable nor its file holds a key, or what cannot be sent in a header.
+            MissingKey: neither the variable nor its file has a key, or the key cannot be sent in a header.
         """
         if self.env is None:
             return None

@@ -1,7 +1,7 @@
 """Early stopping of streamed replies: on the confidence of the first tokens, or on repetition.
 
-The first is ours, not a paper's: the source's own tables show early confidence going with more critical failures in
-some settings and fewer in others. So window, statistic, direction and bound are learned from labelled data, and it is
+The first is ours, not a paper's: in the source's own tables early confidence is associated with more critical failures
+in some settings and with fewer in others. So window, statistic, direction and bound are learned from labelled data, and it is
 off by default.
 """
 
@@ -37,11 +37,11 @@ class EarlyStop(BaseModel):
     """Early-stopping rule; learned by `moot calibrate --early-stop`.
 
     Attributes:
-        window: the first so many tokens are looked at; a shorter reply is never stopped.
+        window: number of first tokens that are evaluated; a shorter reply is never stopped.
         statistic: of their log-probabilities, see `metrics.confidence_features`.
         keep: whether replies `above` or `below` the bound are kept; those at the bound are.
         bound: in the statistic's unit.
-        resamples: how many replies to one call may be stopped; the one after them is kept whatever it is.
+        resamples: how many replies to one call may be stopped; the next one is always kept.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -82,13 +82,13 @@ async def stream_with_early_stop(
     stage: LogprobStage,
 ) -> ModelReply:
     """Reads a streamed reply and may stop it. One that is stopped has the finish reason `CUT` or `REPETITION`, and
-    no usage. Hidden reasoning is no part of the first tokens, and is not looked at for repetition.
+    no usage. Hidden reasoning is not part of the first tokens, and is not checked for repetition.
 
     Args:
         model, messages, decoding, step_key, schema: see `StreamingModel.stream`.
         stop: when to stop it.
         stage: where the reply's log-probabilities are taken. Where a schema's mask may have changed them, first tokens
-            of which one may have been forced stop nothing: nothing was learned from such.
+            of which one may have been forced never stop a reply: the rule was not learned from such tokens.
 
     Raises:
         ModelError: as `stream`.

@@ -16,8 +16,8 @@ class SplitReply(NamedTuple):
 
     Attributes:
         text: the reply.
-        reasoning: what it thought before; empty when nothing is known.
-        from_reasoning: whether the reply stood where reasoning belongs, the content being empty.
+        reasoning: the hidden reasoning before it; empty when unknown.
+        from_reasoning: whether the reply was in a field for reasoning, with an empty content.
     """
 
     text: str
@@ -34,7 +34,7 @@ def split_reasoning(content: str, reasoning: object = None, reasoning_content: o
 
     Args:
         content: the text as sent; a `<think>` block at its start, or all up to a lone `</think>`, is reasoning.
-        reasoning, reasoning_content: the fields as sent, whatever they hold; vendors differ in which they use.
+        reasoning, reasoning_content: the fields as sent, of any type; vendors differ in which they use.
 
     >>> split_reasoning("<think>It rained.</think>Yes")
     SplitReply(text='Yes', reasoning='It rained.', from_reasoning=False)

@@ -40,7 +40,7 @@ class OpenResponse:
     Attributes:
         limits: the rate limits in its headers; None without any.
         key: the API key that was sent, to be redacted from error messages; None when none was.
-        body: decompressed; empty while it is still to come.
+        body: decompressed; empty until it is read.
     """
 
     body = b""
@@ -216,7 +216,7 @@ def connection_failure(
     It may be billed unless the connection was never opened: a server that had the request may have worked on it.
 
     Args:
-        url: whom we called.
+        url: the address that was called.
         error: as caught; the message of aiohttp is searched among its causes.
         key: the API key in use, kept out of the message.
         limits: the rate limits in the headers, when it broke after them.

@@ -27,19 +27,19 @@ class Capabilities:
     Attributes:
         max_alternatives: largest `top_logprobs` it takes; 0 when it gives no log-probabilities.
         logprob_stage: whether probabilities are before or after temperature, and before a schema's mask in both cases;
-            `unknown` for a server, which the probe calls ask.
+            `unknown` for a server until the probe calls.
         images: whether messages may carry pictures.
         structured_output: whether it can constrain replies to a schema: `yes` does so, `on request` is for a server
-            that the trial call must try first.
-        dialect: of the schemas that it takes; `portable` until it is known better.
+            that a probe call must test first.
+        dialect: of the schemas that it accepts; `portable` until another is detected.
         streaming: whether it also offers `stream`.
         seeds: whether a reply can be repeated: by a seed of the request, or because it is a pure function of it.
-        reasons: whether it is known to think before it replies, at the cost of the longest reply.
+        reasons: whether it is known to generate hidden reasoning, which counts against the longest reply.
         settings: which of `seed`, `stop`, `repetition_penalty`, `reasoning_effort` and `extra` it takes.
         efforts: the values of `reasoning_effort` that it takes; empty where they are not known.
-        api: over which of OpenAI's APIs it is asked; `chat` for whatever has no choice.
+        api: over which of OpenAI's APIs it is called; `chat` for all other backends.
         max_temperature: greatest temperature that it takes; None when it takes none.
-        simulated: whether its replies come from a random model and must be labelled so.
+        simulated: whether its replies are those of a random model and must be labelled so.
         in_process: whether it runs in a process of ours: a cancelled reply is not billed.
     """
 
@@ -86,7 +86,7 @@ class RateHeaders:
     """Rate limits from a response's headers; None where a header is missing.
 
     Attributes:
-        requests_left, tokens_left: what may still be sent in the server's window.
+        requests_left, tokens_left: remaining quota in the server's window.
         requests_limit, tokens_limit: the window's limits.
     """
 
@@ -124,10 +124,10 @@ class ModelReply:
         tokens: log-probabilities; None when none were asked for or given.
         http_attempts: requests that were sent, retries included.
         limits: the rate limits in the response's headers; None without any.
-        replayed: None for a reply that a model was called for.
+        replayed: the source of a replayed reply; None when a model was called.
         stated: the usage that the server stated, where `usage` is an estimate instead; None otherwise.
         reasoning: the hidden reasoning before the reply, as far as the server returns it; may be empty.
-        from_reasoning: whether the server put the reply where reasoning belongs, and left the content empty.
+        from_reasoning: whether the server put the reply in a field for reasoning, and left the content empty.
     """
 
     text: str
@@ -154,8 +154,8 @@ class StreamPiece:
         finish_reason: as in `ModelReply`, on the piece that ends the text; empty before.
         usage: the counts so far, where the server states them: on the last piece, with some servers on every one.
         limits: on the first piece, the rate limits in the response's headers; None otherwise.
-        reasoning: what was added to a field of its own for hidden reasoning; tokens beside it alone are its.
-        from_reasoning: see `ModelReply`; only of a reply that comes as one piece.
+        reasoning: text added to a separate field for hidden reasoning; tokens of a piece with only this are its.
+        from_reasoning: see `ModelReply`; only of a reply in one piece.
     """
 
     text: str
@@ -182,7 +182,7 @@ class Model(Protocol):
             messages: the conversation so far, in order.
             decoding: how to sample.
             step_key: identifies the step, so that a server can count and a simulation can seed.
-            schema: hold the reply to a JSON object that fits it; None leaves the reply free. Only for a backend whose
+            schema: constrains the reply to a JSON object that fits it; None leaves it free. Only for a backend whose
                 `structured_output` is not `no`; `text` is the JSON either way.
 
         Raises:
@@ -207,11 +207,11 @@ class StreamingModel(Model, Protocol):
     ) -> AsyncGenerator[StreamPiece, None]:
         """Stream one reply in pieces; arguments as for `complete`.
 
-        Who stops early closes the generator (`contextlib.aclosing`), which closes the HTTP response, so that the server
-        stops as well. What it bills for a reply that was cut is then not known.
+        To stop early, close the generator (`contextlib.aclosing`); this closes the HTTP response, so that the server
+        stops as well. The billed tokens of a reply stopped early are unknown.
 
         Raises:
-            ModelError: while iterating, with the kind of failure. Pieces may have come before it.
+            ModelError: while iterating, with the kind of failure. Pieces may have been yielded before it.
         """
         ...
 

@@ -47,20 +47,20 @@ class ModelProfile(BaseModel):
     """Profile of one model, found by a run's probe calls; stored in run.yaml and used again when the run is resumed.
 
     Attributes:
-        schemas: the dialect in which its replies' schemas are sent; `free` where it holds none.
+        schemas: the dialect in which its replies' schemas are sent; `free` where it supports none.
         listed_labels: whether a case's labels are sent as an `enum`.
-        exceptions: kinds of replies that it holds otherwise, or not at all.
+        exceptions: kinds of replies that it constrains differently, or not at all.
         server: the kind of server; `portable` where it is unknown.
-        reasons: whether it is known or was found to think before it replies: it may then write more tokens.
+        reasons: whether it is known or was found to generate hidden reasoning: it may then use more tokens.
         folds_system: whether it supports no system message, which is then prepended to the first user message.
-        bounds_completion: whether it takes `max_completion_tokens` and not `max_tokens`.
+        bounds_completion: whether it supports `max_completion_tokens` and not `max_tokens`.
         held_logprobs: whether log-probabilities of a constrained reply are taken before its schema's mask (`raw`) or
             after it (`masked`); `unknown` where a probe was inconclusive; None in an older record that has neither.
         alternatives: most alternatives per token that it gives; 0 where it gives no log-probabilities; None where it
             gives as many as were asked for.
-        logprobs_when_held: whether it takes a schema and gives log-probabilities in one call.
-        api: over which of OpenAI's APIs it is asked.
-        omitted: settings that the user did not write and that it does not take: they are not sent.
+        logprobs_when_held: whether it supports a schema and log-probabilities in one call.
+        api: over which of OpenAI's APIs it is called.
+        omitted: settings that the user did not state and that it does not support: they are not sent.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

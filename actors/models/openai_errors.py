@@ -110,7 +110,7 @@ def failure_in_reply(body: bytes, error: object, missing: str, key: str | None) 
     """Maps a 200 response with an error object, or without the expected content, to a `ModelError`.
 
     Args:
-        body: of the response, which some servers write the error into without saying so.
+        body: of the response, which some servers use for the error without an error object.
         error: the object; None where there is none.
         missing: what the reply should hold.
         key: the API key in use, kept out of the message.
@@ -181,7 +181,7 @@ def _stands_in(body: bytes, sent: bytes) -> bool:
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """`Retry-After` in seconds, 0 and up; None when it is missing or unreadable.
 
-    `retry-after-ms` is the more exact and wins; `Retry-After` is seconds or an HTTP date, read against `now`.
+    `retry-after-ms` is more precise and takes precedence; `Retry-After` is seconds or an HTTP date, read against `now`.
     """
     exact = _seconds(headers.get("retry-after-ms"))
     if exact is not None:

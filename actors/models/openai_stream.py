@@ -54,7 +54,7 @@ async def read_pieces(
 ) -> AsyncGenerator[StreamPiece, None]:
     """Reads the pieces of a streamed reply from the body of a 200 response, each when its event is complete.
 
-    A server that did not stream, though it was asked to, gives its reply as one piece.
+    A server that ignores streaming gives its reply as one piece.
 
     Args:
         chunks: the body as it arrives, decompressed; iterating may raise `ModelError`.
@@ -148,7 +148,7 @@ class EventParser:
     """Server-sent event parser, for chunks split at any byte.
 
     Lines may end in LF, CR or CRLF. Comments and the fields `event`, `id` and `retry` are passed over; several `data`
-    lines of one event are joined by a line feed. What follows the last empty line of a stream that was cut is no event.
+    lines of one event are joined by a line feed. Data after the last empty line of a truncated stream is no event.
     """
 
     def __init__(self) -> None:

@@ -89,9 +89,9 @@ def encode_request(
     """Request body as JSON. Settings that are None are left out, so the server's default applies.
 
     Args:
-        schema: what the server shall hold the reply to; None leaves it free.
+        schema: constrains the reply; None leaves it free.
         stream: whether to ask for the reply in pieces, with its usage at the end.
-        seed: what the server shall draw the reply from; None leaves it to chance.
+        seed: for the server's sampling; None sends none.
 
     Raises:
         ModelError: `request`, when a message holds what is not Unicode text (a lone surrogate).

@@ -1,7 +1,7 @@
 """Image preprocessing: user images validated, bounded in size, and without metadata.
 
 A picture that is small enough and holds no metadata is sent unchanged, byte for byte; any other one is re-encoded.
-Addresses are fetched here and now, so that a model is sent, and a fingerprint covers, the bytes and never the address.
+Addresses are fetched at once, so that a model gets, and a fingerprint covers, the bytes and never the address.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ _CHUNK_BYTES = 1 << 16
 def download(url: str, largest_bytes: int) -> bytes:
     """Downloads an `http(s)` address; may be called inside an event loop, which it blocks.
 
-    A redirect is followed to `http(s)` only, and from `https` to `https` only. Nothing of ours is sent along.
+    A redirect is followed to `http(s)` only, and from `https` to `https` only. No credentials are sent.
 
     Raises:
         ConfigError: naming the address: not reachable, not 200, larger than `largest_bytes`, or not there in

@@ -58,7 +58,7 @@ async def _freely(calls: ProbeCalls, model: Model, trial: ProbeRequest) -> Model
     """An unconstrained reply; None where log-probabilities are refused, which the profile then states.
 
     Raises:
-        ConfigError: only the user wants them.
+        ConfigError: only the user asks for them.
     """
     wanted = trial.decoding.top_logprobs is not None
     try:
@@ -76,7 +76,7 @@ def _continue_without_logprobs(calls: ProbeCalls, model: Model, trial: ProbeRequ
     """Log-probabilities are refused together with a schema only: constrained replies have none.
 
     Raises:
-        CapabilityMissing: some are of no use then.
+        CapabilityMissing: a reply requires them.
     """
     if any(asked.logprobs == "needed" for asked in trial.replies):
         raise CapabilityMissing(

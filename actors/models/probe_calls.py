@@ -43,7 +43,7 @@ class ExpectedReply:
         model: its type.
         labels: those of a case; None for an open set.
         max_tokens: its bound.
-        logprobs: whether its log-probabilities are asked for, and whether it is of no use without them.
+        logprobs: whether its log-probabilities are asked for, and whether it requires them.
     """
 
     model: type[BaseModel]
@@ -57,13 +57,13 @@ class ProbeRequest:
     """What a probe is to find out: the asks of a run to one model.
 
     Attributes:
-        decoding: of the role that asks for most, so that a setting which the server does not take is found.
+        decoding: of the role with most settings, so that a setting which the server does not support is found.
         timeout_s: the deadline of an ask of the run.
         replies: what is to be constrained to a schema; empty when nothing is.
         insists: whether a role has `structured: true`, so that a model without constrained decoding is refused.
         needs_logprobs: whether the run requires log-probabilities.
-        free_logprobs: whether those of a reply are asked for that is left free.
-        streams: whether replies are read while they are written.
+        free_logprobs: whether log-probabilities of an unconstrained reply are asked for.
+        streams: whether replies are streamed.
         reasoning_tokens: the tokens that a reasoning model may generate in addition to its reply.
         written: the settings that the user stated: they are never left out.
     """
@@ -145,7 +145,7 @@ class ProbeCalls:
             streamed: whether to stream it.
 
         Raises:
-            LogprobsRefused, SchemaRefused: for these the server refuses the call.
+            LogprobsRefused, SchemaRefused: the server refuses the call because of them.
             OnlyOverResponses, ModelUnavailable: it fails for another reason.
             ConfigError: the model does not support what the user stated.
         """
@@ -241,7 +241,7 @@ class ProbeCalls:
     def _leaves_out(self, message: str, decoding: Decoding, schema: ReplySchema | None, *, streamed: bool) -> bool:
         """Whether the error names a setting that was sent.
 
-        One that names the schema, too, is about that. Of two settings that exclude each other the temperature stays.
+        An error that also names the schema is about the schema. Of two exclusive settings the temperature is kept.
         """
         if schema is not None and names_response_format(message):
             return False

@@ -41,7 +41,7 @@ def encode_request(
     `seed` and `stop` do not exist there. The request disables storing of the response, unless `extra` sets otherwise.
 
     Args:
-        schema: what the server shall hold the reply to; None leaves it free.
+        schema: constrains the reply; None leaves it free.
 
     Raises:
         ModelError: `request`, when a message holds what is not Unicode text (a lone surrogate).

@@ -30,7 +30,7 @@ class RetryPolicy(BaseModel):
     """Retry policy: bounds of the retries of one call.
 
     Attributes:
-        max_attempts: requests in all, the first included; those that met a 429 count a fifth, for the server works.
+        max_attempts: requests in all, the first included; one with a 429 counts a fifth, because the server is up.
         total_s: no attempt begins later than this many seconds after the first one began.
         base_s: upper end of the first random wait; it doubles with each further attempt.
         cap_s: upper end of any random wait.
@@ -48,8 +48,8 @@ class RetryPolicy(BaseModel):
     def wait_s(self, attempt: int, retry_after_s: float | None, uniform: Callable[[float, float], float]) -> float:
         """Backoff in seconds after the failed `attempt` (1-based).
 
-        Full jitter: uniform in [0, min(cap_s, base_s * 2^(attempt-1))]. A server's own word is taken for it, with the
-        first jitter on top: clients with the same `Retry-After` do not return together.
+        Full jitter: uniform in [0, min(cap_s, base_s * 2^(attempt-1))]. A server's `Retry-After` takes precedence, with
+        the first jitter on top: clients with the same `Retry-After` do not return together.
         """
         if retry_after_s is not None:
             return min(retry_after_s, self.retry_after_cap_s) + uniform(0.0, min(self.cap_s, self.base_s))

@@ -63,8 +63,8 @@ class Sampling(NamedTuple):
     ) -> Sampling:
         """Sampling settings from a row of the record; older versions lack the stage and the constraint.
 
-        A reply of which it is not known counts as free: most of those records are older than schemas, and a token that
-        is left out for nothing would hide how sure their models were.
+        A reply without this information counts as free: most of those records are older than schemas, and leaving out
+        tokens without need would hide the confidence of their models.
         """
         stage = logprob_stage or UNKNOWN
         return cls(temperature, top_p, stage, bool(held) and stage == UNKNOWN)

@@ -164,8 +164,8 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     validated by the model itself in any case.
 
     Raises:
-        ConfigError: a field cannot be written in such a schema: a free mapping, `Any`, a tuple, or a model that holds
-            itself.
+        ConfigError: a field cannot be written in such a schema: a free mapping, `Any`, a tuple, or a recursive
+            model.
     """
     whole = model.model_json_schema(mode="validation")
     return _Closing(model.__name__, whole.get("$defs", {}), limits=False).schema(whole, "", ())

@@ -44,7 +44,7 @@ class _Member:
         in_flight: calls in flight.
         out_until: time until which it is left out, by the pool's clock; 0 since its last call succeeded.
         turn: number of its latest call among all of the pool.
-        heard_at: when something last came from it, by the pool's clock.
+        heard_at: time of the last data from it, by the pool's clock.
     """
 
     model: CompatibleModel
@@ -67,7 +67,7 @@ class ServerPool:
         base_urls: of the servers, two or more.
         model: the model's name, the same on each.
         api_key_env: name of the environment variable with their key; None sends no key.
-        clock: seconds that only grow.
+        clock: monotonic, in seconds.
     """
 
     def __init__(

@@ -73,7 +73,7 @@ def bytes_per_character(texts: Iterable[str]) -> int:
     """Upper bound of the tokens per character in the script of these labels: its bytes, as no tokeniser makes more.
 
     Returns:
-        1 for texts in Latin script, of which a token holds several characters; else 2 to 4.
+        1 for texts in Latin script, of which a token has several characters; else 2 to 4.
 
     >>> [bytes_per_character([text]) for text in ("Où est-il ?", "Где он?", "他在哪里", "😀🎉")]
     [1, 2, 3, 4]

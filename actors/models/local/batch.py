@@ -21,7 +21,7 @@ class Batch:
     Between two steps `logits` are those of each row's next token.
 
     Attributes:
-        rows: who is in it.
+        rows: the sequences in it.
         logits: shape (B, V), float32; None while it is empty.
 
     Args:

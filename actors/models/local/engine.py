@@ -20,8 +20,8 @@ from moot.actors.models.openai_errors import plain
 class GenerationEngine:
     """Generation engine: generates submitted requests in batches as large as fit; starts to load on construction.
 
-    Calls that wait join the batch between two steps, in the order they came, and leave it when their reply ends or
-    their future is cancelled. All of it happens in one thread of its own.
+    Calls that wait join the batch between two steps, in FIFO order, and leave it when their reply ends or
+    their future is cancelled. All of it runs in a dedicated thread.
 
     Attributes:
         folder: the model's.

@@ -32,11 +32,11 @@ MAX_ALTERNATIVES = 1000
 class LocalModel:
     """A `Model` that transformers runs in this process, on a GPU when there is one.
 
-    Models of the same folder share one copy of the weights, and what is asked of them at the same time is generated
-    in one batch. Log-probabilities are the model's own, before temperature, `top_p` and what a schema forbids.
+    Models of the same folder share one copy of the weights, and concurrent calls are generated
+    in one batch. Log-probabilities are the model's own, before temperature, `top_p` and the schema's mask.
 
-    A reply is drawn from a hash of the seed, the messages, the step key and whether the temperature is 0. Who else is
-    in the batch changes its probabilities by rounding only, and so hardly ever its text.
+    A reply is drawn from a hash of the seed, the messages, the step key and whether the temperature is 0. The rest of
+    the batch changes its probabilities by rounding only, and so hardly ever its text.
 
     A temperature or `top_p` of None is 1: the model's own distribution. Usage counts the tokens of the reply, without
     the one that ends it.

@@ -26,7 +26,7 @@ class PromptEncoder:
 
         Assistant:
 
-    A message that holds one of the tokenizer's special tokens as text, such as `<|im_end|>`, is written with a space
+    A message that contains one of the tokenizer's special tokens as text, such as `<|im_end|>`, is written with a space
     after that token's first character: the text of a document never ends or begins a turn.
 
     Args:

@@ -83,7 +83,7 @@ class SequenceState:
         """Append a token, with the ids and log-probabilities of the most probable alternatives.
 
         Returns:
-            Why the reply ends with it: `stop` for one that is whole by its schema, else `length` for one that is full;
+            Why the reply ends with it: `stop` when it is complete by its schema, else `length` at its maximum length;
             empty when it continues.
 
         Raises:

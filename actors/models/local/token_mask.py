@@ -59,7 +59,7 @@ class TokenMask:
         """Advance by the token that was drawn.
 
         Raises:
-            ModelError: `server`, when it may not come next, or what may come next became too much to work out.
+            ModelError: `server`, when the token is not permitted, or the grammar became too complex.
         """
         if not self._matcher.consume_token(token):
             raise ModelError("server", f"the schema cannot be enforced: {_first_line(self._matcher.get_error())}")

@@ -67,7 +67,7 @@ class SmallModel:
         """Complete one conversation; starts the server if none runs, also after its death.
 
         Raises:
-            ModelError: `server`, when no server comes up; else see `CompatibleModel.complete`.
+            ModelError: `server`, when no server starts; else see `CompatibleModel.complete`.
         """
         async with self._served() as served:
             return await served.complete(messages, decoding, step_key=step_key, schema=schema)

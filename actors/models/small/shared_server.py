@@ -41,7 +41,7 @@ class ServerAddress:
 
     Attributes:
         url: the base of its API.
-        key: what it asks for.
+        key: its API key.
     """
 
     url: str
@@ -85,7 +85,7 @@ def acquire_server(folder: Path, weights: Path, slots: int) -> ServerLease:
         slots: replies at once.
 
     Raises:
-        ModelUnavailable: no server comes up, or each one dies.
+        ModelUnavailable: no server starts, or each one crashes.
     """
     deadline = time.monotonic() + START_TIMEOUT_S
     starting = _locked(folder / _START_LOCK, fcntl.LOCK_EX, deadline)
