@@ -1,7 +1,7 @@
 """Cluster bootstrap of associations: the statistic of every resample, and intervals from these.
 
 A cluster is what was sampled (a case, an essay); its replies are not independent of each other. Every resample is
-ranked anew. For another statistic, given as a function, see `metrics.bootstrap.cluster_bootstrap`. Functions raise
+reranked. For another statistic, given as a function, see `metrics.bootstrap.cluster_bootstrap`. Functions raise
 ValueError for shapes that do not fit, no rows, fewer than one resample, a flag that is neither 0, 1 nor NaN, and a
 level outside (0, 1).
 """

@@ -1,8 +1,8 @@
 """Early stopping of streamed replies: on the confidence of the first tokens, or on repetition.
 
 The first is ours, not a paper's: in the source's own tables early confidence is associated with more critical failures
-in some settings and with fewer in others. So window, statistic, direction and bound are learned from labelled data, and it is
-off by default.
+in some settings and with fewer in others. So window, statistic, direction and bound are learned from labelled data, and
+it is off by default.
 """
 
 from __future__ import annotations

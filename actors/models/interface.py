@@ -248,7 +248,7 @@ class ModelError(Exception):
 
 @contextmanager
 def failures_may_be_billed(limits: RateHeaders | None) -> Iterator[None]:
-    """Marks failures inside as those of a request that the server took, and may bill; with what its headers said."""
+    """Marks failures inside as those of a request that the server received, and may bill; adds the rate limits."""
     try:
         yield
     except ModelError as error:

@@ -99,7 +99,7 @@ def _fit(name: str, data: bytes) -> Image:
         if width * height > LARGEST_PIXELS:
             raise ConfigError(f"{name}: {width} x {height} pixels are more than {LARGEST_PIXELS // 10**6} million")
         picture.load()
-        return _as_it_is(picture, data) or _anew(picture)
+        return _unchanged(picture, data) or _re_encoded(picture)
     except ConfigError:
         raise
     except (Pillow.DecompressionBombError, Pillow.DecompressionBombWarning):
@@ -119,7 +119,7 @@ def _instead(data: bytes) -> str:
     return ""
 
 
-def _as_it_is(picture: Pillow.Image, data: bytes) -> Image | None:
+def _unchanged(picture: Pillow.Image, data: bytes) -> Image | None:
     """The file's unchanged bytes, if they may be sent."""
     texts = getattr(picture, "text", None)
     moves = getattr(picture, "is_animated", False)
@@ -129,7 +129,7 @@ def _as_it_is(picture: Pillow.Image, data: bytes) -> Image | None:
     return Image(_FORMATS[picture.format], data)
 
 
-def _anew(picture: Pillow.Image) -> Image:
+def _re_encoded(picture: Pillow.Image) -> Image:
     """Re-encoded image: a PNG where the original was one and it fits, else a JPEG, on white where transparent."""
     lossless = picture.format == "PNG"
     upright = _eight_bit(ImageOps.exif_transpose(picture))

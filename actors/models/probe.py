@@ -191,10 +191,10 @@ class SchemaProbe:
     async def _try(self, schema: ReplySchema, asked: ExpectedReply) -> str:
         logprobs = asked.logprobs != "no" and self._calls.profile.logprobs_when_held and not self.refused
         try:
-            reply = await self._held(schema, logprobs=logprobs)
+            reply = await self._constrained(schema, logprobs=logprobs)
         except SchemaRefused as refused:
             return str(refused)
-        if _is_held(reply, schema):
+        if _follows_schema(reply, schema):
             if logprobs and not self.refused:
                 self.reply = self.reply or reply
                 self._note_stage(reply)
@@ -207,7 +207,7 @@ class SchemaProbe:
         self._ignores = True
         return ""
 
-    async def _held(self, schema: ReplySchema, *, logprobs: bool) -> ModelReply:
+    async def _constrained(self, schema: ReplySchema, *, logprobs: bool) -> ModelReply:
         """The reply; without log-probabilities where the server refuses those."""
         try:
             return await self._calls.reply(schema, logprobs=logprobs)
@@ -282,7 +282,7 @@ def _schema(asked: ExpectedReply, way: Way) -> ReplySchema:
     return reply_schema(asked.model, dialect, asked.labels, asked.max_tokens, listed_labels=listed)
 
 
-def _is_held(reply: ModelReply, schema: ReplySchema) -> bool:
+def _follows_schema(reply: ModelReply, schema: ReplySchema) -> bool:
     """Whether a reply begins as the schema requires; an empty one, all hidden reasoning, counts as constrained."""
     text = reply.text.lstrip()
     names = msgspec.json.decode(schema.body)["properties"]

@@ -26,7 +26,7 @@ from moot.protocols.errors import ModelUnavailable
 
 START_TIMEOUT_S = 180.0
 """Seconds that reading the weights may take, on a machine that is busy with other work; a server that dies before it is
-ready is told of at once."""
+ready is reported at once."""
 
 MAX_DEATHS, DEATHS_WITHIN_S = 5, 60.0
 """A server that dies so often within so many seconds is not started again."""
@@ -105,14 +105,14 @@ def is_served(folder: Path) -> bool:
     """Whether the folder's server is alive. Blocks while one is being started."""
     starting = _locked(folder / _START_LOCK, fcntl.LOCK_EX, time.monotonic() + START_TIMEOUT_S)
     try:
-        return _is_held(folder / server.SERVER_LOCK)
+        return _is_locked(folder / server.SERVER_LOCK)
     finally:
         os.close(starting)
 
 
 def _living(folder: Path, deadline: float) -> ServerAddress | None:
     """Address of a live server; None when there is none."""
-    while _is_held(folder / server.SERVER_LOCK):
+    while _is_locked(folder / server.SERVER_LOCK):
         if (address := _read_address(folder)) is not None:
             return address
         _wait(deadline)  # it is just exiting, or its starter was killed meanwhile
@@ -181,7 +181,7 @@ def _last_line(log: Path) -> str:
     return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "its log gives no reason")
 
 
-def _is_held(lock: Path) -> bool:
+def _is_locked(lock: Path) -> bool:
     """Whether a process has locked the file."""
     file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
