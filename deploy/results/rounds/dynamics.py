@@ -83,7 +83,9 @@ class Dynamics(FrozenModel):
     truth: list[RoundEvaluation] = Field(default_factory=list)
 
 
-class _Value(NamedTuple):
+class RoundValue(NamedTuple):
+    """What a case measured in a round; None when unknown."""
+
     case_id: str
     round: int
     value: float | None
@@ -97,16 +99,12 @@ def round_dynamics(folder: str | Path) -> Dynamics:
         RecordError: when there is no run in the folder or it cannot be read.
     """
     facts = read_run_info(folder)
-    by_case: dict[str, list[EventRow]] = defaultdict(list)
-    for event in latest_attempts(read_events(folder, (RoundFigures.kind,))):
-        by_case[event.case_id].append(event)
+    by_case = _read_rounds(folder)
     ordered = {
         case_id: sorted(rounds, key=lambda each: natural_sort_key(each.path)) for case_id, rounds in by_case.items()
     }
-    figures = {case_id: [each for _, each in read_as(rounds, RoundFigures)] for case_id, rounds in by_case.items()}
-    traces = {case_id: trace for case_id, rounds in figures.items() if (trace := build_round_trace(rounds)) is not None}
-    values = {key: _values(traces, key) for key in KEYS}
-    known = {key: found for key, found in values.items() if any(each.value is not None for each in found)}
+    traces = _traces(by_case)
+    known = _known_values(traces)
     if not known:
         raise ConfigError(f"{facts.name}: its debates have no rounds with numbers")
     return Dynamics(
@@ -119,18 +117,44 @@ def round_dynamics(folder: str | Path) -> Dynamics:
     )
 
 
-def _values(traces: Mapping[str, RoundTrace], key: str) -> list[_Value]:
+def round_values(folder: str | Path) -> dict[str, list[RoundValue]]:
+    """What `round_dynamics` gives the means of: by key each case's numbers, in the order of its rounds.
+
+    Raises:
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    return _known_values(_traces(_read_rounds(folder)))
+
+
+def _read_rounds(folder: str | Path) -> Mapping[str, Sequence[EventRow]]:
+    by_case: dict[str, list[EventRow]] = defaultdict(list)
+    for event in latest_attempts(read_events(folder, (RoundFigures.kind,))):
+        by_case[event.case_id].append(event)
+    return by_case
+
+
+def _traces(by_case: Mapping[str, Sequence[EventRow]]) -> dict[str, RoundTrace]:
+    figures = {case_id: [each for _, each in read_as(rounds, RoundFigures)] for case_id, rounds in by_case.items()}
+    return {case_id: trace for case_id, rounds in figures.items() if (trace := build_round_trace(rounds)) is not None}
+
+
+def _known_values(traces: Mapping[str, RoundTrace]) -> dict[str, list[RoundValue]]:
+    values = {key: _values(traces, key) for key in KEYS}
+    return {key: found for key, found in values.items() if any(each.value is not None for each in found)}
+
+
+def _values(traces: Mapping[str, RoundTrace], key: str) -> list[RoundValue]:
     found = []
     for case_id, trace in traces.items():
         series = [one.values for one in trace.series if one.key == key]
         if series:
             for held, of_sides in zip(trace.rounds, zip(*series, strict=True), strict=True):
                 said = [value for value in of_sides if value is not None]
-                found.append(_Value(case_id, held, fmean(said) if len(said) == len(of_sides) else None))
+                found.append(RoundValue(case_id, held, fmean(said) if len(said) == len(of_sides) else None))
     return found
 
 
-def _rounds(traces: Mapping[str, RoundTrace], known: Mapping[str, Sequence[_Value]]) -> list[RoundMeans]:
+def _rounds(traces: Mapping[str, RoundTrace], known: Mapping[str, Sequence[RoundValue]]) -> list[RoundMeans]:
     rounds = []
     for held in sorted({n for trace in traces.values() for n in trace.rounds}):
         measured = {
@@ -142,7 +166,7 @@ def _rounds(traces: Mapping[str, RoundTrace], known: Mapping[str, Sequence[_Valu
     return rounds
 
 
-def _change(values: Sequence[_Value]) -> RoundChange | None:
+def _change(values: Sequence[RoundValue]) -> RoundChange | None:
     of_case: dict[str, list[float]] = defaultdict(list)
     for each in values:
         if each.value is not None:
@@ -229,7 +253,12 @@ def _truth_words(found: Dynamics) -> list[str]:
 def dynamics_blocks(found: Dynamics) -> list[Block]:
     """The rounds, and what the sides are worth in them."""
     head = [*banner(found.simulated), Heading(f"Round by round: {found.run}", 1), Note(_note(found))]
-    blocks: list[Block] = [*head, Table("", _HEADER, _table_rows(found))]
-    if found.truth:
-        blocks += [Note(_truth_note(found)), Table("", _TRUTH_HEADER, _truth_rows(found))]
-    return blocks + [Note(line) for line in _truth_words(found)]
+    return [*head, Table("", _HEADER, _table_rows(found)), *truth_blocks(found)]
+
+
+def truth_blocks(found: Dynamics) -> list[Block]:
+    """What the sides are worth, held against the gold labels; nothing where there are none."""
+    if not found.truth:
+        return []
+    table = Table("", _TRUTH_HEADER, _truth_rows(found))
+    return [Note(_truth_note(found)), table, *(Note(line) for line in _truth_words(found))]

@@ -13,6 +13,7 @@ from moot.deploy.results.report.html import report_html
 from moot.deploy.results.run_report.calibration import calibration
 from moot.deploy.results.run_report.cases import case_columns, cases_data
 from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.run_report.evince import evince
 from moot.deploy.results.run_report.judges import judges
 from moot.deploy.results.run_report.overview import overview
 from moot.deploy.results.run_report.selene import selene
@@ -25,6 +26,7 @@ PARTS: tuple[Part, ...] = (
     overview,
     worth,
     selene,
+    evince,
     calibration,
     judges,
 )

@@ -21,10 +21,12 @@ from moot.deploy.results.record import (
     read_replies,
     read_run_info,
 )
+from moot.deploy.results.rounds.dynamics import Dynamics, round_dynamics
 from moot.deploy.results.run_report.answers import AgentAnswers, agent_answers
 from moot.deploy.results.summaries.costs import CaseCost, case_costs
 from moot.deploy.results.summaries.judges import verdict_sources
 from moot.deploy.results.summaries.summary import Summary, summarise
+from moot.protocols.errors import ConfigError
 from moot.protocols.events import DebateEvent
 from moot.protocols.selene.events import BranchesCompared, SkipAudited
 
@@ -81,6 +83,14 @@ class RunData:
     def answers(self) -> list[AgentAnswers]:
         """What the agents answered in each round; empty for a protocol whose agents give no answer by the round."""
         return agent_answers(self.folder, self.verdicts, self.references)
+
+    @cached_property
+    def dynamics(self) -> Dynamics | None:
+        """The debates' numbers round by round; None where no round holds any."""
+        try:
+            return round_dynamics(self.folder)
+        except ConfigError:
+            return None
 
     @cached_property
     def references(self) -> References:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Note, Series, Table
 from moot.deploy.results.rounds.case_means import MeanOverCases, mean_over_cases
 from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.run_report.round_charts import round_charts
 from moot.deploy.results.summaries.summary import Summary
 from moot.deploy.results.text import cases, count, number, percent
 from moot.protocols.selene.events import CandidatesJudged, GateDecided
@@ -46,6 +47,7 @@ def selene(run: RunData) -> Iterator[Block]:
     yield Heading("Gate and judges")
     if gated:
         yield from _gate(run.summary, gated)
+        yield from round_charts(run, ("distance", "changed"))
     if judged:
         yield _variants(judged)
         yield from _stability(run.summary)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
+import pytest
 from gated_cases import gate
-from planted_records import PlantedSession
+from planted_records import InlineRun, PlantedSession
 
 from moot.deploy.results.report.blocks import Block, Chart, Note, Series, Table
 from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.run_report.evince import evince
+from moot.deploy.results.run_report.round_charts import FIGURES
 from moot.deploy.results.run_report.selene import selene
 
-PARTS = (selene,)
+PARTS = (selene, evince)
 
 
 def charts(blocks: Iterable[Block]) -> dict[str, Chart]:
@@ -95,8 +97,45 @@ def test_scores_by_variant_are_means_over_the_candidates_of_debates(session: Pla
     }
 
 
-def test_a_run_that_was_made_has_its_cases_in_the_plane(inline_run: Any, tmp_path: Path) -> None:
+def test_a_run_that_was_made_has_its_cases_in_the_plane(inline_run: InlineRun) -> None:
     run = RunData(inline_run("selene"))
     plane = charts(selene(run))["gate-plane"]
     shown = [case_id for series in plane.series for case_id in series.cases]
     assert sorted(shown) == sorted(run.by_case)
+
+
+def planted_rounds(session: PlantedSession, cases: int) -> RunData:
+    """Debates whose sides state more and more alike; those with an odd number hold one round less."""
+    for number in range(cases):
+        case_id = f"c{number}"
+        session.case(case_id)
+        session.evince(
+            case_id,
+            [(0.9 - 0.3 * held, {"Yes": 1.0}, {"Yes": 0.4 + 0.2 * held, "No": 0.6 - 0.2 * held}) for held in range(3)][
+                : 3 - number % 2
+            ],
+            crit=[(0.5, 0.7)] * 3,
+        )
+        session.verdict(case_id)
+    return RunData(session.plant())
+
+
+def test_rounds_of_many_debates_are_means_with_intervals(session: PlantedSession) -> None:
+    run = planted_rounds(session, 20)
+    found = charts(evince(run))
+    assert list(found) == [f"rounds-{name}" for name in FIGURES if name != "changed"]
+    assert run.dynamics is not None
+    jsd = by_name(found["rounds-divergence"])["JSD"]
+    assert list(jsd.y) == [each.measured["jsd"].mean for each in run.dynamics.rounds]
+    assert list(jsd.low) == [each.measured["jsd"].low for each in run.dynamics.rounds]
+    assert list(by_name(found["rounds-contentiousness"])["kappa"].y) == pytest.approx([0.9, 0.6, 0.3])
+    assert list(by_name(found["rounds-quality"])["CRIT"].y) == pytest.approx([6.0] * 3)
+    assert "(20, 20, 10)" in found["rounds-divergence"].note
+
+
+def test_rounds_of_few_debates_are_drawn_one_by_one(session: PlantedSession) -> None:
+    kappa = charts(evince(planted_rounds(session, 3)))["rounds-kappa"]
+    lines = by_name(kappa)
+    assert {name: len(line.x) for name, line in lines.items()} == {"c0": 3, "c1": 2, "c2": 3}
+    assert list(lines["c0"].y) == pytest.approx([0.9, 0.6, 0.3])
+    assert set(kappa.series[1].cases) == {"c1"}
