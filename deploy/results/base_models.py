@@ -1,4 +1,4 @@
-"""Base of what is read from a record and shown."""
+"""Base of the models of results."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class FrozenModel(BaseModel):
-    """A part of what is shown; what it is read from may hold more."""
+    """Immutable base model; ignores unknown fields of its source."""
 
     model_config = ConfigDict(frozen=True)

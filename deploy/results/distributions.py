@@ -1,4 +1,4 @@
-"""Distributions over labels as people read them: the likeliest labels, and the others summed."""
+"""Formatting of distributions over labels: the most probable labels, and the sum of the others."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ Distribution = Mapping[str, float | None]
 def distribution_rows(
     distributions: Sequence[Distribution], shown: int = _SHOWN
 ) -> list[tuple[str, list[float | None]]]:
-    """Labels with their probability in each distribution, the likeliest first; then the other labels, then `OTHER`.
+    """Rows of labels with their probability in each distribution, the largest first; then the rest, then `OTHER`.
 
-    Labels that no distribution gives any mass have no row. A label that a distribution does not name has the
-    probability 0 there.
+    Labels without mass in any distribution have no row. A label missing from a distribution has probability 0 in it.
 
     Args:
-        shown: how many labels have a row of their own.
+        shown: number of labels with their own row.
 
     >>> distribution_rows([{"a": 0.5, "b": 0.25, "c": 0.15, "(other)": 0.1}], shown=1)
     [('a', [0.5]), ('(2 further labels)', [0.4]), ('(other)', [0.1])]
@@ -49,7 +48,7 @@ def _sum(distribution: Distribution, labels: Sequence[str]) -> float | None:
 
 
 def distribution_line(distribution: Distribution) -> str:
-    """A distribution in a line.
+    """A distribution on one line.
 
     >>> distribution_line({"No": 0.25, "Yes": 0.75})
     'Yes 0.75, No 0.25'

@@ -1,5 +1,4 @@
-"""What all our figures share: fonts and lines, colours that the colour-blind can distinguish, and how they become
-bytes."""
+"""Plot style of all figures: fonts, lines, a palette safe for the colour-blind, and rendering to bytes."""
 
 from __future__ import annotations
 
@@ -41,9 +40,9 @@ _SETTINGS = {
 
 
 class LineStyle(NamedTuple):
-    """Marker and dashes distinguish lines without colour; the colours are those of Okabe and Ito.
+    """Line style: markers and dashes distinguish lines without colour; the palette is Okabe and Ito's.
 
-    Markers are open and of different sizes, so that they are seen where lines coincide.
+    Markers are open and of different sizes, so that they are visible where lines coincide.
     """
 
     color: str
@@ -67,7 +66,7 @@ OF_SIDES = (
 
 
 def has_matplotlib() -> bool:
-    """Whether anything can be drawn."""
+    """Whether matplotlib is installed."""
     try:
         import matplotlib  # noqa: F401
     except ModuleNotFoundError:
@@ -86,12 +85,12 @@ def require_matplotlib(what: str) -> None:
 
 
 def plot_text(written: str) -> str:
-    """Text from models and files, fit to stand in a figure."""
+    """Sanitises text of models and files for a figure."""
     return _NO_XML.sub("\ufffd", visible_line(written))
 
 
 def plot_label(written: str, width: int, lines: int = 2) -> str:
-    """The same on a few lines of so many characters; of a longer text the beginning and the end, which tells most.
+    """Wraps sanitised text into a few lines of `width` characters; a longer text keeps its beginning and its end.
 
     >>> print(plot_label("set-7 / http://127.0.0.1:8000/v1#some/model / T 0.3 / auditor", 20))
     set-7 / http … l / T
@@ -105,7 +104,7 @@ def plot_label(written: str, width: int, lines: int = 2) -> str:
 
 @contextmanager
 def plot_style() -> Iterator[None]:
-    """Everything that is drawn and rendered inside looks like our other figures."""
+    """Context manager: figures drawn and rendered inside have the common plot style."""
     import matplotlib
 
     with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
@@ -114,7 +113,7 @@ def plot_style() -> Iterator[None]:
 
 
 def render_figure(drawn: Figure, form: str) -> bytes:
-    """The figure as `svg` or `png`; the same figure gives the same bytes. Call it inside `plot_style`."""
+    """Renders a figure as `svg` or `png`: the same figure gives the same bytes. Call it inside `plot_style`."""
     written = BytesIO()
     drawn.savefig(written, format=form, dpi=_DOTS_PER_INCH, metadata={"Date": None} if form == "svg" else None)
     return written.getvalue()

@@ -1,4 +1,4 @@
-"""Shows a run's summary or one of its debates: on a terminal, as JSON, or as Markdown."""
+"""Display of a run's summary or one of its debates: on a terminal, as JSON, or as Markdown."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def show(
     verbose: bool = False,
     console: Console | None = None,
 ) -> None:
-    """Write a run's summary, or one debate's transcript, to the console; of a debate on a subject, a document.
+    """Shows a run's summary, or one debate's transcript; for a debate on a subject, its document.
 
     Args:
         folder: the run's folder.
         case_id: the debate to show; None for the summary.
         attempt: of the case; None for the latest.
         form: `text`, `json` or `md`.
-        plot: a file, .svg or .png, that the debate's rounds are plotted into; an existing one is replaced.
+        plot: a file, .svg or .png, for a plot of the debate's rounds; an existing one is replaced.
         verbose: whether a transcript shows the path of each reply and event in the record.
         console: standard output when None.
 
@@ -61,7 +61,7 @@ def show(
 
 
 def debate_blocks(debate: Transcript, *, verbose: bool = False) -> list[Block]:
-    """A debate as `show` gives it: of a debate on a subject a document, of any other its transcript."""
+    """Report blocks of a debate: the document of a debate on a subject, the transcript of any other."""
     document = build_document(debate)
     return (
         document_blocks(document)
@@ -71,12 +71,12 @@ def debate_blocks(debate: Transcript, *, verbose: bool = False) -> list[Block]:
 
 
 def show_summary(summary: Summary, form: str = "text", console: Console | None = None) -> None:
-    """Write a summary to the console."""
+    """Shows a summary on the console."""
     show_report(summary, lambda: summary_blocks(summary), form, console)
 
 
 def summary_blocks(summary: Summary) -> list[Block]:
-    """The summary: what should not be missed, the figures, and a table for each thing that has several."""
+    """Report blocks of a summary: warnings, figures, and tables."""
     return [
         *banner(summary.simulated),
         Heading(f"Run {summary.run}", 1),

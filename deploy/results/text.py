@@ -1,4 +1,4 @@
-"""Text from models and files made fit to be shown: on a terminal, in Markdown, as JSON; and numbers in words.
+"""Text formatting: escapes text of models and files for terminals, Markdown and JSON; formats numbers.
 
 What a model wrote is data. It must not move the cursor, colour the terminal, reverse the reading direction, or end a
 Markdown block: control characters and marks that change how the rest is read are shown as visible marks instead.
@@ -20,7 +20,7 @@ from moot.protocols.errors import unknown_name
 
 
 def natural_sort_key(path: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that orders the numbers in paths as numbers.
+    """Natural sort key: orders the numbers in paths as numbers.
 
     >>> natural_sort_key("round/2/agent/0") < natural_sort_key("round/10/agent/0")
     True
@@ -47,7 +47,7 @@ _AT_START = re.compile(r"^(?:[-+=](?=[-+=:\s]|$)|[:>]|\d+(?=[.)](?:\s|$)))")
 
 
 def visible(text: str) -> str:
-    r"""The text with every control character and direction mark made visible; line ends and tabs stay.
+    r"""Escapes control characters and direction marks; line ends and tabs stay.
 
     >>> visible("a\x1b[2Jb\u202ec\r\nd")
     'a␛[2Jb<U+202E>c\nd'
@@ -56,7 +56,7 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    r"""The same on one line: runs of white space become one space.
+    r"""Escapes as `visible`, on one line: runs of white space become one space.
 
     >>> visible_line(" a\n  b ")
     'a b'
@@ -81,7 +81,7 @@ def shell_case_id(case_id: str) -> str:
 
 
 def markdown_inline(text: str) -> str:
-    r"""The text on one line, for a heading, a paragraph or a list item: nothing in it is Markdown or HTML.
+    r"""Escapes Markdown and HTML on one line, for a heading, a paragraph or a list item.
 
     >>> print(markdown_inline("- a: | <b> `c`"))
     \- a: \| &lt;b> \`c\`
@@ -90,12 +90,12 @@ def markdown_inline(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """The text on one line of a table, where nothing begins a list or a quote; `<` is no HTML in any dialect."""
+    """Escapes a table cell, where nothing begins a list or a quote; `<` is no HTML in any dialect."""
     return _MARKDOWN.sub(lambda found: "\\" + found.group(), visible_line(text)).replace("<", "&lt;")
 
 
 def markdown_quote(text: str) -> str:
-    r"""The text as a block quote, line for line: nothing in it is Markdown or HTML, or ends the quote.
+    r"""Formats a block quote line by line; escapes Markdown and HTML.
 
     >>> markdown_quote("a *b*\n\n1. c\n# d")
     '> a \\*b\\*\n>\n> 1\\. c  \n> \\# d'
@@ -107,21 +107,21 @@ def markdown_quote(text: str) -> str:
 
 
 def markdown_block(text: str) -> str:
-    """The text in a fence that is longer than any run of backticks inside, so that it cannot be closed early."""
+    """Formats a fenced block; the fence is longer than any run of backticks inside, so the text cannot close it."""
     shown = visible(text)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", shown)), default=0))
     return f"{fence}text\n{shown}\n{fence}"
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table; the header is ours, the cells are escaped."""
+    """Formats a Markdown table; cells are escaped, the header is not."""
     lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
     lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
     return "\n".join(lines)
 
 
 def safe_json(result: BaseModel) -> str:
-    """The result as indented JSON; what a terminal might act on is escaped, which JSON reads back unchanged."""
+    """Encodes indented JSON; terminal control characters are escaped, and parsed back unchanged."""
     text = msgspec.json.format(result.model_dump_json(), indent=2)
     return _HIDDEN_IN_JSON.sub(lambda found: _json_escape(ord(found.group())), text)
 
@@ -134,7 +134,7 @@ def _json_escape(code: int) -> str:
 
 
 def finite_or_none(value: Any) -> float | None:
-    """A finite number as it is; None for anything else."""
+    """The number if it is finite, else None."""
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if known else None
 
@@ -146,7 +146,7 @@ def mean_of(values: Iterable[float | None]) -> float | None:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number, or `unknown`.
+    """Formats a number, or `unknown`.
 
     >>> number(0.35), number(None)
     ('0.35', 'unknown')
@@ -158,7 +158,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def signed(value: float | None, digits: int = 3) -> str:
-    """A difference with its sign, or `unknown`.
+    """Formats a difference with its sign, or `unknown`.
 
     >>> signed(2.5), signed(0.0), signed(None)
     ('+2.5', '0', 'unknown')
@@ -167,12 +167,12 @@ def signed(value: float | None, digits: int = 3) -> str:
 
 
 def count(value: float | None) -> str:
-    """A whole number with thousands apart, or `unknown`."""
+    """Formats a whole number with thousands separators, or `unknown`."""
     return "unknown" if value is None else f"{value:,.0f}"
 
 
 def counts_in_words(counts: Mapping[str, int]) -> str:
-    """Names with their counts; `-` for none.
+    """Formats names with their counts; `-` for none.
 
     >>> counts_in_words({"converged": 3, "max rounds": 1200})
     'converged 3, max rounds 1,200'
@@ -181,7 +181,7 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
 
 
 def cases(n: int) -> str:
-    """A number of cases in words.
+    """Formats a number of cases.
 
     >>> cases(1), cases(1200)
     ('1 case', '1,200 cases')
@@ -199,7 +199,7 @@ def calls(n: int) -> str:
 
 
 def times(value: float | None) -> str:
-    """A factor, or `unknown`.
+    """Formats a factor, or `unknown`.
 
     >>> times(1.9)
     '1.90x'
@@ -208,7 +208,7 @@ def times(value: float | None) -> str:
 
 
 def percent(value: float | None, interval: Interval | None = None, n: int | None = None) -> str:
-    """A share in percent with its interval and its base, or `unknown`.
+    """Formats a share in percent with its interval and base, or `unknown`.
 
     >>> percent(0.8, (0.49, 0.943), 10)
     '80.0 % [49.0, 94.3] (n = 10)'
@@ -221,14 +221,14 @@ def percent(value: float | None, interval: Interval | None = None, n: int | None
 
 
 def p_value(value: float | None) -> str:
-    """The probability of a test, or `unknown`; a tiny one is not printed as 0."""
+    """Formats a p-value, or `unknown`; a tiny one is not printed as 0."""
     if value is None:
         return "unknown"
     return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
 def check_output_format(form: str) -> None:
-    """Refuse a form that nothing is shown in, before anything is paid for what it is to show.
+    """Refuses an unknown output format, before anything is paid for.
 
     Raises:
         ConfigError: for an unknown format.

@@ -1,1 +1,1 @@
-"""How well a run tells hallucinated claims from supported ones, beside what costs nothing."""
+"""Evaluation of hallucination detection over claims, beside trivial baselines."""

@@ -1,4 +1,4 @@
-"""How well stated probabilities of a claim's being hallucinated hold, beside what the share of such claims gives."""
+"""Calibration of the stated probability that a claim is hallucinated, beside that of always stating the base rate."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from moot.protocols.claims import SUPPORTED
 
 
 class DebaterErrors(FrozenModel):
-    """The errors of two debaters' first stances; the second debater has heard the first's.
+    """Correlation of the errors of two debaters' first stances; the second debater has read the first's.
 
     Attributes:
-        debaters: their roles.
-        n: claims on which both stances are known.
-        error_rates: of each, over these.
+        debaters: the two roles.
+        n: claims with both stances known.
+        error_rates: error rate of each, over these.
         rho: correlation of their errors; unknown when one of them never errs, or always.
-        effective_debaters: how many independent debaters have the VARIANCE that the mean of these two has,
-            2 / (1 + rho); these two are not independent, and nothing is said of how probable an error of both is.
+        effective_debaters: effective sample size, 2 / (1 + rho): the number of independent debaters whose mean has
+            the same VARIANCE as that of these two. It does not give the probability of a common error.
     """
 
     debaters: tuple[str, str]
@@ -43,7 +43,7 @@ class DebaterErrors(FrozenModel):
 
 
 def debater_errors(claims: Sequence[Claim]) -> DebaterErrors | None:
-    """How the errors of the two debaters go together; None unless there are two with first stances.
+    """Measures the correlation of the two debaters' errors; None unless there are two with first stances.
 
     Args:
         claims: with a gold label and a verdict each.
@@ -75,7 +75,7 @@ def _errs(claim: Claim, debater: str) -> bool | None:
 
 
 def _effective(rho: IntervalEstimate) -> IntervalEstimate:
-    """The more the errors go together, the fewer: the interval's ends change places. At a rho of -1 there is no end."""
+    """Effective number of debaters: it falls with rho, so the interval's ends are swapped. Unbounded at rho -1."""
     if rho.value is None or rho.value <= -1.0:
         return IntervalEstimate()
     ends = rho.interval
@@ -90,12 +90,12 @@ probabilities allow."""
 
 
 class Reliability(FrozenModel):
-    """A row of a reliability diagram.
+    """A bin of a reliability diagram.
 
     Attributes:
-        n: claims.
-        p_hallucinated: mean of what was stated.
-        hallucinated: share of them that are.
+        n: number of claims.
+        p_hallucinated: mean stated probability.
+        hallucinated: share of hallucinated ones.
     """
 
     n: int
@@ -104,18 +104,18 @@ class Reliability(FrozenModel):
 
 
 class SourceCalibration(FrozenModel):
-    """What the probabilities of one source are worth; hallucinated is the event that they are of.
+    """Calibration of the probabilities of one source; the event is `hallucinated`.
 
     Attributes:
         source: `classifier` or `judges`.
         n: claims with a probability; `unknown` how many others have a verdict and a gold label.
-        hallucinated: share of the n that are.
-        brier: mean squared error, 0 to 1.
-        brier_of_share: the same if every claim were given that share.
-        calibration_error: mean distance of shares from probabilities over the bins.
-        calibration_null: 95 % of perfect forecasters with these probabilities would be found between these; None of
-            too few claims.
-        bins: rows of the reliability diagram, by rising probability.
+        hallucinated: base rate, the share of hallucinated ones.
+        brier: Brier score, 0 to 1.
+        brier_of_share: Brier score of always stating the base rate.
+        calibration_error: expected calibration error (ECE) over the bins.
+        calibration_null: range of the ECE of 95 % of perfectly calibrated forecasters with these probabilities; None
+            with too few claims.
+        bins: the reliability diagram, by rising probability.
     """
 
     source: str
@@ -130,7 +130,7 @@ class SourceCalibration(FrozenModel):
 
 
 def calibrations(claims: Sequence[Claim]) -> list[SourceCalibration]:
-    """Those of the sources that stated any probability, the classifier first.
+    """Calibration by source that stated any probability, the classifier first.
 
     Args:
         claims: with a gold label and a verdict each.

@@ -1,4 +1,4 @@
-"""The claims of a run as its record has them: gold label, answer, the judges' bare verdict, probabilities, stances."""
+"""Claims of a run, from its record: gold label, answer, the judges' bare verdict, probabilities, stances."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_ha
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim and what became of it.
+    """A claim with its outcome.
 
     Attributes:
-        case_id: of the case.
-        gold: `supported` or `hallucinated`; None when the file does not say.
-        group: what it has in common with claims that are not independent of it; its own id when it stands alone.
-        tags: of its reference.
-        state: `open` as long as there is no verdict.
-        answer: a label of claims; None for an abstention, and without a verdict.
-        judged: whether the verdict says what the judges alone came to.
-        bare: that, as a label; None for a tie, or when none could be read.
+        case_id: the case's id.
+        gold: `supported` or `hallucinated`; None when the file has none.
+        group: the group of dependent claims; its own id for an independent claim.
+        tags: its reference's tags.
+        state: `open` without a verdict.
+        answer: the verdict's label; None for an abstention, and without a verdict.
+        judged: whether the verdict contains the judges' bare verdict.
+        bare: the judges' bare verdict as a label; None for a tie, or when none could be read.
         p_classifier, p_judges: probability that it is hallucinated, in [0, 1]; None when unknown.
-        trained_on: `claim` when the run's classifier was trained on this claim, in whatever spelling; `group` when it
-            was on another one of its group; None for neither, and without a classifier.
-        stances: of the debaters' first messages, on the claim itself, the second having heard the first; None when
+        trained_on: `claim` when the run's classifier was trained on this claim, in whatever spelling; `group` when on
+            another one of its group; None for neither, and without a classifier.
+        stances: of the debaters' first messages, on the claim itself, the second having read the first; None when
             unknown.
-        wall_s: seconds from the debate's beginning to its verdict; None when unknown.
-        tokens: of the debate, without what served only to measure; None when unknown.
+        wall_s: seconds from the debate's start to its verdict; None when unknown.
+        tokens: of the debate, without measurement-only calls; None when unknown.
     """
 
     case_id: str
@@ -60,7 +60,7 @@ class Claim:
 
 
 def class_of(label: str | None) -> float | None:
-    """The number of a claim's label, by its place in `CLAIM_LABELS`; None for anything else.
+    """Class index of a claim's label, its place in `CLAIM_LABELS`; None for anything else.
 
     >>> class_of("supported"), class_of("hallucinated"), class_of(None)
     (0.0, 1.0, None)
@@ -74,7 +74,7 @@ def read_claims(
     references: References,
     tokens: Mapping[CaseKey, int | None] | None = None,
 ) -> list[Claim]:
-    """The claims among a run's cases, in the order of the task's file; empty for a run over anything else.
+    """Reads the claims among a run's cases, in the order of the task's file; empty for a run over anything else.
 
     Args:
         folder: the run's folder.
@@ -116,7 +116,7 @@ def read_claims(
 
 
 def ids_trained_on(claims: Iterable[Claim]) -> frozenset[str]:
-    """The case ids that no accuracy, paired test or score of the run may be over, as its classifier knows their labels.
+    """Ids of the cases excluded from every score of the run, because its classifier was trained on their labels.
 
     Empty for a run without a classifier, and for one over anything but claims.
     """
@@ -129,14 +129,14 @@ def _trained_groups(folder: str | Path) -> frozenset[str]:
 
 
 def _outcome(verdict: VerdictRow, payload: str | None, wall_s: float | None, *, of_group: bool) -> dict[str, Any]:
-    said = ClaimPayload.read(decode_json(payload)) or ClaimPayload()
+    claim = ClaimPayload.read(decode_json(payload)) or ClaimPayload()
     return {
         "answer": verdict.answer if verdict.answer in CLAIM_LABELS else None,
-        "judged": "verdict" in said.model_fields_set,
-        "bare": None if said.verdict is None else (SUPPORTED if said.verdict == 1 else HALLUCINATED),
-        "p_classifier": said.classifier and said.classifier.p_hallucinated,
-        "p_judges": said.p_judges,
-        "trained_on": said.classifier and ("claim" if said.classifier.trained_on else "group" if of_group else None),
-        "stances": said.first_stances,
+        "judged": "verdict" in claim.model_fields_set,
+        "bare": None if claim.verdict is None else (SUPPORTED if claim.verdict == 1 else HALLUCINATED),
+        "p_classifier": claim.classifier and claim.classifier.p_hallucinated,
+        "p_judges": claim.p_judges,
+        "trained_on": claim.classifier and ("claim" if claim.classifier.trained_on else "group" if of_group else None),
+        "stances": claim.first_stances,
         "wall_s": wall_s,
     }

@@ -1,4 +1,4 @@
-"""A run over claims in figures: what its verdicts are worth, as a whole and by category, and what they take."""
+"""Summary of a run over claims: classification figures overall and by category, calibration, duration."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CATEGORY = "category"
 
 
 class DurationSummary(FrozenModel):
-    """Seconds from a debate's beginning to its verdict, waiting for others that were open at once included.
+    """Durations in seconds from a debate's start to its verdict, waiting for concurrent ones included.
 
     Attributes:
-        n: finished claims that they are over.
-        p90: nine in ten took no longer.
+        n: number of finished claims.
+        p90: the 90th percentile.
     """
 
     n: int
@@ -32,19 +32,19 @@ class DurationSummary(FrozenModel):
 
 
 class Detection(FrozenModel):
-    """A run over claims.
+    """Detection figures of a run over claims.
 
     Attributes:
-        claims: of the run, `finished + failed + open`.
+        claims: number of claims, `finished + failed + open`.
         unlabelled: finished ones without a gold label; `trained_on`: others that the classifier was trained on, in
-            whatever spelling; `group_trained_on`: yet others of whose group it was trained on a claim. None of them
-            is in any figure but the seconds.
-        whole: over all others that are finished; None when there is none.
+            whatever spelling; `group_trained_on`: yet others with a training claim in their group. All of them are
+            excluded from every figure but the seconds.
+        whole: figures over all other finished claims; None when there is none.
         by_category: the same by the tag `category`; empty unless there are several.
-        calibration: of the probabilities, by who stated them.
-        debaters: how the errors of their first stances go together; None unless two of them have any.
-        hallusionbench: as that benchmark's authors score it; None for another one.
-        seconds: None when no finished claim says how long it took.
+        calibration: of the probabilities, by source.
+        debaters: correlation of the errors of their first stances; None unless two of them have any.
+        hallusionbench: the scores of that benchmark's authors; None for another task.
+        seconds: None when no finished claim has a known duration.
     """
 
     claims: int
@@ -63,7 +63,7 @@ class Detection(FrozenModel):
 
 
 def measure_detection(claims: Sequence[Claim]) -> Detection:
-    """The figures of a run's claims, finished or not; see `read_claims`."""
+    """Measures a run's claims, finished or not; see `read_claims`."""
     finished = [claim for claim in claims if claim.state == "finished"]
     labelled = [claim for claim in finished if claim.gold is not None]
     counted = counted_claims(claims)
@@ -85,7 +85,7 @@ def measure_detection(claims: Sequence[Claim]) -> Detection:
 
 
 def claims_of(found: Detection | None) -> dict[str, Any]:
-    """What a row of several runs says of a run's claims: `claims`, `seconds`, `trained_on` and `group_trained_on`."""
+    """Fields of a comparison's row about a run's claims: `claims`, `seconds`, `trained_on` and `group_trained_on`."""
     if found is None:
         return {"claims": None, "seconds": None, "trained_on": 0, "group_trained_on": 0}
     left_out = {"trained_on": found.trained_on, "group_trained_on": found.group_trained_on}
@@ -93,7 +93,7 @@ def claims_of(found: Detection | None) -> dict[str, Any]:
 
 
 def counted_claims(claims: Iterable[Claim]) -> list[Claim]:
-    """The claims that figures are over: finished, with a gold label, and none that the classifier was trained on."""
+    """The scored claims: finished, with a gold label, and without those that the classifier was trained on."""
     return [c for c in claims if c.state == "finished" and c.gold is not None and not c.trained_on]
 
 

@@ -1,4 +1,4 @@
-"""A figure with its interval, from what it is and what it is when whole groups are drawn anew."""
+"""Estimates with cluster-bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from moot.metrics.significance import wilson_interval
 
 
 def calibration_null(confidences: Sequence[float] | Floats, bins: int) -> Interval | None:
-    """95 % of perfectly calibrated forecasters with these confidences would be found between these.
+    """Range of the calibration error of 95 % of perfectly calibrated forecasters with these confidences.
 
-    None with fewer than `LEAST_CASES`: the band then spans nearly all that can be measured.
+    None with fewer than `LEAST_CASES` cases: the range then covers nearly all possible values.
 
     Args:
         confidences: `(n,)`, in [0, 1].
-        bins: of the calibration error that it stands beside.
+        bins: number of bins of the calibration error.
     """
     if len(confidences) < LEAST_CASES:
         return None
@@ -33,7 +33,7 @@ def calibration_null(confidences: Sequence[float] | Floats, bins: int) -> Interv
 
 
 def calibration_null_words(found: Interval | None) -> str:
-    """The band, or that there are too few cases for one.
+    """Formats the range, or that there are too few cases for one.
 
     >>> calibration_null_words((0.043, 0.267)), calibration_null_words(None)
     ('0.043 to 0.267 (95 %)', 'too few cases')
@@ -42,20 +42,20 @@ def calibration_null_words(found: Interval | None) -> str:
 
 
 RESAMPLES = 1000
-"""Of the groups, behind every interval."""
+"""Number of resamples of the groups for every interval."""
 
 LEAST_GROUPS = 6
-"""Behind an interval: of fewer groups there are too few distinct resamples for their spread to mean anything."""
+"""Minimum number of groups for an interval: fewer have too few distinct resamples."""
 
 
 class IntervalEstimate(FrozenModel):
-    """A figure; None when it is unknown.
+    """An estimate with its interval; None when unknown.
 
     Attributes:
         value: the figure.
-        interval: 95 %, from the spread of the figure when whole groups of cases are drawn anew
-            (`metrics.cluster_bootstrap.interval_from`); of a share of 0 or 1, Wilson's of so many groups; None where
-            neither leaves anything to go by, and with fewer than `LEAST_GROUPS` groups.
+        interval: 95 %, from resampled groups of cases (`metrics.cluster_bootstrap.interval_from`); for a share of 0
+            or 1, Wilson's with the number of groups; None where neither is defined, and with fewer than
+            `LEAST_GROUPS` groups.
     """
 
     value: float | None = None
@@ -65,16 +65,16 @@ class IntervalEstimate(FrozenModel):
 def estimate(
     observed: npt.ArrayLike, resampled: npt.ArrayLike, *, groups: int, lowest: float = 0.0, is_share: bool = False
 ) -> IntervalEstimate:
-    """A figure and its interval.
+    """Estimates a figure with its interval.
 
-    Where all are right (or none), resamples do not vary; as many groups that are right still leave room for doubt.
+    Where all are right (or none), resamples do not vary, though uncertainty remains: then the interval is Wilson's.
 
     Args:
         observed: one number; NaN when unknown.
-        resampled: `(resamples,)`, the same of each resample; NaN where one has none.
-        groups: how many have a claim that enters the figure; there is no interval below `LEAST_GROUPS`.
-        lowest: the least that it can be; 1 is the most.
-        is_share: whether it is a share of cases that chance had a part in, so that Wilson's interval fits.
+        resampled: `(resamples,)`, the figure of each resample; NaN where undefined.
+        groups: number of groups with a claim in the figure; there is no interval below `LEAST_GROUPS`.
+        lowest: its lower bound; the upper bound is 1.
+        is_share: whether it is a binomial share, so that Wilson's interval applies.
 
     >>> resampled = [0.4, 0.5, 0.6]
     >>> in_percent(estimate(0.5, resampled, groups=6)), in_percent(estimate(0.5, resampled, groups=5))
@@ -95,11 +95,11 @@ def estimate(
 
 
 def mean_estimate(values: Floats, groups: Sequence[str], *, is_share: bool = False) -> IntervalEstimate:
-    """The mean of one value for each case, and its interval when whole groups of cases are drawn anew.
+    """Estimates a mean over cases, with its interval from resampled groups of cases.
 
     Args:
         values: `(n,)`.
-        groups: of each case.
+        groups: the group of each case.
         is_share: see `estimate`.
     """
     drawn = resampled_sums(np.stack([values, np.ones(len(values))], axis=1), groups, RESAMPLES)
@@ -109,7 +109,7 @@ def mean_estimate(values: Floats, groups: Sequence[str], *, is_share: bool = Fal
 def in_units(
     found: IntervalEstimate, digits: int = 3, *, unknown: str = "unknown", times: float = 1.0, sign: str = ""
 ) -> str:
-    """An estimate as it is, or so many times it; `sign` is `+` where a number above 0 has one.
+    """Formats an estimate, scaled by a factor; `sign` is `+` to show the sign of positive numbers.
 
     >>> in_units(IntervalEstimate(value=0.25, interval=(0.125, 0.5)), 2), in_units(IntervalEstimate())
     ('0.25 [0.12, 0.50]', 'unknown')
@@ -121,7 +121,7 @@ def in_units(
 
 
 def in_percent(found: IntervalEstimate) -> str:
-    """An estimate of a share in percent, without the sign, as a cell of a table.
+    """Formats a share in percent, without the percent sign, as a cell of a table.
 
     >>> in_percent(IntervalEstimate(value=0.667, interval=(0.6, 0.72))), in_percent(IntervalEstimate())
     ('66.7 [60.0, 72.0]', '-')
@@ -130,12 +130,12 @@ def in_percent(found: IntervalEstimate) -> str:
 
 
 def without_interval(found: IntervalEstimate) -> str:
-    """The same without the interval."""
+    """Formats a share in percent without its interval."""
     return in_percent(IntervalEstimate(value=found.value))
 
 
 def signed_points(found: IntervalEstimate) -> str:
-    """A difference of shares in points.
+    """Formats a difference of shares in points.
 
     >>> signed_points(IntervalEstimate(value=0.02, interval=(-0.01, 0.05)))
     '+2.0 [-1.0, +5.0]'
@@ -144,7 +144,7 @@ def signed_points(found: IntervalEstimate) -> str:
 
 
 def in_seconds(value: float | None) -> str:
-    """Seconds as a cell of a table, or `unknown`; few of them are not printed as 0.
+    """Formats seconds as a cell of a table, or `unknown`; a short duration is not printed as 0.
 
     >>> in_seconds(10.39), in_seconds(0.00312)
     ('10.39', '0.0031')

@@ -1,4 +1,4 @@
-"""F1, precision, recall and accuracy over claims: the verdict's, the judges' alone, and those of trivial answers."""
+"""Classification figures over claims (F1, precision, recall, accuracy) of verdict, judges alone and trivial answers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ALWAYS = {SUPPORTED: f"always {SUPPORTED}", HALLUCINATED: f"always {HALLUCINATED
 
 
 class ClassFigures(FrozenModel):
-    """Figures with one class as the positive one.
+    """Precision, recall and F1 with one class as the positive one.
 
     Attributes:
-        n: claims of this class.
-        precision: unknown when none is called so; like the others, where only the other class occurs.
-        recall: share of them that is found; an abstention is a miss.
-        f1: of both.
+        n: number of claims of this class.
+        precision: unknown without a prediction of this class; like the others, where only the other class occurs.
+        recall: an abstention is a miss.
+        f1: harmonic mean of both.
     """
 
     n: int
@@ -37,14 +37,13 @@ class ClassFigures(FrozenModel):
 
 
 class Detector(FrozenModel):
-    """What one way to answer is worth.
+    """Figures of one classifier of claims.
 
     Attributes:
         by: `verdict`, `judges' bare verdict`, `always supported` or `always hallucinated`.
-        abstained: claims that it leaves open: misses of their class, and wrong for the accuracy.
+        abstained: claims left open: misses of their class, and wrong for the accuracy.
         supported, hallucinated: figures with this class as the positive one.
-        macro_f1: mean of both F1; None where only one class occurs, for it would be the mean of that one's F1 and of
-            nothing.
+        macro_f1: mean of both F1; None where only one class occurs.
     """
 
     by: str
@@ -60,19 +59,19 @@ class Detector(FrozenModel):
 
 
 class ClaimSet(FrozenModel):
-    """Ways to answer the same claims.
+    """Figures of several classifiers of the same claims.
 
     Attributes:
         category: of the claims; None for all of them.
-        n: claims; `groups` how many are independent of each other.
-        only: the class that all are of, where there is but one: precision is then 1 by construction, and recall says
-            all there is to say; None otherwise.
+        n: number of claims; `groups`: number of independent groups.
+        only: the class, where only one occurs: precision is then 1 by construction, so only recall is informative;
+            None otherwise.
         detectors: `verdict` first, then `judges' bare verdict` where it is known, then the trivial ones.
-        seconds: mean from a debate's beginning to its verdict; None when unknown.
-        tokens: mean of a debate, without what served only to measure and what several debates share; None when unknown.
-        classified: claims that a classifier gave a probability; without any, the verdict is the judges' bare one.
-        gain: macro F1 (accuracy where there is one class) of the verdict over the judges' bare verdict, drawn from the
-            same resamples; None without a bare verdict.
+        seconds: mean duration from a debate's start to its verdict; None when unknown.
+        tokens: mean of a debate, without measurement-only and shared calls; None when unknown.
+        classified: claims with a classifier's probability; without any, the verdict is the judges' bare one.
+        gain: difference of macro F1 (accuracy where there is one class) between the verdict and the judges' bare
+            verdict, from the same resamples; None without a bare verdict.
     """
 
     category: str | None
@@ -86,21 +85,21 @@ class ClaimSet(FrozenModel):
     gain: IntervalEstimate | None
 
     def by(self, name: str) -> Detector | None:
-        """The detector of that name; None when there is none."""
+        """The figures of the classifier of that name; None when there is none."""
         return next((each for each in self.detectors if each.by == name), None)
 
     @property
     def has_bare(self) -> bool:
-        """Whether the judges' bare verdict is one of its own: without a classifier it repeats the verdict."""
+        """Whether the judges' bare verdict differs from the verdict: without a classifier they are the same."""
         return self.classified > 0 and self.by(BARE) is not None
 
 
 def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
-    """The figures of claims, each with a gold label and a verdict.
+    """Measures claims, each with a gold label and a verdict.
 
     Args:
-        claims: one at least.
-        category: what they have in common, for the name alone.
+        claims: at least one.
+        category: their category, used as a name only.
     """
     answers = _answers(claims)
     truth = [claim.is_hallucinated for claim in claims]
@@ -192,13 +191,13 @@ def _groups(claims: Iterable[Claim]) -> int:
 
 
 def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim]) -> IntervalEstimate:
-    """The macro F1 of the first verdicts minus that of the second, both over the claims that are in both.
+    """Paired difference of macro F1, the first verdicts minus the second, over the common claims.
 
     Args:
         first, second: by case id, claims with a gold label and a verdict each.
 
     Returns:
-        Drawn from the same resamples; unknown where they share no claim, or only claims of one class.
+        From the same resamples; unknown without common claims, or with claims of one class only.
     """
     shared = sorted(first.keys() & second.keys())
     if len({first[each].gold for each in shared}) < 2:

@@ -1,4 +1,4 @@
-"""HallusionBench as its authors score it: by question, by figure and by question pair.
+"""HallusionBench scores, as its authors define them: by question, by figure and by question pair.
 
 A question of the part VS (visual supplement) that comes without its figure cannot be known: to leave it open counts as
 right there, as it does with the authors. Original questions (figure 0) are the easy ones; the hard ones are those about
@@ -33,12 +33,12 @@ Unit = tuple[str, ...]
 
 
 class UnitAccuracy(FrozenModel):
-    """A share of right units.
+    """Accuracy over units.
 
     Attributes:
         share: in [0, 1]; None without a unit.
-        n: units all of whose questions in the file are in the run, with a verdict and a gold label each; `incomplete`
-            how many others the run has questions of.
+        n: complete units: all of their questions in the file are in the run, with a verdict and a gold label each;
+            `incomplete`: number of other units with questions in the run.
     """
 
     share: IntervalEstimate
@@ -47,16 +47,16 @@ class UnitAccuracy(FrozenModel):
 
 
 class HallusionAccuracies(FrozenModel):
-    """The figures of one way to answer.
+    """HallusionBench scores of one classifier.
 
     Attributes:
         by: `verdict`, `judges' bare verdict` or `always no`.
         part: `VD` (visual dependent), `VS` (visual supplement), or None for both.
         question: aAcc, share of questions.
-        figure: fAcc, share of figures all of whose questions are right; a question without a figure is in none.
-        pair: qAcc, share of question pairs (one question about the original and the edited figures of a set) that are
-            right throughout.
-        easy, hard: share of pairs whose original question is right, and of those whose other ones are.
+        figure: fAcc, share of figures with all questions right; a question without a figure is in none.
+        pair: qAcc, share of question pairs (one question about the original and the edited figures of a set) with all
+            answers right.
+        easy, hard: share of pairs with the original question right, and with the edited ones right.
         left_open_right: questions without their figure that were left open, which counts as right.
     """
 
@@ -71,10 +71,10 @@ class HallusionAccuracies(FrozenModel):
 
 
 def hallusion_accuracies(claims: Sequence[Claim]) -> list[HallusionAccuracies] | None:
-    """The authors' figures for both parts together and each; None for claims of another benchmark.
+    """HallusionBench scores of both parts together and of each; None for claims of another benchmark.
 
     Args:
-        claims: all of the run, those without a verdict included: what they belong to is incomplete.
+        claims: all of the run; those without a verdict make their units incomplete.
     """
     ours = [claim for claim in claims if claim.tags.keys() >= _TAGS]
     if not ours:
@@ -140,10 +140,10 @@ def _accuracy(
     right: Mapping[str, bool | None],
     sizes: tuple[str, ...] = (),
 ) -> UnitAccuracy:
-    """The share of complete units all of whose claims are right; drawn anew are the groups, in which whole units lie.
+    """Accuracy over complete units; groups are resampled, and every unit is within one group.
 
     Args:
-        sizes: the tags that add up to how many questions a unit has in the file, where the record says it.
+        sizes: the tags whose sum is the number of a unit's questions in the file, where the record has it.
     """
     units: dict[Unit, list[Claim]] = defaultdict(list)
     for claim in claims:

@@ -1,4 +1,4 @@
-"""A run over claims in words: rows for the summary, and tables of their own."""
+"""Report of a run over claims: rows for the summary, and tables."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ NOTE = (
 
 
 def detection_rows(found: Detection, tokens_per_case: float | None) -> list[tuple[str, str]]:
-    """What is one figure for the run, as pairs of a name and a value in words."""
+    """Rows of the detection figures, as name and text."""
     rows = [("claims", _claims(found))]
     if found.whole is not None and (verdict := found.whole.by(VERDICT)) is not None:
         rows.append(("claims left open", f"{verdict.abstained:,} of {found.whole.n:,}"))
         if found.whole.gain is not None and found.whole.has_bare:
-            said = "accuracy" if found.whole.only else "macro F1"
-            rows.append((f"{said} over the judges' bare verdict", f"{signed_points(found.whole.gain)} points"))
+            metric = "accuracy" if found.whole.only else "macro F1"
+            rows.append((f"{metric} gain over the judges' bare verdict", f"{signed_points(found.whole.gain)} points"))
     if found.debaters is not None:
         rows += _debater_rows(found.debaters)
     if (took := found.seconds) is not None:
@@ -53,8 +53,8 @@ def _claims(found: Detection) -> str:
             (found.failed, "failed"),
             (found.open, "without verdict"),
             (found.unlabelled, "without a label"),
-            (found.trained_on, "the classifier was trained on"),
-            (found.group_trained_on, "of a group that the classifier was trained on"),
+            (found.trained_on, "in the classifier's training data"),
+            (found.group_trained_on, "of a group in the classifier's training data"),
         )
         if n
     ]
@@ -63,16 +63,16 @@ def _claims(found: Detection) -> str:
 
 def _debater_rows(found: DebaterErrors) -> list[tuple[str, str]]:
     (one, other), (first, second) = found.debaters, (percent(rate) for rate in found.error_rates)
-    base = f"({one} errs on {first}, {other}, which has heard it, on {second}; n = {found.n:,})"
+    base = f"(error rates: {one} {first}, {other}, which reads it, {second}; n = {found.n:,})"
     rho, effective = in_units(found.rho, 2), in_units(found.effective_debaters, 2)
     return [
-        ("debaters' first errors, rho", f"{rho} {base}"),
-        ("debaters in effect, as variance", f"{effective} of 2"),
+        ("correlation of debaters' errors", f"{rho} {base}"),
+        ("effective number of debaters", f"{effective} of 2"),
     ]
 
 
 def detection_blocks(found: Detection) -> list[Block]:
-    """The tables: all claims, each category, HallusionBench, calibration; and their note."""
+    """Report blocks: all claims, each category, HallusionBench, calibration; and their note."""
     blocks = list[Block]()
     if found.whole is not None:
         blocks += _whole(found.whole)
@@ -89,7 +89,7 @@ def _whole(found: ClaimSet) -> list[Table]:
     base = f"{found.n:,} claims" + (f" in {found.groups:,} groups" if found.groups < found.n else "")
     rows = [each for each in found.detectors if found.has_bare or each.by != BARE]
     if found.only is not None:
-        title = f"{base}, all {found.only}: precision is 1 by construction and F1 says no more than recall R, 2R/(1+R)"
+        title = f"{base}, all {found.only}: precision is 1 by construction, and F1 = 2R/(1+R) for recall R"
         return [Table(title, ("", "recall"), [(each.by, in_percent(each.accuracy)) for each in rows])]
     of = f"{rows[0].supported.n:,} {SUPPORTED}, {rows[0].hallucinated.n:,} {HALLUCINATED}"
     f1s = [(each.supported.f1, each.hallucinated.f1, each.macro_f1) for each in rows]
@@ -123,7 +123,7 @@ def _category_costs(sets: Sequence[ClaimSet]) -> Table:
         )
         for each in sets
     ]
-    return Table("what a claim takes by category, means", ("category", "seconds", "tokens"), rows)
+    return Table("mean time and tokens of a claim by category", ("category", "seconds", "tokens"), rows)
 
 
 def _category(found: ClaimSet, bare: bool) -> tuple[str, ...]:
@@ -164,39 +164,40 @@ _SHARES: dict[str, Callable[[HallusionAccuracies], UnitAccuracy]] = {
 
 
 def _hallusion_title(whole: HallusionAccuracies) -> str:
-    said = ["HallusionBench as its authors score it: questions (aAcc), figures (fAcc), question pairs (qAcc)"]
+    parts = ["HallusionBench as its authors score it: questions (aAcc), figures (fAcc), question pairs (qAcc)"]
     if n := whole.left_open_right:
-        said.append(f"{n:,} questions without their figure left open, which counts as right")
+        parts.append(f"{n:,} questions without their figure left open, which counts as right")
     if n := whole.question.incomplete:
-        said.append(f"{n:,} questions not counted")
+        parts.append(f"{n:,} questions not counted")
     for what, units in (("figures", whole.figure), ("question pairs", whole.pair)):
         if units.incomplete:
-            said.append(f"{units.incomplete:,} {what} incomplete, not counted")
-    return "; ".join(said)
+            parts.append(f"{units.incomplete:,} {what} incomplete, not counted")
+    return "; ".join(parts)
 
 
 def _calibration(found: SourceCalibration) -> Table:
     unknown = f", {found.unknown:,} unknown" if found.unknown else ""
     title = (
         f"p_hallucinated, {found.source} (n = {found.n:,}{unknown}): Brier {in_units(found.brier)}, of always stating "
-        f"the share {number(found.brier_of_share)}; ECE {number(found.calibration_error)}, if perfectly calibrated "
-        f"{calibration_null_words(found.calibration_null)}"
+        f"the share {number(found.brier_of_share)}; ECE {number(found.calibration_error)}, of a perfectly calibrated "
+        f"forecaster: {calibration_null_words(found.calibration_null)}"
     )
     rows = [(f"{each.p_hallucinated:.2f}", f"{100 * each.hallucinated:.1f}", count(each.n)) for each in found.bins]
     return Table(title, ("stated, mean", "hallucinated, %", "n"), rows)
 
 
 def mean_seconds(found: DurationSummary | None) -> str:
-    """What a run's claims took on average."""
+    """Formats the mean duration of a run's claims."""
     return in_seconds(None if found is None else found.mean)
 
 
 def claims_notes(names: Sequence[str], trained_on: Sequence[tuple[int, int]]) -> list[str]:
-    """What stands under the tables: whose claims are left out because the run's classifier was trained on them.
+    """Notes on excluded claims: those in the training data of a run's classifier.
 
     Args:
         names: of the runs.
-        trained_on: of each, how many claims of these it was trained on, and on others of the groups of how many.
+        trained_on: for each run, the number of its claims in the training data, and of those with only others of their
+            group in it.
     """
     return [
         f"{name}: {claims + groups:,} claims left out: its classifier was trained on {claims:,} of them, and on others "

@@ -1,1 +1,1 @@
-"""A debate on a subject as a document for whoever has to decide."""
+"""Decision document of a debate on a subject."""

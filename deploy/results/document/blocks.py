@@ -1,4 +1,4 @@
-"""A document as blocks of a report, in the order in which it is read."""
+"""Report blocks of a document, in reading order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from moot.protocols.socrasynth.events import JudgeScoreSheet, SocraSynthRoundEnd
 
 
 def document_blocks(document: DebateDocument) -> list[Block]:
-    """Subject and verdict, topics, joint proposal, panel, arguments, rounds and their numbers, moderation, cost."""
+    """Report blocks: subject and verdict, topics, joint proposal, panel, arguments, rounds, moderation, cost."""
     numbers = () if document.trace is None else (Heading("Round by round"), *trace_blocks(document.trace))
     return [
         *_front(document),
@@ -80,14 +80,14 @@ def _topics(document: DebateDocument) -> Iterable[Block]:
     ]
     notes += [f"{merged_words(merge, agenda)}: merged into {merge.into}" for merge in agenda.merged]
     notes += [f"{title}: dropped, beyond {agenda.wanted} topics" for title in agenda.dropped]
-    notes += [f"{topic.title}: taken off the list by a person" for topic in document.dropped_topics]
+    notes += [f"{topic.title}: removed by a person" for topic in document.dropped_topics]
     if len(agenda.topics) < agenda.wanted and agenda.by == "moderator":
         notes.append(f"only {len(agenda.topics)} of {agenda.wanted} topics were found")
     yield from _listed(notes)
 
 
 def _listed(items: Sequence[str]) -> Iterable[Block]:
-    """A list, where there is anything in it."""
+    """A list block; none when it is empty."""
     if items:
         yield Items(items)
 
@@ -105,7 +105,7 @@ def _joint(document: DebateDocument) -> Iterable[Block]:
         yield Heading("To find out", 3)
         yield Items(joint.questions)
     yield Note(f"{joint_words(joint)}.")
-    reserved = [f"{SIDE[role]}: {text}" for role, said in joint.reservations.items() for text in said]
+    reserved = [f"{SIDE[role]}: {text}" for role, texts in joint.reservations.items() for text in texts]
     if reserved:
         yield Heading("Reservations", 3)
         yield Items(reserved)
@@ -122,7 +122,7 @@ def _panel(document: DebateDocument) -> Iterable[Block]:
     yield Table("", header, [score_sheet_cells(sheet) for sheet in panel.orders])
     totals = f"Mean totals over complete pairs of orders: A {number(panel.totals.A)}, B {number(panel.totals.B)}."
     bias = ", ".join(f"{judge} {signed(value)}" for judge, value in panel.position_bias.items()) or "unknown"
-    yield Note(f"{totals} What coming first is worth, in marks: {bias}.")
+    yield Note(f"{totals} Position bias, in marks: {bias}.")
     yield from _listed(
         [
             f"{sheet.judge}, order {sheet.order}, topic {one.topic}: missing ({one.why})"
@@ -160,15 +160,15 @@ def _arguments(document: DebateDocument) -> Iterable[Block]:
         yield Heading("Arguments")
     for place, topic in enumerate(document.topics, start=1):
         yield Heading(f"{place}. {topic.title}", 3)
-        yield from _said_on(document, topic.title)
+        yield from _quotes(document, topic.title)
         yield from _reasons(document, topic.title)
     for topic in document.dropped_topics:
-        if said := list(_said_on(document, topic.title)):
-            yield Heading(f"Taken off the list: {topic.title}", 3)
-            yield from said
+        if quotes := list(_quotes(document, topic.title)):
+            yield Heading(f"Removed: {topic.title}", 3)
+            yield from quotes
 
 
-def _said_on(document: DebateDocument, title: str) -> Iterable[Block]:
+def _quotes(document: DebateDocument, title: str) -> Iterable[Block]:
     return (
         Quote(_who(document, argument), argument.text) for argument in document.arguments if argument.topic == title
     )
@@ -177,19 +177,19 @@ def _said_on(document: DebateDocument, title: str) -> Iterable[Block]:
 def _who(document: DebateDocument, argument: ArgumentView) -> str:
     stage = {None: "closing", 0: "opening"}.get(argument.round, f"round {argument.round}")
     stage = "last word" if argument.last_word else stage
-    mended = ", mended JSON" if argument.mended else ""
-    return f"{argument.side} ({_stance(document, argument.side)}), {stage}{mended}"
+    repaired = ", repaired JSON" if argument.mended else ""
+    return f"{argument.side} ({_stance(document, argument.side)}), {stage}{repaired}"
 
 
 def _stance(document: DebateDocument, side: Letter) -> str:
-    """What a side argues for: the answer that it named, else for or against."""
+    """A side's position: the answer that it named, else `for` or `against`."""
     named = {} if document.positions is None else document.positions.named
     by_letter = {letter: named[role] for role, letter in SIDE.items() if role in named}
     return by_letter.get(side, "for" if side == "A" else "against")
 
 
-def _by_judge(sheet: JudgeScoreSheet, said: str) -> str:
-    return f"{sheet.judge}, {'A' if sheet.order == 1 else 'B'} first: {said}"
+def _by_judge(sheet: JudgeScoreSheet, text: str) -> str:
+    return f"{sheet.judge}, {'A' if sheet.order == 1 else 'B'} first: {text}"
 
 
 def _reasons(document: DebateDocument, title: str) -> Iterable[Block]:
@@ -197,8 +197,8 @@ def _reasons(document: DebateDocument, title: str) -> Iterable[Block]:
     if panel is None or title not in panel.topics:
         return
     place = panel.topics.index(title)
-    said = [(sheet, sheet.rationales[place]) for sheet in panel.orders if place < len(sheet.rationales)]
-    yield from _listed([_by_judge(sheet, reason) for sheet, reason in said if reason])
+    rationales = [(sheet, sheet.rationales[place]) for sheet in panel.orders if place < len(sheet.rationales)]
+    yield from _listed([_by_judge(sheet, reason) for sheet, reason in rationales if reason])
 
 
 def _rounds(document: DebateDocument) -> Iterable[Block]:
@@ -230,11 +230,11 @@ def _ten(score: float | None) -> float | None:
     return None if score is None else 10.0 * score
 
 
-def _round_notes(held: SocraSynthRoundEnded) -> Iterable[str]:
-    where = "opening" if held.round == 0 else f"round {held.round}"
-    for role, titles in held.left_out.items():
-        yield f"{where}: {SIDE.get(role, role)} passed over {', '.join(titles)}"
-    for question in held.asked:
+def _round_notes(ended: SocraSynthRoundEnded) -> Iterable[str]:
+    where = "opening" if ended.round == 0 else f"round {ended.round}"
+    for role, titles in ended.left_out.items():
+        yield f"{where}: {SIDE.get(role, role)} left out {', '.join(titles)}"
+    for question in ended.asked:
         yield f"{where}: both were asked: {question}"
 
 

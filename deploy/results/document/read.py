@@ -1,4 +1,4 @@
-"""From a transcript to a document, where the debate was one on a subject."""
+"""Builds a document from the transcript of a debate on a subject."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _ONCE: dict[str, type[DebateEvent]] = {
 
 
 def build_document(debate: Transcript) -> DebateDocument | None:
-    """The debate as a document; None when its topics are not on record as SocraSynth notes them.
+    """Builds the document of a debate; None without SocraSynth's record of its topics.
 
-    None, too, when another protocol has noted events of the same names that do not fit.
+    None, too, when another protocol recorded events of the same names and another shape.
     """
     events = [event for section in debate.sections for event in section.events]
     turns = {turn.path: turn for section in debate.sections for turn in section.turns if not turn.superseded}
@@ -74,7 +74,7 @@ def _document(
         PersonDecided.model_validate({**event.data, "path": event.path}, extra="ignore")
         for event in _ordered(events, "moderation")
     ]
-    argued = [held.topics for held in rounds]
+    argued = [ended.topics for ended in rounds]
     closed = closing.topics if closing is not None else None
     topics, dropped, edited = final_topics(agenda, turns.get("topics/moderator"), argued, closed, moderation)
     failed = [turn for turn in turns.values() if turn.outcome == "failed"]
@@ -111,7 +111,7 @@ def _open_answers(debate: Transcript) -> list[str]:
 
 
 def _ordered(events: Iterable[EventView], kind: str) -> list[EventView]:
-    """Events of a kind as they came: what was done to the topics beforehand, then round by round."""
+    """Events of a kind in order: edits of the topics before the debate, then round by round."""
     found = [event for event in events if event.kind == kind]
     return sorted(found, key=lambda event: ("/round/" in event.path, natural_sort_key(event.path)))
 
@@ -122,31 +122,36 @@ def _arguments(
     closing: SidesClosed | None,
     turns: Mapping[str, TurnView],
 ) -> Iterable[ArgumentView]:
-    """What the sides said, topic by topic; what one added although it had presented all was passed over."""
-    said = [(f"round/{held.round}", "argument", held.topics, held.round, SIDE) for held in rounds]
+    """Arguments of the sides by topic; an addition of a side that had finished is left out."""
+    steps = [(f"round/{ended.round}", "argument", ended.topics, ended.round, SIDE) for ended in rounds]
     if confirmed is not None:
         added = {role: letter for role, letter in SIDE.items() if role in confirmed.added}
-        said.append(("confirm", "addition", confirmed.topics, confirmed.round, added))
-    for step, what, topics, held_in, sides in said:
+        steps.append(("confirm", "addition", confirmed.topics, confirmed.round, added))
+    for step, what, topics, round_number, sides in steps:
         for role, letter in sides.items():
-            yield from _argued(turns.get(f"{step}/{role}"), letter, what, topics, held_in)
+            yield from _argued(turns.get(f"{step}/{role}"), letter, what, topics, round_number)
     for role, letter in SIDE.items() if closing is not None else ():
         assert closing is not None
         yield from _argued(turns.get(f"closing/{role}"), letter, "statement", closing.topics, None)
 
 
 def _argued(
-    turn: TurnView | None, side: Letter, what: str, topics: list[str], held_in: int | None
+    turn: TurnView | None, side: Letter, what: str, topics: list[str], round_number: int | None
 ) -> Iterable[ArgumentView]:
-    """What a reply says on each topic."""
+    """Arguments of a reply by topic."""
     if turn is None:
         return
-    told = (turn.data or {}).get(f"{what}s")
-    said = {"round": held_in, "last_word": what == "addition", "side": side, "mended": turn.outcome == "repaired"}
-    for one in told if isinstance(told, list) else ():
+    entries = (turn.data or {}).get(f"{what}s")
+    common = {
+        "round": round_number,
+        "last_word": what == "addition",
+        "side": side,
+        "mended": turn.outcome == "repaired",
+    }
+    for one in entries if isinstance(entries, list) else ():
         number, text = (one.get("topic"), one.get(what)) if isinstance(one, dict) else (None, None)
         if isinstance(number, int) and 1 <= number <= len(topics) and isinstance(text, str):
-            yield ArgumentView.model_validate({**said, "topic": topics[number - 1], "text": text})
+            yield ArgumentView.model_validate({**common, "topic": topics[number - 1], "text": text})
 
 
 def final_topics(
@@ -156,13 +161,13 @@ def final_topics(
     closed: Sequence[str] | None,
     moderation: Iterable[PersonDecided],
 ) -> tuple[list[Topic], list[Topic], bool]:
-    """The topics in the end in the panel's order, those that a person took off, and whether the last word was theirs.
+    """Final topics in the panel's order, those that a person removed, and whether a person decided last.
 
     Args:
         moderator: its reply with the list that a person may have edited.
         argued: titles by round.
         closed: titles of the closing statements; None while there are none.
-        moderation: what a person did, in order.
+        moderation: a person's decisions, in order.
     """
     edits = [one for one in moderation if one.used and one.action == EDIT_TOPICS]
     listed = [_fixed(moderator, agenda.wanted), agenda.topics]
@@ -179,7 +184,7 @@ def final_topics(
 
 
 def _fixed(moderator: TurnView | None, wanted: int) -> list[Topic]:
-    """The moderator's list before a person saw it; empty where its reply cannot be read."""
+    """The moderator's list before a person's edits; empty where its reply cannot be read."""
     try:
         reply = Agenda.model_validate(moderator.data if moderator is not None else None)
     except ValidationError:
@@ -188,7 +193,7 @@ def _fixed(moderator: TurnView | None, wanted: int) -> list[Topic]:
 
 
 def _edited(text: str, before: list[Topic]) -> list[Topic]:
-    """The topics after an edit, read as the protocol has read it."""
+    """The topics after an edit, parsed as the protocol does."""
     try:
         return list(read_topics(text, before))
     except UnusableInput:

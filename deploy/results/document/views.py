@@ -1,4 +1,4 @@
-"""The parts of a document."""
+"""Models of a document."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ArgumentView(FrozenModel):
     Attributes:
         round: None for a closing statement.
         last_word: whether it was added after the last round.
-        mended: whether the JSON of the reply that it stands in had to be mended to be read.
+        mended: whether the JSON of its reply was repaired.
     """
 
     round: int | None
@@ -45,7 +45,7 @@ class ArgumentView(FrozenModel):
 
 
 class FailureView(FrozenModel):
-    """An ask without a usable reply."""
+    """A failed ask: one without a usable reply."""
 
     path: str
     role: str
@@ -54,7 +54,7 @@ class FailureView(FrozenModel):
 
 
 def _without(*fields: str) -> WrapSerializer:
-    """Leaves fields of an event out of the document's JSON, whose keys stay as they are documented."""
+    """Excludes fields of an event from the document's JSON, whose keys stay as documented."""
 
     def serialize(event: Any, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         return {key: value for key, value in dump(event).items() if key not in fields}
@@ -67,22 +67,22 @@ def _decision(event: PersonDecided) -> dict[str, str]:
 
 
 class DebateDocument(AttemptView):
-    """One debate on a subject.
+    """Document of a debate on a subject.
 
     Attributes:
-        open_answers: the list that the sides chose their answers from; empty where they argue for and against.
-        positions: which they named; None where they argue for and against, and in records from before that was kept.
-        facts: what is given; may be empty.
-        gold: the label that the task's file calls right, never shown to a model; None without one.
+        open_answers: the closed list of answers; empty where the sides argue for and against.
+        positions: the answers that the sides named; None where they argue for and against, and in older records.
+        facts: given facts; may be empty.
+        gold: the gold label, never shown to a model; None without one.
         verdict: None while there is none; so for `stop`, `closing`, `joint`, `panel`. `versus` is None unless compared,
             `confirmed` unless both sides were asked whether that was all.
-        topics: as they stood in the end, numbered as the panel does.
-        dropped_topics: those that a person took off the list.
-        topics_by: who had the last word on them: the moderator, which is a model, a person, or the protocol, which has
-            one topic for a closed list.
-        trace: the numbers of its rounds; None while there are none.
-        arguments: everything said, by round, A before B, last words and closing statements at the end.
-        failures: asks without a usable reply.
+        topics: the final topics, numbered as by the panel.
+        dropped_topics: topics that a person removed.
+        topics_by: who decided on them last: the moderator, which is a model, a person, or the protocol, which has one
+            topic for a closed list.
+        trace: figures of its rounds; None without any.
+        arguments: all arguments, by round, A before B, last words and closing statements at the end.
+        failures: failed asks.
     """
 
     subject: str

@@ -1,4 +1,4 @@
-"""Pieces of a document in words and cells."""
+"""Formats parts of a document as text and table cells."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from moot.protocols.socrasynth.sides import SIDES
 from moot.protocols.socrasynth.stopping_rule import stop_reason_text
 
 SIDE: dict[str, Letter] = {side.name: side.letter for side in SIDES}
-"""What the two sides are called."""
+"""Letters of the two sides."""
 
 ROUNDS_HEADER = ("round", "contentiousness", "A", "B", "Gamma", "what happened")
 """Columns of `round_cells`."""
@@ -31,29 +31,29 @@ ROUNDS_HEADER = ("round", "contentiousness", "A", "B", "Gamma", "what happened")
 FLAGS = {
     "agreed-at-once": "both sides named the same answer at once: there was nothing to debate",
     "subject-unbalanced": "a side finds the subject unbalanced",
-    "no-consensus": "the sides came to no common answer",
+    "no-consensus": "the sides reached no consensus",
     "conceded": "a side conceded during the debate",
-    "both-conceded": "both sides conceded at once: neither had an answer of its own left to close for",
+    "both-conceded": "both sides conceded at once: neither had an answer of its own left for its closing statement",
     "closing-failed": "a side gave no closing statements: its last arguments were judged in their place",
     "joint-failed": "there is no joint proposal",
     "reservations": "not both sides stand behind the joint proposal",
     "judges-missing": "judgments are missing",
     "judges-not-independent": "a judge is of a model that also debated",
-    "fewer-topics": "there are fewer topics than were wanted",
+    "fewer-topics": "there are fewer topics than requested",
     "proposal-failed": "a side proposed no topics",
 }
-"""What a reader should know of a verdict, by its flag."""
+"""Explanations of a verdict's flags."""
 
 _REACHED = {
-    "at once": "both sides named it before they had heard each other",
-    "concession": "a side conceded, and both hold it now",
+    "at once": "both sides named it independently",
+    "concession": "a side conceded, so both agree on it",
     "proposal": "both sides propose it together",
 }
-"""How both sides came to one answer."""
+"""How the sides reached consensus."""
 
 
 def merged_words(merge: TopicMerge, agenda: TopicsFixed) -> str:
-    """What went into a topic: numbers of proposals with their titles, or repeated titles."""
+    """The sources of a merged topic: numbers of proposals with their titles, or repeated titles."""
     titles = {
         f"{SIDE.get(role, role)}{place}": theme.title
         for role, themes in agenda.refined.items()
@@ -63,7 +63,7 @@ def merged_words(merge: TopicMerge, agenda: TopicsFixed) -> str:
 
 
 def verdict_line(document: DebateDocument) -> str:
-    """The verdict in one line."""
+    """The verdict on one line."""
     verdict, panel = document.verdict, document.panel
     if verdict is None:
         waits = "the debate waits for a person" if document.state == "parked" else "the debate is not over"
@@ -80,41 +80,41 @@ def verdict_line(document: DebateDocument) -> str:
 
 
 def _consensus_line(document: DebateDocument, verdict: VerdictView) -> str:
-    """On a closed list: what both sides came to hold, and how; without that, who closed better."""
+    """The consensus of a debate on a closed list, and how it was reached; without one, who closed better."""
     panel = document.panel
     if verdict.answer is None:
         better = f"; {_closed_better(panel)}" if panel is not None and panel.winner is not None else ""
-        return f"No answer: the sides came to no consensus{better}"
+        return f"No answer: the sides reached no consensus{better}"
     payload = SocraSynthPayload.read(verdict.payload)
     reached = _REACHED.get(str(payload.consensus if payload is not None else None), "both sides agree on it")
     return f"{verdict.answer}: {reached}"
 
 
 def _closed_better(panel: PanelJudged) -> str:
-    """Who closed better, by how much, and whether that is too close to call."""
+    """Who closed better, by which margin, and whether that is too close to call."""
     marks = (panel.totals.A, panel.totals.B) if panel.winner != "B" else (panel.totals.B, panel.totals.A)
     by = f"{number(marks[0])} to {number(marks[1])} marks on average"
-    said = "both sides closed equally well" if panel.winner == "tie" else f"{panel.winner} closed better"
+    winner = "both sides closed equally well" if panel.winner == "tie" else f"{panel.winner} closed better"
     doubt = too_close(panel)
     call = f"; too close to call: {doubt}" if doubt else ""
-    return f"{said}, {by} ({_coverage(panel)}){call}"
+    return f"{winner}, {by} ({_coverage(panel)}){call}"
 
 
 def sides_line(document: DebateDocument) -> str:
-    """What each side stands for, in one line."""
+    """The sides' positions on one line."""
     if document.positions is not None:
         named = ", ".join(f"{letter} for {document.positions.named.get(role)}" for role, letter in SIDE.items())
         return f"Each side named its own answer and argued for it: {named}."
     if document.open_answers:
         return (
-            "A argues for the answer that it holds likeliest, B for that one's strongest rival; which ones, their "
-            "arguments say: it is not on record by itself."
+            "A argues for the answer that it finds most probable, B for its strongest rival. Their arguments name the "
+            "answers: the record has no field for them."
         )
     return f"A argues for (says yes to) and B against: {document.subject}"
 
 
 def _coverage(panel: PanelJudged) -> str:
-    """What the verdict rests on: all that was to be judged, or how many pairs of judge and topic have both orders."""
+    """Coverage of the panel's verdict: complete, or the number of pairs of judge and topic with both orders."""
     judges = list(panel.position_bias)
     known = [
         all(sheet.scores[place] is not None for sheet in panel.orders if sheet.judge == judge)
@@ -129,7 +129,7 @@ def _coverage(panel: PanelJudged) -> str:
 
 
 def stop_reason_words(stop: SocraSynthStopped | None, how: str) -> str:
-    """Why the rounds ended, on the scale of the rounds' table; `how` of the verdict when the event is not on record."""
+    """The stop reason, on the scale of the rounds' table; the verdict's `how` when the event is not recorded."""
     if stop is None:
         return how
     rise = 10.0 * stop.min_delta
@@ -138,78 +138,81 @@ def stop_reason_words(stop: SocraSynthStopped | None, how: str) -> str:
 
 
 def confirm_words(confirmed: LastWordsGiven) -> str:
-    """What both sides said when they were asked whether that was all."""
+    """The sides' answers when asked whether they had presented all their arguments."""
     return "; ".join(f"{letter} {_last_word(confirmed, role)}" for role, letter in SIDE.items())
 
 
 def _last_word(confirmed: LastWordsGiven, role: str) -> str:
     if role in confirmed.failed:
         return f"did not say ({confirmed.failed[role]})"
-    said = ["conceded"] if role in confirmed.conceded else []
+    parts = ["conceded"] if role in confirmed.conceded else []
     if role in confirmed.added:
-        said.append(f"added a last argument on {', '.join(confirmed.added[role])}")
-    if not said:
-        all_told = confirmed.presented_all.get(role)
-        said.append("confirmed that it had presented all" if all_told else "had more to say, but on none of the topics")
+        parts.append(f"added a last argument on {', '.join(confirmed.added[role])}")
+    if not parts:
+        finished = confirmed.presented_all.get(role)
+        parts.append(
+            "confirmed that it had presented all" if finished else "had more to say, but on none of the topics"
+        )
     over = confirmed.passed_over.get(role, 0)
-    more = f" (passed over: {over} more argument{'' if over == 1 else 's'} in the same reply)" if over else ""
-    return " and ".join(said) + more
+    more = f" (left out: {over} more argument{'' if over == 1 else 's'} in the same reply)" if over else ""
+    return " and ".join(parts) + more
 
 
 def joint_words(joint: ProposalNegotiated) -> str:
-    """Who stands behind the joint proposal."""
+    """The authors of the joint proposal, and who consents to it."""
     if joint.proposal is None:
         return "; ".join(f"{SIDE.get(role, role)} gave no draft ({why})" for role, why in joint.failed.items())
     stands = {True: "consents", False: "does not consent", None: "did not say whether it consents"}
-    said = ", ".join(f"{SIDE.get(role, role)} {stands[consent]}" for role, consent in joint.consents.items())
+    consents = ", ".join(f"{SIDE.get(role, role)} {stands[consent]}" for role, consent in joint.consents.items())
     drafted = "" if joint.answer is None else f"It names the answer {joint.answer}. "
-    return f"{drafted}Drafted by A{', amended by B' if joint.amended_by else ', not amended'}; {said}"
+    return f"{drafted}Drafted by A{', amended by B' if joint.amended_by else ', not amended'}; {consents}"
 
 
 def score_sheet_cells(sheet: JudgeScoreSheet) -> tuple[str, ...]:
-    """One judge's marks in one order, by topic and in total, and who won."""
+    """Cells: a judge's marks in one order, by topic and in total, and the winner."""
     marks = ["missing" if pair is None else f"{number(pair[0])}-{number(pair[1])}" for pair in sheet.scores]
     totals = (number(sheet.totals.A), number(sheet.totals.B))
     return (sheet.judge, "A" if sheet.order == 1 else "B", *marks, *totals, sheet.winner or "unknown")
 
 
 def versus_words(versus: AnswerCompared) -> str:
-    """Which of the two the judges prefer."""
+    """The judges' preference between the debate's proposal and a single answer."""
     if versus.winner is None:
         return f"Unknown: {versus.why or 'no judgment is known in both orders'}."
     better = {"debate": "the debate's proposal", "answer": "the single answer", "tie": "neither"}
     words = ", ".join(f"{name} {count} words" for name, count in versus.words.items())
-    return f"The judges, who were not told which is which, prefer {better.get(versus.winner, versus.winner)} ({words})."
+    return f"In a blind comparison, the judges prefer {better.get(versus.winner, versus.winner)} ({words})."
 
 
-def round_cells(held: SocraSynthRoundEnded) -> tuple[str, ...]:
-    """One round in figures."""
-    happened = [f"{SIDE.get(role, role)} failed: {why}" for role, why in held.failed.items()]
-    happened += [f"{SIDE.get(role, role)} concedes" for role in held.conceded]
-    done = [SIDE.get(role, role) for role in held.finished]
+def round_cells(ended: SocraSynthRoundEnded) -> tuple[str, ...]:
+    """Cells: the figures of one round."""
+    happened = [f"{SIDE.get(role, role)} failed: {why}" for role, why in ended.failed.items()]
+    happened += [f"{SIDE.get(role, role)} concedes" for role in ended.conceded]
+    done = [SIDE.get(role, role) for role in ended.finished]
     if done:
-        happened.append(f"{' and '.join(done)} said all")
+        happened.append(f"{' and '.join(done)} finished")
     return (
-        "opening" if held.round == 0 else str(held.round),
-        number(held.kappa, 2) + ("" if held.temperature is None else f" (temperature {number(held.temperature, 2)})"),
-        *(number(None if (score := held.crit.get(role)) is None else 10.0 * score, 1) for role in SIDE),
-        number(None if held.gamma is None else 10.0 * held.gamma, 1),
+        "opening" if ended.round == 0 else str(ended.round),
+        number(ended.kappa, 2)
+        + ("" if ended.temperature is None else f" (temperature {number(ended.temperature, 2)})"),
+        *(number(None if (score := ended.crit.get(role)) is None else 10.0 * score, 1) for role in SIDE),
+        number(None if ended.gamma is None else 10.0 * ended.gamma, 1),
         "; ".join(happened) or "-",
     )
 
 
 def moderation_words(one: PersonDecided) -> str:
-    """What a person did and was used."""
+    """A person's decision that took effect."""
     where = one.path.removeprefix("moderation/").split("/")
     place = "topics" if where[0] == "topics" else "after the opening" if where[1] == "0" else f"after round {where[1]}"
     return f"{place}: {one.action}{f' ({one.text})' if one.text else ''}"
 
 
 def too_close(panel: PanelJudged) -> str:
-    """Why the winner is too close to call; empty where it is not, and for a tie.
+    """The reason why the winner is too close to call; empty where it is not, and for a tie.
 
-    It is where what coming first is worth to a judge is no less than the margin, or where every judge's winner changes
-    with the order.
+    It is too close where a judge's position bias is at least the margin, or where every judge's winner changes with
+    the order.
     """
     if panel.winner not in ("A", "B") or panel.totals.A is None or panel.totals.B is None:
         return ""
@@ -217,7 +220,7 @@ def too_close(panel: PanelJudged) -> str:
     worth = max((abs(bias) for bias in panel.position_bias.values() if bias is not None), default=None)
     if worth is not None and worth >= margin:
         than = "more than" if worth > margin else "as much as"
-        return f"what coming first is worth ({number(worth)}) is {than} the margin ({number(margin)})"
+        return f"position bias ({number(worth)}) is {than} the margin ({number(margin)})"
     return "every judge's winner changes with the order" if _all_change(panel) else ""
 
 

@@ -78,7 +78,7 @@ def panel_verdict_rows(found: PanelVerdictCounts) -> Iterable[tuple[str, str]]:
     if any(found.consensus.values()):
         yield "consensus", counts_in_words(found.consensus)
     yield (
-        "worth of coming first",
+        "position bias",
         f"{signed(worth, 2)} marks (n = {found.judgings:,})" if worth is not None else "unknown",
     )
     yield "joint proposals", counts_in_words(found.joint)

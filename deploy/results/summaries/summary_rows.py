@@ -46,7 +46,7 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
         rows += evaluation_rows(summary.evaluation)
     if summary.labels_questioned is not None:
         where = ", see moot show --questioned" if summary.labels_questioned else ""
-        rows.append(("labels to look at", f"{summary.labels_questioned:,}{where}"))
+        rows.append(("labels to review", f"{summary.labels_questioned:,}{where}"))
     rows.append(("rounds per case", number(summary.debate_rounds_mean, 2)))
     if summary.debate_rounds_mean_debated is not None:
         rows.append(("rounds per debated case", number(summary.debate_rounds_mean_debated, 2)))
@@ -70,7 +70,7 @@ def _judge_rows(summary: Summary) -> Iterator[tuple[str, str]]:
             yield f"judge flip rate{of}", percent(flips) + apart
     if summary.judgments_at_odds:
         of = f"{summary.judgments_at_odds:,} of {summary.judgments_read or 0:,}"
-        yield "judgments at odds", f"{of}: their stated support contradicts their score"
+        yield "contradictory judgments", f"{of}: their stated support contradicts their score"
 
 
 def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
@@ -119,7 +119,7 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     if unsaid:
         rows.insert(1, ("calls without usage", count(unsaid)))
     if summary.token_cost_x_without_audits != summary.token_cost_x:
-        rows.append(("cost without what only measures", times(summary.token_cost_x_without_audits)))
+        rows.append(("cost without measurements", times(summary.token_cost_x_without_audits)))
     if summary.stopped_by is not None:
         rows.append(("stopped by", summary.stopped_by))
     rows.append(("wall time", _wall_time(summary)))
@@ -133,9 +133,9 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
         words = f"{count(stopped.replies)} replies, estimated: {used} tokens used, {saved} saved"
         rows.append(("stopped early", words + (f", {count(stopped.unknown)} unknown" if stopped.unknown else "")))
     rows.append(("replies", replies_words(summary.model_replies)))
-    mended = {name: n for name, n in summary.replies.items() if name in ("repaired", "reasked")}
-    if mended:
-        rows.append(("mended replies", counts_in_words(mended)))
+    repaired = {name: n for name, n in summary.replies.items() if name in ("repaired", "reasked")}
+    if repaired:
+        rows.append(("repaired replies", counts_in_words(repaired)))
     return rows
 
 
@@ -144,7 +144,7 @@ def _wall_time(summary: Summary) -> str:
     if summary.wall_s is not None:
         return f"{summary.wall_s:,.1f} s"
     since = summary.wall_unknown_since
-    return "unknown" if since is None else f"unknown: no end of the session begun at {since} is on record"
+    return "unknown" if since is None else f"unknown: the record has no end of the session that started at {since}"
 
 
 def _uncertain_rows(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -153,20 +153,21 @@ def _uncertain_rows(summary: Summary) -> Iterator[tuple[str, str]]:
         attempts = count(summary.attempts_unconfirmed)
         yield "tokens unconfirmed", f"0 to {count(summary.tokens_unconfirmed[1])} in {attempts} attempts"
     if summary.usage_estimated:
-        yield "usage estimated", f"for {count(summary.usage_estimated)} replies, as too few tokens were stated"
+        yield "usage estimated", f"for {count(summary.usage_estimated)} replies whose reported tokens were too few"
     if summary.unsettled:
         written = {"tokens": "{:,.0f} tokens", "usd": "{:.4f} USD"}
         amounts = [form.format(summary.unsettled[key]) for key, form in written.items() if key in summary.unsettled]
-        yield "counted as spent", f"at most {' and '.join(amounts)} of killed sessions, not on record"
+        yield "counted as spent", f"at most {' and '.join(amounts)} of killed sessions, not in the record"
 
 
 def _cases(summary: Summary) -> str:
     parts = [f"{summary.finished:,} finished", f"{summary.failed:,} failed"]
     if summary.open:
-        waiting = f", {summary.parked:,} of them wait for a person" if summary.parked else ""
+        waits = "waits" if summary.parked == 1 else "wait"
+        waiting = f", {summary.parked:,} of them {waits} for a person" if summary.parked else ""
         parts.append(f"{summary.open:,} without verdict{waiting}")
     if summary.reused:
-        parts.append(f"{summary.reused:,} were there before the last session")
+        parts.append(f"{summary.reused:,} from earlier sessions")
     return f"{summary.cases:,}: {', '.join(parts)}"
 
 

@@ -1,1 +1,1 @@
-"""One debate, from opening to verdict, as text, Markdown or data."""
+"""Transcript of a debate: text, Markdown or data."""

@@ -1,4 +1,4 @@
-"""A transcript as blocks of a report, and its parts in words."""
+"""Report blocks of a transcript."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from moot.protocols.verdict_sources import VerdictSources
 
 
 def event_blocks(event: EventView) -> list[Block]:
-    """An event as blocks of a report; one that nothing here knows as its pairs of key and value."""
+    """Report blocks of an event; an unknown kind is shown as key-value pairs."""
     if (blocks := known_event(event)) is not None:
         return blocks
     pairs = list(plain_pairs(event.data))
@@ -46,7 +46,7 @@ def event_blocks(event: EventView) -> list[Block]:
 
 
 def known_event(event: EventView) -> list[Block] | None:
-    """An event in words of its own; None for one of another kind or shape than is known here."""
+    """Report blocks of an event of a known kind and shape; None for any other."""
     for event_type, show in _KINDS:
         if event_type.kind == event.kind and (data := event_type.read(event.data, event.path)) is not None:
             return show(event, data)
@@ -65,8 +65,8 @@ def _assessment(event: EventView, data: ReplyAssessed) -> list[Block]:
     lines = [
         f"{mark.judge}, pass {mark.pass_index}, is missing: {mark.missing}" for mark in data.judges if mark.missing
     ]
-    said = f" by the {data.role}" if data.role != data.reply else ""
-    return titled_blocks(f"judged under the rubric {data.rubric}: the {data.reply}{said}", header, rows, lines)
+    author = f" by the {data.role}" if data.role != data.reply else ""
+    return titled_blocks(f"judged under the rubric {data.rubric}: the {data.reply}{author}", header, rows, lines)
 
 
 def _flags(data: ReplyAssessed) -> bool:
@@ -86,7 +86,7 @@ _KINDS: Kinds = ((ReplyAssessed, _assessment), *evince.KINDS, *ceda.KINDS, *sele
 
 
 def transcript_blocks(debate: Transcript, *, verbose: bool = False) -> list[Block]:
-    """A transcript in the order in which it is read: the case, stage by stage what was said and noted, the end.
+    """Report blocks of a transcript in reading order: the case, each stage's replies and events, the verdict.
 
     Args:
         debate: the transcript.
@@ -102,7 +102,7 @@ def transcript_blocks(debate: Transcript, *, verbose: bool = False) -> list[Bloc
 
 
 def section_blocks(turns: Iterable[TurnView], events: Iterable[EventView], *, verbose: bool = False) -> list[Block]:
-    """What was said and noted in a stage."""
+    """Replies and events of a stage."""
     blocks: list[Block] = []
     for turn in turns:
         blocks += _path(turn.path) if verbose else ()
@@ -117,13 +117,13 @@ def _path(path: str) -> list[Block]:
 
 
 def ending_blocks(debate: Transcript) -> list[Block]:
-    """How a debate ended, what it cost, and where its record lies."""
+    """The verdict, the cost, and the place of the record."""
     pairs = [*verdict_pairs(debate.verdict, debate.state), ("cost", cost_words(debate.cost)), ("record", debate.run)]
     return [Heading("Verdict"), Pairs(pairs)]
 
 
 def case_pairs(debate: Transcript) -> list[tuple[str, str]]:
-    """What the debate is about, as pairs of a name and a text."""
+    """The case, as pairs of name and text."""
     attempts = f" of {', '.join(map(str, debate.attempts))}" if len(debate.attempts) > 1 else ""
     pairs = [
         ("case", f"{debate.case_id} (attempt {debate.attempt}{attempts}, {debate.state})"),
@@ -140,7 +140,7 @@ def case_pairs(debate: Transcript) -> list[tuple[str, str]]:
         pairs.append(("passage", f"{debate.title}\n{debate.passage}" if debate.title else debate.passage))
     pairs.append(("gold label (no model saw it)", "unknown" if debate.gold is None else debate.gold))
     if also := [answer for answer in debate.accepted if answer != debate.gold]:
-        pairs.append(("accepted, too", "; ".join(also)))
+        pairs.append(("also accepted", "; ".join(also)))
     if debate.ratings:
         pairs.append(("raters' scores", ", ".join("missing" if s is None else number(s) for s in debate.ratings)))
     if debate.invalid:
@@ -157,7 +157,7 @@ def _judged_pairs(judged: JudgedReplyView, evidence: str) -> Iterable[tuple[str,
 
 
 def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, str]]:
-    """The verdict as pairs of a name and a text."""
+    """The verdict, as pairs of name and text."""
     if verdict is None:
         return [("verdict", "none yet: it waits for a person" if state == "parked" else "none yet")]
     if verdict.failed:
@@ -177,30 +177,30 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
         pairs.append(("distribution", distribution_line(verdict.distribution)))
     if verdict.flags:
         pairs.append(("flags", ", ".join(verdict.flags)))
-    if (told := consensus_pairs(verdict.payload) or check_pairs(verdict.payload)) is not None:
-        return pairs + told
-    said = VerdictSources.model_fields
-    rest: Mapping[str, object] = {key: v for key, v in verdict.payload.items() if key not in said}
+    if (payload := consensus_pairs(verdict.payload) or check_pairs(verdict.payload)) is not None:
+        return pairs + payload
+    shown = VerdictSources.model_fields
+    rest: Mapping[str, object] = {key: v for key, v in verdict.payload.items() if key not in shown}
     return pairs + list(plain_pairs(rest))
 
 
 def cost_words(cost: AttemptCost) -> str:
-    """The cost in words."""
+    """Formats the cost."""
     unsaid = cost.calls_without_usage
     at_least = "at least " if unsaid and cost.tokens is not None else ""
     words = f"{at_least}{count(cost.tokens)} tokens in {calls(cost.calls)}"
     if unsaid:
-        words += f", {unsaid} of which did not say what they used"
+        words += f", {unsaid} of them with unknown usage"
     return words + (f"; {count(cost.tokens_reused)} tokens reused" if cost.tokens_reused != 0 else "")
 
 
 def turn_head(turn: TurnView) -> str:
-    """Who said it, with which numbers, and what was odd about it."""
+    """Header of a reply: role, model, answer, confidence, tokens, and anomalies."""
     return ", ".join([*turn_facts(turn), *turn_marks(turn)])
 
 
 def turn_facts(turn: TurnView) -> list[str]:
-    """Who said it, and with which numbers."""
+    """Facts of a reply: role, model, answer, confidence, tokens."""
     parts = [turn.role + (f" on {turn.model}" if turn.model else "")]
     step = step_of(turn.path)
     if not step.endswith(f"/{turn.role}") or step.startswith("crit/"):
@@ -220,10 +220,10 @@ _TRUNCATED = "truncated at its token limit"
 
 
 def turn_marks(turn: TurnView) -> list[str]:
-    """What is odd about a reply."""
+    """Anomalies of a reply."""
     why = _TRUNCATED if turn.truncated and not turn.error.startswith(TRUNCATED) else turn.error
     marks = {
-        "repaired": "its JSON was mended",
+        "repaired": "its JSON was repaired",
         "reasked": "asked again after an unreadable reply",
         "invalid": f"could not be read: {why}",
         "cut": "stopped early, asked again",
@@ -233,9 +233,9 @@ def turn_marks(turn: TurnView) -> list[str]:
     if turn.truncated and turn.outcome not in ("invalid", "failed"):
         found.append(_TRUNCATED)
     if has_reading_mark(turn.reading, BY_PREFIX):
-        found.append("its label is how the answer begins")
+        found.append("its label is the start of the answer")
     if has_reading_mark(turn.reading, FROM_REASONING):
-        found.append("came where hidden reasoning belongs")
+        found.append("returned in the field of hidden reasoning")
     if turn.asked > 1:
         found.append(f"asked {turn.asked} times")
     if turn.superseded:
@@ -246,13 +246,13 @@ def turn_marks(turn: TurnView) -> list[str]:
 
 
 def turn_body(turn: TurnView) -> str:
-    """What was said: the reasoning where there is one, else the reply as read, else as written."""
+    """Body of a reply: its reasoning, else the parsed reply, else its text."""
     data = turn.data or {}
-    said = data.get("reasoning") or data.get("rationale") or (data.get("text") if len(data) == 1 else None)
-    if isinstance(said, str) and turn.outcome != "invalid":
+    reasoning = data.get("reasoning") or data.get("rationale") or (data.get("text") if len(data) == 1 else None)
+    if isinstance(reasoning, str) and turn.outcome != "invalid":
         rest = {k: v for k, v in data.items() if k not in ("answer", "reasoning", "rationale", "confidence", "text")}
         extra = "; ".join(f"{key}: {value}" for key, value in plain_pairs(rest))
-        return f"{extra}\n{said}" if extra else said
+        return f"{extra}\n{reasoning}" if extra else reasoning
     if data and turn.outcome != "invalid":
         return "\n".join(reply_lines(data))
     return turn.text

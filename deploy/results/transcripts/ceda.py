@@ -1,4 +1,4 @@
-"""The events of a check of a claim as a transcript shows them: evidence, stances, the ruling, versions of the state."""
+"""Report blocks of CEDA's events: evidence, stances, the ruling, versions of the state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from moot.protocols.ceda.stance import Stance
 from moot.protocols.ceda.synthesis import EvidenceSynthesis
 
 VERDICTS: Mapping[int | None, str] = {1: "supported", 0: "hallucinated", None: "undecided"}
-"""A judge's verdict in words."""
+"""Words for a judge's verdict."""
 
 
 def _evidence(event: EventView, data: EvidenceGathered) -> list[Block]:
@@ -33,7 +33,10 @@ def _evidence(event: EventView, data: EvidenceGathered) -> list[Block]:
         (item.id, item.source, similarity_words(item), ", ".join(readers[item.id]) or "judges") for item in data.items
     ]
     lines = [f"{item.id}: {item.text}" for item in data.items]
-    lines += [f"{' and '.join(each.between)} seem to be at odds ({each.why}): {each.detail}" for each in data.conflicts]
+    lines += [
+        f"{' and '.join(each.between)} seem to contradict each other ({each.why}): {each.detail}"
+        for each in data.conflicts
+    ]
     lines += _synthesis_lines(data.synthesis)
     lines += [f"picture {picture + 1} could not be described" for picture in data.missing_pictures]
     return titled_blocks("evidence", ("", "place", "similarity", "shown to"), rows, lines)
@@ -42,31 +45,31 @@ def _evidence(event: EventView, data: EvidenceGathered) -> list[Block]:
 def _synthesis_lines(made: EvidenceSynthesis | None) -> list[str]:
     if made is None:
         return []
-    lines = [f"{', '.join(each.sources)} as summed up: {each.text}" for each in made.statements]
-    lines += [f"not in the item named, and not used: {made.unfounded}"] if made.unfounded else []
+    lines = [f"{', '.join(each.sources)} summarised: {each.text}" for each in made.statements]
+    lines += [f"not in the cited item, and not used: {made.unfounded}"] if made.unfounded else []
     return lines + ([f"the context agent is missing: {made.missing}"] if made.missing else [])
 
 
 def _stance(event: EventView, data: StanceTaken) -> list[Block]:
-    said = stance_words(data.says, data.of, data.stance)
+    words = stance_words(data.says, data.of, data.stance)
     if data.stated and data.implied and data.stance != data.implied:
-        said += f" (its {data.says} alone would mean: {data.implied})"
-    return titled_blocks(f"{data.debater} {said}" + ("; both hold the same" if data.consensus else ""))
+        words += f" (its {data.says} alone would mean: {data.implied})"
+    return titled_blocks(f"{data.debater} {words}" + ("; both agree" if data.consensus else ""))
 
 
 def stance_words(says: Literal["AGREE", "DENY"] | None, of: Literal["claim", "message"], stance: Stance | None) -> str:
-    """What a message says first, of what, and where that leaves the claim.
+    """Formats a stance: AGREE or DENY, to what, and the resulting stance on the claim.
 
     >>> stance_words("DENY", "message", "denies"), stance_words(None, "claim", None)
     ('says DENY to the message before: denies the claim', 'says neither AGREE nor DENY to the claim: stance unknown')
     """
     what = "the claim" if of == "claim" else "the message before"
-    held = f"{stance} the claim" if stance else "stance unknown"
-    return f"says {says or 'neither AGREE nor DENY'} to {what}: {held}"
+    result = f"{stance} the claim" if stance else "stance unknown"
+    return f"says {says or 'neither AGREE nor DENY'} to {what}: {result}"
 
 
 def similarity_words(item: Item) -> str:
-    """How near it is to the claim; a picture is not searched for and has none."""
+    """Similarity of an evidence item to the claim; a picture is not retrieved by similarity and has none."""
     return "-" if item.kind == "picture" else number(item.similarity, 2)
 
 
@@ -80,19 +83,19 @@ def _ruling(event: EventView, data: RulingGiven) -> list[Block]:
 
 
 def ruling_words(ruling: JudgeRuling) -> str:
-    """What a judge ruled, or why it is missing."""
+    """Formats a judge's ruling, or why it is missing."""
     return f"missing: {ruling.missing}" if ruling.missing else VERDICTS[ruling.verdict]
 
 
 def check_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
-    """What the verdict on a claim says beside the events; None for any other payload."""
-    told = CheckPayload.read(payload)
-    if told is None:
+    """The payload of a verdict on a claim, without its events; None for any other payload."""
+    check = CheckPayload.read(payload)
+    if check is None:
         return None
-    pairs = [("label from", f"the {told.source}" if told.source else "nobody")]
-    if told.source == "classifier":
-        pairs.append(("judges alone", VERDICTS[told.verdict]))
-    return [*pairs, ("p_hallucinated", number(told.p_hallucinated))]
+    pairs = [("label from", f"the {check.source}" if check.source else "nobody")]
+    if check.source == "classifier":
+        pairs.append(("judges alone", VERDICTS[check.verdict]))
+    return [*pairs, ("p_hallucinated", number(check.p_hallucinated))]
 
 
 def _state(event: EventView, data: StateAdvanced) -> list[Block]:

@@ -1,4 +1,4 @@
-"""The events of EVINCE in words: distributions, the dial, what CRIT found, the quality gate, and the end."""
+"""Report blocks of EVINCE's events: distributions, contentiousness, CRIT, the quality gate, and the stop reason."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from moot.protocols.evince.events import (
 from moot.protocols.evince.moderation import AGAIN
 
 _REASONS = {
-    "converged": "the sides stand still and agree",
-    "stalled": "the sides stand still and do not agree",
+    "converged": "the sides no longer move and agree",
+    "stalled": "the sides no longer move and do not agree",
     "printed": "WD, MI and JSD hardly changed and CRIT no longer rose (the printed rule)",
     "max_rounds": "no further round was allowed",
     "ensemble": "there was no debate: each side answered on its own",
     "plateau": "the quality of the arguments no longer rose",
-    "schedule-ended": "the schedule of contentiousness came to its end",
+    "schedule-ended": "the schedule of contentiousness ended",
     "both-done": "both sides had no more to say",
     "ended-by-person": "a person ended it",
 }
@@ -46,7 +46,7 @@ _CHANGES = {
     "negative": "{label} had a negative probability: dropped",
     "not-a-number": "{label} had no number: dropped",
     "renormalised": "the probabilities summed to {value}: divided by it",
-    "percent": "the probabilities summed to {value}: taken for per cent",
+    "percent": "the probabilities summed to {value}: read as percent",
 }
 
 
@@ -56,11 +56,11 @@ def _round(event: EventView, data: EvinceRoundEnded) -> list[Block] | None:
     sides = list(data.distributions)
     rows = distribution_rows(list(data.distributions.values()))
     columns = [format_aligned([values[i] for _, values in rows]) for i in range(len(sides))]
-    lines = [f"{side} did not speak: its distribution is the one before" for side in data.silent]
+    lines = [f"{side} did not reply: its distribution is the previous one" for side in data.silent]
     if data.moves is not None:
         lines.append(f"moved since the last round (total variation): {_by_side(data.moves)}")
     if data.swapped:
-        lines.append("two sides took each other's last position: no symmetric measure changed, yet nothing is at rest")
+        lines.append("two sides swapped positions: no symmetric measure changed, yet they have not converged")
     if data.kl_floored:
         lines.append(f"KL and CE: a zero probability was floored in {data.kl_floored} of the directions")
     if data.agreement_words is not None:
@@ -72,15 +72,15 @@ def _round(event: EventView, data: EvinceRoundEnded) -> list[Block] | None:
 
 
 def _distribution(event: EventView, data: DistributionStated) -> list[Block]:
-    title = f"{_who(event.path)} says {distribution_line(data.cleaned)}"
+    title = f"{_who(event.path)} states {distribution_line(data.cleaned)}"
     return titled_blocks(title, lines=[_change(change) for change in data.changes])
 
 
 def _change(change: DistributionRepair) -> str:
     value = number(change.value) if isinstance(change.value, int | float) else str(change.value)
     if change.what not in _CHANGES:
-        return f"mended: {change.what}"
-    return "mended: " + _CHANGES[change.what].format(
+        return f"repaired: {change.what}"
+    return "repaired: " + _CHANGES[change.what].format(
         label=repr(str(change.label)), to=repr(str(change.to)), value=value
     )
 
@@ -90,10 +90,10 @@ def _quality_gate(event: EventView, data: QualityGateDecided) -> list[Block]:
     opponents = ", ".join(data.opponents)
     lines = [f"judges looked for rivals in the arguments of {opponents}, too"] if opponents else []
     if not data.on:
-        return titled_blocks(f"quality gate: {who} were not held against a bar ({data.why})", lines=lines)
-    said = "shown to the others" if data.passed else "WITHHELD from the others"
+        return titled_blocks(f"quality gate: {who} were not compared with a bar ({data.why})", lines=lines)
+    result = "shown to the others" if data.passed else "WITHHELD from the others"
     against = f"CRIT {out_of_ten(data.crit)}, bar {out_of_ten(data.threshold)}"
-    return titled_blocks(f"quality gate: {who} were {said} ({data.why}: {against})", lines=lines)
+    return titled_blocks(f"quality gate: {who} were {result} ({data.why}: {against})", lines=lines)
 
 
 def _contentiousness(event: EventView, data: KappaChanged) -> list[Block]:
@@ -127,7 +127,7 @@ def _consensus(event: EventView, data: ConsensusReached) -> list[Block]:
 
 def _follow_ups(event: EventView, data: FollowUpsNamed) -> list[Block]:
     lines = [f"ask: {each}" for each in data.questions] + [f"test: {each}" for each in data.tests]
-    return titled_blocks("what to find out next", lines=lines or ["nobody named a question or a test"])
+    return titled_blocks("follow-up questions", lines=lines or ["no question or test was named"])
 
 
 def _crit(event: EventView, data: CritJudged) -> list[Block]:
@@ -167,7 +167,7 @@ KINDS: Kinds = (
 
 
 def consensus_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
-    """The payload of a verdict that is a consensus, without what its events show; None for any other verdict."""
+    """The payload of a consensus verdict, without its events; None for any other verdict."""
     data = ConsensusPayload.read(payload)
     if payload.get("distribution_from") != "consensus" or data is None:
         return None
@@ -175,7 +175,7 @@ def consensus_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
     pairs = {
         "CRIT, mean of the sides": ("crit_mean", out_of_ten(data.crit_mean)),
         "uncertainty (0 to 1)": ("uncertainty", number(data.uncertainty)),
-        "entropy of the mixture": ("mixture_entropy_first", f"{first} nat at first, {last} nat at last"),
+        "entropy of the mixture": ("mixture_entropy_first", f"{first} nat at first, {last} nat at the end"),
     }
     return [(name, words) for name, (key, words) in pairs.items() if key in payload]
 
@@ -184,14 +184,14 @@ def _by_side(values: Scores) -> str:
     return ", ".join(f"{side} {number(value)}" for side, value in values.items()) or "-"
 
 
-def _rest(data: Mapping[str, Any], *said: str) -> list[str]:
-    """The numbers that decided, which differ by rule and protocol: all but what is said in the title."""
-    rest = {key: value for key, value in data.items() if key not in said}
+def _rest(data: Mapping[str, Any], *shown: str) -> list[str]:
+    """The other fields of an event, which differ by rule and protocol: all but those in the title."""
+    rest = {key: value for key, value in data.items() if key not in shown}
     return [f"{name}: {value}" for name, value in plain_pairs(rest)]
 
 
 def _who(path: str) -> str:
-    """The side a turn's path names.
+    """The side in a turn's path.
 
     >>> _who("round/2/agent/1")
     'agent/1'

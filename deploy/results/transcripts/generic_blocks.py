@@ -1,4 +1,4 @@
-"""What a record holds in words: an event as blocks, any data as pairs, a reply line by line."""
+"""Generic formatting of recorded data: an event as blocks, data as pairs, a reply as lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def titled_blocks(
     rows: Sequence[Sequence[str]] = (),
     lines: Sequence[str] = (),
 ) -> list[Block]:
-    """An event as blocks of a report: what it is, a table where it has rows, and what else there is to say."""
+    """Report blocks of an event: a title, a table where it has rows, and further lines."""
     found: list[Block] = [Note(title, "strong")]
     found += [Table("", header, rows)] if rows else []
     return found + ([Items(lines)] if lines else [])
@@ -48,7 +48,7 @@ def place_words(path: str, role: str = "") -> str:
 
 
 def plain_pairs(data: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Any JSON-like data as dotted keys and values in words."""
+    """Flattens JSON-like data into dotted keys and formatted values."""
     for key, value in data.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping) and value:
@@ -72,7 +72,7 @@ def _word(value: Any) -> str:
 
 
 def reply_lines(data: Mapping[str, Any]) -> Iterator[str]:
-    """Keys with their values; of objects or long texts in a list each has a line, an object as its text and numbers.
+    """Formats a reply as lines of keys and values; objects and long texts in a list have a line each.
 
     >>> list(reply_lines({"claim": "Flu", "reasons": [{"text": "fever", "validity": 8, "is_claim": True}]}))
     ['claim: Flu', 'reasons:', '  - fever (validity 8, is_claim)']

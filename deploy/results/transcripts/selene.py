@@ -1,4 +1,4 @@
-"""The events of SELENE in words: gate signals beside their thresholds, scores by evidence variant, votes."""
+"""Report blocks of SELENE's events: gate signals beside their thresholds, scores by evidence variant, votes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Outcome = Literal["pass", "fail", "not tested", "off"]
 
 
 class GateSignal(NamedTuple):
-    """One test of the gate.
+    """A test of the gate.
 
     Attributes:
-        name: what is looked at.
-        value: in words; `unknown` when unknown.
-        wanted: what lets the case skip its debate; `off` when the test is off.
-        outcome: whether this test let it.
+        name: the signal.
+        value: formatted; `unknown` when unknown.
+        wanted: the condition for skipping the debate; `off` when the test is off.
+        outcome: the result of the test.
     """
 
     name: str
@@ -46,7 +46,7 @@ SIGNALS = (
 
 
 def _signals(data: GateDecided) -> list[GateSignal]:
-    """The tests of the gate, in its order; of whole openings and of their stages only where something is amiss."""
+    """The tests of the gate, in order; completeness and stages of the openings only where they are not as required."""
     halved = data.intrinsic_reading == "printed"  # as printed it is half of what the replies show, for a sure answer
     p_name = "mean p as printed, p/(1+p)" if halved else "mean p (own probability)"
     found = [
@@ -74,17 +74,17 @@ def _test(name: str, value: float | None, tau: float | None, *, below: bool, unk
 
 
 def _unanimity(data: GateDecided) -> GateSignal:
-    """Of the valid answers, and so not told as unanimity where one is missing."""
+    """Unanimity of the valid answers; `incomplete` where one is missing."""
     equal = data.answers_equal
-    said = "no" if not equal else "yes" if data.complete else "incomplete"
+    unanimous = "no" if not equal else "yes" if data.complete else "incomplete"
     if not data.require_unanimity:
-        return GateSignal("unanimous", said, "off", "off")
-    untested = said == "incomplete" and data.require_complete
-    return GateSignal("unanimous", said, "yes", "not tested" if untested else "pass" if equal else "fail")
+        return GateSignal("unanimous", unanimous, "off", "off")
+    untested = unanimous == "incomplete" and data.require_complete
+    return GateSignal("unanimous", unanimous, "yes", "not tested" if untested else "pass" if equal else "fail")
 
 
 def _judging(event: EventView, data: CandidatesJudged) -> list[Block]:
-    """A `judging` as SELENE notes it: every judgment by candidate and variant; a missing one has no score."""
+    """SELENE's event `judging`: every judgment by candidate and variant; a missing one has no score."""
     rows = [
         (
             candidate.answer,
@@ -133,7 +133,8 @@ def _outcome(data: CandidatesJudged) -> list[str]:
     lines = [evidence]
     for each in data.candidates:
         stability = "" if each.stability is None else f"stability {number(each.stability)}, "
-        scores = f"S = {number(each.score)}, {stability}{each.support} agents, mean p {number(each.mean_p)}"
+        votes = "1 agent" if each.support == 1 else f"{each.support} agents"
+        scores = f"S = {number(each.score)}, {stability}{votes}, mean p {number(each.mean_p)}"
         lines.append(f"{each.answer}: {scores}")
     chosen = f"chosen: {data.answer}"
     if data.tie_broken_by:
@@ -146,7 +147,7 @@ def _outcome(data: CandidatesJudged) -> list[str]:
 
 
 def _vote(event: EventView, found: VotesCounted) -> list[Block]:
-    """A `vote` as SELENE and its baselines note it."""
+    """The event `vote` of SELENE and its baselines."""
     rows = [(each.answer, str(each.count), number(each.stated)) for each in found.votes]
     chosen = f"chosen: {found.answer}"
     if found.tied:

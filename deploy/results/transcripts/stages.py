@@ -1,4 +1,4 @@
-"""The stages of a debate, told by the paths of its replies and events."""
+"""Stages of a debate, from the paths of its replies and events."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _Found = tuple[list[TurnView], list[EventView]]
 
 
 def group_by_stage(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapping[str, float]) -> list[Section]:
-    """Replies and events by stage, in the stages' order.
+    """Groups replies and events by stage, in the stages' order.
 
-    Where a reply's path belongs to no stage (another protocol's), sections come in order of time, and what belongs to
-    no stage is split by the first part of its path as often as that changes.
+    Where a reply's path belongs to no stage (another protocol's), sections are in order of time, and paths without a
+    stage start a section whenever their first part changes.
 
     Args:
-        began: by path, when it was asked.
+        began: time of the ask, by path.
     """
     events = list(events)
     last_opens = any(_is_reversed(figures.order or ()) for _, figures in read_as(events, RoundFigures))
@@ -72,12 +72,12 @@ def group_by_stage(turns: Iterable[TurnView], events: Iterable[EventView], began
 
 
 def _is_reversed(order: Sequence[str]) -> bool:
-    """Whether a round's `order` is that of the agents from the last to the first."""
+    """Whether a round's `order` is the reverse order of the agents."""
     return len(order) > 1 and list(order) == sorted(order, key=natural_sort_key, reverse=True)
 
 
 def _by_speaker(path: str, last_opens: bool) -> str:
-    """A path that sorts by who speaks first, where the last agent opens each round.
+    """Sort key of a path by speaking order, where the last agent opens each round.
 
     >>> _by_speaker("round/1/agent/2", True), _by_speaker("round/1/agent/2", False)
     ('round/1/agent/998', 'round/1/agent/2')
@@ -120,13 +120,13 @@ def _section(stage: _Stage, found: _Found) -> Section:
 
 
 def _final_last(turns: list[TurnView]) -> list[TurnView]:
-    """In order, a reply after those that could not be read or were stopped in its place."""
+    """Sorts replies, each after the unreadable and stopped ones of the same ask."""
     places = {turn.path: i for i, turn in reversed(list(enumerate(turns)))}
     return sorted(turns, key=lambda t: (places.get(step_of(t.path), places[t.path]), _stage_of_reply(t.path)))
 
 
 def _stage_of_reply(path: str) -> tuple[int, int, str]:
-    """Order of the replies to one ask: by call, the stopped ones of a call before its whole one."""
+    """Sort key of the replies to one ask: by call, stopped ones before the complete one."""
     step, call = step_of(path), call_of(path)
     if path == step:
         return (2, 0, path)

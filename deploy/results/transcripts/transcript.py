@@ -1,4 +1,4 @@
-"""One debate as a transcript, read from the record; `text` and `markdown` beside it render it."""
+"""Builds the transcript of a debate from the record."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _TURN_COLUMNS += ["reused_from", "finish_reason", "at"]
 
 
 def build_transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> Transcript:
-    """Read one debate, finished or not.
+    """Reads one debate, finished or not.
 
     Args:
         folder: the run's folder.
-        case_id: of a case that the run has registered.
-        attempt: None for the latest one that left something in the record.
+        case_id: the id of a case of the run.
+        attempt: None for the latest one in the record.
 
     Raises:
         ConfigError: for an unknown case (naming the nearest) or attempt.
@@ -135,7 +135,7 @@ def _unknown_case(case_id: str, known: Sequence[str]) -> ConfigError:
 
 
 def _began(turns: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]]) -> dict[str, float]:
-    """When something first happened on each path: for a reply when it was asked, if that is known."""
+    """The earliest time of each path: for a reply, of its ask if known."""
     first: dict[str, float] = {}
     for row in (*turns, *events):
         if row["at"] is not None:
@@ -144,7 +144,7 @@ def _began(turns: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]]) ->
 
 
 def _filled(row: Mapping[str, Any], names: Iterable[str], empty: Any) -> dict[str, Any]:
-    """Columns of a row; what is empty for null."""
+    """Columns of a row, with empty texts for nulls."""
     return {name: row[name] or empty for name in names}
 
 
@@ -193,7 +193,7 @@ def _cost(turns: Sequence[TurnView]) -> AttemptCost:
 
 
 def _at_least(turns: Sequence[TurnView]) -> int | None:
-    """Tokens as far as they are known; None when there are turns and none of them said."""
+    """Lower bound of the tokens: the known ones; None when no turn has a known usage."""
     silent = all(turn.prompt_tokens is None and turn.completion_tokens is None for turn in turns)
     return None if turns and silent else sum((t.prompt_tokens or 0) + (t.completion_tokens or 0) for t in turns)
 
@@ -206,12 +206,12 @@ _ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The known names most like `name`, nearest first; equal numbers are alike however many zeros they begin with.
+    """Closest matches of a name among the known ones, best first; leading zeros of numbers are ignored.
 
     >>> nearest("sample-7", [f"sample-{i:03}" for i in range(1, 73)])
     ['sample-007', 'sample-017', 'sample-027']
 
-    Of very many names only the first are looked at, and of those only the likeliest compared in full.
+    Of very many names only the first are considered, and of those only the most likely are compared in full.
     """
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(_plain(name))

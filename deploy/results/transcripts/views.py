@@ -1,4 +1,4 @@
-"""The parts of a transcript."""
+"""Models of a transcript."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ State = Literal["finished", "failed", "parked", "open"]
 
 
 class TurnView(FrozenModel):
-    """A reply as it was given.
+    """A reply.
 
     Attributes:
-        path, role, model: where in the debate it was said, by whom, on which model.
-        answer: canonical label or folded free text; None when the reply has none.
+        path, role, model: its path, and who wrote it on which model.
+        answer: canonical label or case-folded free text; None when the reply has none.
         confidence: as stated; None when none was.
         p: the model's own probability of the answer among the labels; None when unknown, for `p_reason`.
-        data: the reply as read; None when it could not be.
-        text: the reply as the model wrote it.
+        data: the parsed reply; None when it could not be parsed.
+        text: the raw text of the reply.
         outcome: `ok`, `repaired`, `reasked`, `failed`, `invalid` (a first reply that could not be read), or `cut`
             (stopped early).
-        failure, error: what went wrong, empty if nothing did.
-        prompt_tokens, completion_tokens: None when the server did not say.
-        asked: how often it was asked; more than once after a crash.
+        failure, error: kind and message of a failure; empty without one.
+        prompt_tokens, completion_tokens: None when the server did not report them.
+        asked: number of asks; more than one after a crash.
         superseded: whether a later reply on the same path replaced it.
         reused: whether it was taken from another run.
-        truncated: whether it ended at its token limit.
-        reading: how it was read, where not as it stood; see `moot.actors.record.rows`.
+        truncated: whether it was truncated at its token limit.
+        reading: how it was parsed, where not as written; see `moot.actors.record.rows`.
     """
 
     path: str
@@ -54,14 +54,14 @@ class TurnView(FrozenModel):
 
     @property
     def tokens(self) -> int | None:
-        """Tokens billed; None unless both parts are known."""
+        """Billed tokens; None unless both parts are known."""
         if self.prompt_tokens is None or self.completion_tokens is None:
             return None
         return self.prompt_tokens + self.completion_tokens
 
 
 class EventView(FrozenModel):
-    """Something that was noted: signals, decisions, judgings."""
+    """An event: signals, decisions, judgings."""
 
     kind: str
     path: str
@@ -69,7 +69,7 @@ class EventView(FrozenModel):
 
 
 class Section(FrozenModel):
-    """A stage of the debate: its replies in order of path, then what was noted of it."""
+    """A stage of the debate: its replies in order of path, then its events."""
 
     title: str
     turns: list[TurnView]
@@ -77,10 +77,10 @@ class Section(FrozenModel):
 
 
 class VerdictView(FrozenModel):
-    """How the debate ended, as a record of any age has it.
+    """The recorded verdict of a debate.
 
-    Not a `DebateResult`: it knows whether the answer is right (`correct`; None for what cannot be scored), a share of
-    its distribution may be unknown, and its fields are the documented JSON of `moot show`.
+    Not a `DebateResult`: it has `correct` (None when it cannot be scored), a share of its distribution may be unknown,
+    and its fields are the documented JSON of `moot show`.
     """
 
     answer: str | None
@@ -97,7 +97,7 @@ class VerdictView(FrozenModel):
 
 
 class AttemptCost(FrozenModel):
-    """What the attempt cost; `tokens` is a lower bound if `calls_without_usage` is not 0, None if no call said."""
+    """Cost of an attempt; `tokens` is a lower bound if `calls_without_usage` is not 0, None without any known usage."""
 
     calls: int
     tokens: int | None
@@ -106,7 +106,7 @@ class AttemptCost(FrozenModel):
 
 
 class JudgedReplyView(FrozenModel):
-    """A reply that is only judged: who gave it, in words, what it answers, and what it says."""
+    """A reply that is only judged: its author, what it answers, and its text."""
 
     role: str
     domain: str
@@ -115,11 +115,11 @@ class JudgedReplyView(FrozenModel):
 
 
 class AttemptView(FrozenModel):
-    """One attempt at one case of a run.
+    """One attempt at a case.
 
     Attributes:
-        attempts: every attempt that left something in the record.
-        state: how far it is.
+        attempts: every attempt in the record.
+        state: the debate's state.
     """
 
     schema_version: int
@@ -135,12 +135,12 @@ class Transcript(AttemptView):
     """Transcript of one attempt.
 
     Attributes:
-        aliases: by label, in the labels' order, its other spellings; empty when no label has any.
-        judged: the reply that is judged, with what it answers; None where a case is debated.
-        gold: the label that the task's file calls right, never shown to a model; None without one.
-        accepted: all answers that count as right, where there are several; never shown to a model.
-        ratings: scores that human raters gave the text, None for a missing one; never shown to a model.
-        trace: the numbers of its rounds; None for a protocol without rounds or without known numbers.
+        aliases: other spellings by label, in the labels' order; empty when no label has any.
+        judged: the judged reply, with what it answers; None where a case is debated.
+        gold: the gold label, never shown to a model; None without one.
+        accepted: all accepted answers, where there are several; never shown to a model.
+        ratings: scores of human raters, None for a missing one; never shown to a model.
+        trace: figures of its rounds; None for a protocol without rounds or without known figures.
         verdict: None while there is none.
     """
 

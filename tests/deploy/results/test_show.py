@@ -87,7 +87,7 @@ def test_text_shows_it_all(debate: Path, printed: Printed) -> None:
         "M (misalignment) unknown < 0.25 not tested",
         "Yes 1 judge/0 0 contradicted 0.2",
         "answer Yes (right)",
-        "at least 42 tokens in 6 calls, 1 of which did not say",
+        "at least 42 tokens in 6 calls, 1 of them with unknown usage",
     ):
         assert expected in text, expected
     assert text.index("second") < text.index("tenth")
@@ -199,7 +199,7 @@ def test_what_killed_sessions_may_have_used_is_said_in_all_formats(session: Plan
     killed = [{"status": "killed", "unsettled": lost} for lost in ({"tokens": 8000.0, "usd": 0.25}, {"tokens": 512.0})]
     run = session.plant(schema_version=1, sessions=[*killed, {"status": "finished"}])
     assert summarise(run).unsettled == {"tokens": 8512.0, "usd": 0.25}
-    said = "at most 8,512 tokens and 0.2500 USD of killed sessions, not on record"
+    said = "at most 8,512 tokens and 0.2500 USD of killed sessions, not in the record"
     assert said in printed(show, run)
     assert f"| counted as spent | {said} |" in printed(show, run, form="md", width=200)
     assert json.loads(printed(show, run, form="json"))["unsettled"] == {"tokens": 8512.0, "usd": 0.25}

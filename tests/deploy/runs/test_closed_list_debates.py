@@ -64,5 +64,5 @@ def test_without_a_consensus_the_document_says_so(session: PlantedSession, print
     session.event("c1", "positions", "positions", {"named": named, "held": named, "agreed_at_once": False})
     session.verdict("c1", None, "plateau", flags=("no-consensus",), payload={"consensus": None})
     shown = " ".join(printed(show, session.plant(), "c1").split())
-    assert "No answer: the sides came to no consensus" in shown
+    assert "No answer: the sides reached no consensus" in shown
     assert "the sides came to no common answer" in shown

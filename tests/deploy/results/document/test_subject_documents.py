@@ -141,7 +141,7 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Printed) -> None
     shown = " ".join(printed(show, planted_debate, "c1", width=400).split())
     for expected in (
         "For: A closed better, 6.5 to 6 marks on average (2 topics, 1 judge; both orders known for 1 of 2 pairs "
-        "of judge and topic); too close to call: what coming first is worth (1.5) is more than the margin (0.5)",
+        "of judge and topic); too close to call: position bias (1.5) is more than the margin (0.5)",
         "ended after the opening: turn-failed",
         "judgments are missing",
         "A1 (First), B1 (Second), air: merged into Air",
@@ -150,12 +150,12 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Printed) -> None
         "Drafted by A, not amended; A consents, B did not say whether it consents",
         "8-6",
         "judge/0, order 2, topic 2: missing",
-        "What coming first is worth, in marks: judge/0 +1.5",
+        "Position bias, in marks: judge/0 +1.5",
         "0.9 (temperature 0.45)",
-        "B failed: timeout; B concedes; A said all",
-        "A passed over Air",
+        "B failed: timeout; B concedes; A finished",
+        "A left out Air",
         "Asked whether that was all, A conceded and added a last argument on Air; B did not say (refused).",
-        "A (for), opening, mended JSON",
+        "A (for), opening, repaired JSON",
         "A (for), last word",
         "judge/0, order 1, topic 1: not written as numbers: first: 8/10",
         "B: declined, judged by its last arguments",
@@ -163,7 +163,7 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Printed) -> None
         "agent/1, round 0: timeout",
     ):
         assert expected in shown, expected
-    assert shown.count("mended JSON") == 1
+    assert shown.count("repaired JSON") == 1
     assert "a typo" not in shown
     assert "a typo" in printed(show, planted_debate, "c1", form="json")
 
@@ -181,7 +181,7 @@ def test_what_was_passed_over_is_counted_and_is_no_argument(
         "passed_over": {"agent/0": 1}, "conceded": [], "failed": {"agent/1": "refused"},
     })  # fmt: skip
     shown = " ".join(printed(show, planted(session), "c1", width=400).split())
-    assert "A confirmed that it had presented all (passed over: 1 more argument in the same reply); B did not" in shown
+    assert "A confirmed that it had presented all (left out: 1 more argument in the same reply); B did not" in shown
     assert "Trees." not in shown
 
 
@@ -233,8 +233,8 @@ def test_a_debate_without_a_verdict_or_that_failed_says_so(
 @pytest.mark.parametrize(
     ("totals", "bias", "winners", "said"),
     [
-        ((29, 29.5), {"judge/0": 2.5}, "AB", "what coming first is worth (2.5) is more than the margin (0.5)"),
-        ((31, 29), {"judge/0": 0, "judge/1": -2}, "AA", "what coming first is worth (2) is as much as the margin (2)"),
+        ((29, 29.5), {"judge/0": 2.5}, "AB", "position bias (2.5) is more than the margin (0.5)"),
+        ((31, 29), {"judge/0": 0, "judge/1": -2}, "AA", "position bias (2) is as much as the margin (2)"),
         ((31, 29), {"judge/0": None, "judge/1": 1.5}, "AA", ""),
         ((31, 29), {"judge/0": 1}, "AB", "every judge's winner changes with the order"),
         ((30, 30), {"judge/0": 3}, "AB", ""),
@@ -259,7 +259,7 @@ def test_a_verdict_is_too_close_to_call_where_the_order_weighs_as_much(
     [
         ({"labels": None}, "A argues for (says yes to) and B against: Should we?"),
         ({"labels": ("Ja", "Nein"), "aliases": (("yes",), ("no",))}, "A argues for (says yes to) and B against:"),
-        ({"labels": ("Yes", "No", "Maybe")}, "A argues for the answer that it holds likeliest, B for that one's"),
+        ({"labels": ("Yes", "No", "Maybe")}, "A argues for the answer that it finds most probable, B for its"),
         ({"labels": ("A", "B"), "choices": ("flu", "cold")}, "Possible answers: A) flu, B) cold."),
     ],
 )
@@ -318,9 +318,9 @@ def test_the_topics_are_those_of_the_end_whatever_a_person_edited(
     shown = " ".join(printed(show, folder, "c1").split())
     assert "the last word was a person's" in shown
     for title in ("Air", "Cost", "Trams", "Jobs"):
-        assert f"{title}: taken off the list by a person" in shown
-    assert re.search(r" 1\. Noise .*argued Noise.* 2\. Trees .*Taken off the list: Air .*argued Air", shown)
-    assert "Taken off the list: Cost" not in shown, "nothing was argued on it"
+        assert f"{title}: removed by a person" in shown
+    assert re.search(r" 1\. Noise .*argued Noise.* 2\. Trees .*Removed: Air .*argued Air", shown)
+    assert "Removed: Cost" not in shown, "nothing was argued on it"
     assert shown.count("after the opening: edit topics") == 2
 
 

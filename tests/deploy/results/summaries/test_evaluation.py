@@ -1,5 +1,5 @@
 """A run's distributions held against the labels: the right figures, each over the cases that it can be over;
-and labels to look at again: exactly the confident contradictions, and never more said than is known."""
+and labels to review again: exactly the confident contradictions, and never more said than is known."""
 
 from __future__ import annotations
 

@@ -175,4 +175,4 @@ def test_short_answers(session: PlantedSession, printed: Printed) -> None:
     assert found.exact_match == pytest.approx(1 / 4)
     assert found.token_f1 == pytest.approx((1 + 0.8 + 0 + 0) / 4)
     assert not_none(found.token_f1_interval)[0] < found.token_f1 < not_none(found.token_f1_interval)[1]
-    assert "accepted, too" in printed(show, folder, "a")
+    assert "also accepted" in printed(show, folder, "a")

@@ -80,9 +80,9 @@ def test_every_step_is_there_in_words(
     said = " ".join(text.replace("\\", "").split())
     for words in (
         "a.pdf, page 4, chunk 3",
-        "E1 and E2 seem to be at odds (number): [bold red]x",
+        "E1 and E2 seem to contradict each other (number): [bold red]x",
         "debater/0 says DENY to the claim: denies the claim",
-        "debater/1 says AGREE to the message before: denies the claim; both hold the same",
+        "debater/1 says AGREE to the message before: denies the claim; both agree",
         "debater/0 says neither AGREE nor DENY to the message before: stance unknown",
         "missing: timeout: [bold red]x",
         "the classifier: hallucinated with probability 0.31; it was trained on this claim",
@@ -113,7 +113,7 @@ def lines_of(shown: list[Block] | None) -> list[str]:
 def test_what_a_model_made_of_the_evidence_is_shown_with_what_was_not_used() -> None:
     made = {"statements": [{"text": "It is of 1932.", "facts": [["E1", "In 1932"]]}], "unfounded": 2}
     shown = known_event(event("evidence", EVIDENCE | {"synthesis": made}))
-    assert {"E1 as summed up: It is of 1932.", "not in the item named, and not used: 2"} <= set(lines_of(shown))
+    assert {"E1 summarised: It is of 1932.", "not in the cited item, and not used: 2"} <= set(lines_of(shown))
     lost = known_event(event("evidence", EVIDENCE | {"synthesis": {"missing": "refused: no"}}))
     assert "the context agent is missing: refused: no" in lines_of(lost)
 

@@ -123,7 +123,7 @@ def test_winners_order_effect_and_consents_are_counted(session: PlantedSession, 
     assert (found.first_mover_advantage, found.judgings) == (1.0, 4)
     assert found.joint == {"both consent": 1, "reservations": 1, "not known": 1, "no proposal": 1}
     shown = " ".join(printed(show, folder).split())
-    assert "verdicts For 1, Against 2, Tie 0, none 1 worth of coming first +1 marks (n = 4)" in shown
+    assert "verdicts For 1, Against 2, Tie 0, none 1 position bias +1 marks (n = 4)" in shown
     assert "joint proposals both consent 1, reservations 1, not known 1, no proposal 1" in shown
 
 

@@ -90,7 +90,7 @@ def test_text_says_it_all(debate: Path, printed: Printed) -> None:
     for expected in (
         "distribution: HBV 0.6, [bold red]x[/]",
         "is none of the labels: its mass went to (other)",
-        "mended: the probabilities summed to 95: taken for per cent",
+        "repaired: the probabilities summed to 95: read as percent",
         "WITHHELD from the others (below the bar: CRIT 3.1/10, bar 5.0/10)",
         "kappa 0.9 to 0.7 for the next round (schedule adaptive: cooled: closer)",
         "(other) 0.25 0.0",
@@ -98,12 +98,12 @@ def test_text_says_it_all(debate: Path, printed: Printed) -> None:
         "judge/0 > reason from below (contradicts the given facts) 0.8 0.5 0.8",
         "judge/0 rival a rival 0.8 0.5 repeated",
         "judge/1 is missing: timeout: late",
-        "ended after round 2, stalled: the sides stand still and do not agree",
+        "ended after round 2, stalled: the sides no longer move and do not agree",
         "tau: 0.05",
         "weights (by CRIT): agent/0 0.6, agent/1 0.4",
         "confidence 0.6, entropy 0.67 nat",
         "ask: Travelled?",
-        "entropy of the mixture 1.5 nat at first, 0.67 nat at last",
+        "entropy of the mixture 1.5 nat at first, 0.67 nat at the end",
     ):
         assert expected in text, expected
     assert "arguments.agent/0" not in text, "what the turns say is not said again with the verdict"

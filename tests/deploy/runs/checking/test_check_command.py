@@ -94,7 +94,7 @@ def test_it_fits_a_terminal_and_names_every_place(
         "E2: notes.txt, chunk 1, similarity 0.71 The bridge opened in 1932. It is made",
         "E1: plan.pdf, page 2, chunk 2, similarity 0.83 The bridge opened in 1934.",
         "E4: picture 1 A plate says 1932.",
-        "E1 and E2 seem to be at odds (number): 1934 against 1932 (year)",
+        "E1 and E2 seem to contradict each other (number): 1934 against 1932 (year)",
         f"2. debater/1 on {debate.server.model} says AGREE to the message before: supports the claim",
         "judge/1: supported, confidence 0.8 E1 settles it.",
         "in 6 calls",
