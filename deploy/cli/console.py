@@ -102,8 +102,8 @@ def _progress_text(done: Run, prepared: Prepared) -> str:
 def report_outcome(done: Run, prepared: Prepared, *, quiet: bool, summarised: bool = False) -> None:
     """Print a run's notices beside its summary; `summarised` leaves out the summary's own warnings."""
     if done.status == "stopped":
-        told = f"stopped: {done.stopped_by}; {_progress_text(done, prepared)}"
-        print(f"{told}; change what stopped it and run the same command to resume", file=sys.stderr)
+        reason = f"stopped: {done.stopped_by}; {_progress_text(done, prepared)}"
+        print(f"{reason}; change what stopped it and run the same command to resume", file=sys.stderr)
     if not done.worked:
         print_status("nothing to do: every case is finished", quiet=quiet)
     _report_failures(done)
@@ -142,10 +142,10 @@ def _may_succeed(row: Mapping[str, Any]) -> bool:
 
 def print_next_commands(commands: Iterable[tuple[str, str]]) -> None:
     """Print next commands, each with what it shows."""
-    told = list(commands)
-    width = max(len(command) for command, _ in told)
+    shown = list(commands)
+    width = max(len(command) for command, _ in shown)
     print("\nnext:")
-    for command, about in told:
+    for command, about in shown:
         line = f"  {command:<{width}}  {about}"
         print(line if len(line) <= _WIDTH else f"  {command}\n      {about}")
 

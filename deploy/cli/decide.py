@@ -43,11 +43,11 @@ def decide(
     action, typed = parse_choice(" ".join(answer), waits.form.actions)
     if typed and text is not None:
         raise ConfigError("the text is given twice: after the action, and as --text")
-    said = sys.stdin.read().strip() if text == "-" else text if text is not None else typed
-    if not said and waits.form.takes_text(action) and sys.stdin.isatty():
-        said = _asked(action, waits.form)
-    decided(folder, case, action, said)
-    shown = f"{action}, with the text: {said}" if said else action
+    given = sys.stdin.read().strip() if text == "-" else text if text is not None else typed
+    if not given and waits.form.takes_text(action) and sys.stdin.isatty():
+        given = _asked(action, waits.form)
+    decided(folder, case, action, given)
+    shown = f"{action}, with the text: {given}" if given else action
     print(f"recorded for {visible_line(case)}: {visible_line(shown)}")
     print("to resume, enter the command again that started the run", file=sys.stderr)
 

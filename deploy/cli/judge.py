@@ -68,5 +68,5 @@ def judge(
         show_judging(found, form)
         if form == "text":
             again = (f"moot show {where}", "these figures and what they cost, again")
-            print_next_commands([again, (f"moot show {where} CASE", "what each judge said of one reply")])
+            print_next_commands([again, (f"moot show {where} CASE", "each judge's scores of one reply")])
     raise typer.Exit(done.exit_code)

@@ -36,10 +36,10 @@ def main() -> NoReturn:
     try:
         code = _command()(standalone_mode=False)
     except TyperException as error:
-        if said := _said(error):
+        if message := _message(error):
             context = getattr(error, "ctx", None)
             command = f" {context.info_name}" if context is not None and context.parent is not None else ""
-            _print_error(f"{said.rstrip('.')}; see `moot{command} --help`")
+            _print_error(f"{message.rstrip('.')}; see `moot{command} --help`")
         sys.exit(error.exit_code)
     except Abort:
         sys.exit(130)
@@ -54,7 +54,7 @@ def main() -> NoReturn:
     sys.exit(code or 0)
 
 
-def _said(error: TyperException) -> str:
+def _message(error: TyperException) -> str:
     """The text of a usage error; a flag's value reads as in the errors of a configuration."""
     from pydantic import ValidationError
 
@@ -67,12 +67,12 @@ def _said(error: TyperException) -> str:
     return f"{' / '.join(flag.opts)}: {wrong}"
 
 
-def _print_error(said: str) -> None:
+def _print_error(message: str) -> None:
     """Print one line on standard error, without an address's credentials or terminal control characters."""
     from moot.actors.telemetry.redaction import without_credentials
     from moot.deploy.results.text import visible_line
 
-    print(f"error: {visible_line(' '.join(without_credentials(said).split()))}", file=sys.stderr)
+    print(f"error: {visible_line(' '.join(without_credentials(message).split()))}", file=sys.stderr)
 
 
 @cache

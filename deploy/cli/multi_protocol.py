@@ -62,16 +62,16 @@ def configs_by_protocol(config: RunConfig, names: Sequence[str]) -> list[RunConf
 
 def unused_roles(config: RunConfig, alone: RunConfig) -> list[str]:
     """Roles of a common configuration that one of its protocols does not use, as lines for the user."""
-    told = []
+    lines = []
     if config.preset is not None and alone.preset is None:
-        told.append(f"{alone.protocol} runs without preset {config.preset!r}, which is another protocol's")
+        lines.append(f"{alone.protocol} runs without preset {config.preset!r}, which is another protocol's")
     for family, members in config.roles.items():
         asked = len(alone.roles.get(family, ()))
         if not asked:
-            told.append(f"{alone.protocol} has no role {family!r}: it runs without")
+            lines.append(f"{alone.protocol} has no role {family!r}: it runs without")
         elif asked < len(members):
-            told.append(f"{alone.protocol} asks {asked} of {len(members)} members of {family!r}: the first")
-    return told
+            lines.append(f"{alone.protocol} asks {asked} of {len(members)} members of {family!r}: the first")
+    return lines
 
 
 def settings_for(name: str, names: Sequence[str], given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -71,18 +71,18 @@ def inline_options(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "engine": fields["engine"] or ("ray" if clustered else "inline")}
 
 
-def run_options(*without: str, **said: str) -> type[TyperCommand]:
+def run_options(*without: str, **help_texts: str) -> type[TyperCommand]:
     """Class of a command that takes the fields of `RunConfig` as flags; the given ones are its `context.obj`.
 
     The options are built when a command is parsed or its help is shown, so that no other command pays for the import.
 
     Args:
         without: fields that it does not take.
-        said: by field, a help text in place of the field's description.
+        help_texts: by field, a help text that replaces the field's description.
     """
 
     def made() -> list[Any]:
-        return _typer_options(without, tuple(said.items()))
+        return _typer_options(without, tuple(help_texts.items()))
 
     class OfARun(TyperCommand):
         def get_params(self, ctx: Any) -> list[Any]:
@@ -103,7 +103,7 @@ def run_options(*without: str, **said: str) -> type[TyperCommand]:
 
 
 @cache
-def _typer_options(without: tuple[str, ...], said: tuple[tuple[str, str], ...]) -> list[Any]:
+def _typer_options(without: tuple[str, ...], help_texts: tuple[tuple[str, str], ...]) -> list[Any]:
     """The fields' options, built by Typer from a function's parameters."""
 
     def options() -> None:
@@ -111,7 +111,7 @@ def _typer_options(without: tuple[str, ...], said: tuple[tuple[str, str], ...]) 
 
     made = typer.Typer(add_completion=False)
     level = Annotated[str, typer.Option(help="debug, info, warning or error.")]
-    shown = dict(said)
+    shown = dict(help_texts)
     parameters = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
         for name, annotation in _annotations(shown)
@@ -123,13 +123,13 @@ def _typer_options(without: tuple[str, ...], said: tuple[tuple[str, str], ...]) 
     return list(typer.main.get_command(made).params)
 
 
-def _annotations(said: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+def _annotations(help_texts: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     from moot.deploy.runs.config import RunConfig
     from moot.deploy.runs.flag_parsers import flags_of, help_of
 
     for name, info in RunConfig.model_fields.items():
         if flags := flags_of(name):
-            yield name, Annotated[_typed(info), typer.Option(flags, help=said.get(name) or help_of(name))]
+            yield name, Annotated[_typed(info), typer.Option(flags, help=help_texts.get(name) or help_of(name))]
 
 
 def _typed(info: FieldInfo) -> Any:

@@ -42,8 +42,8 @@ def show(
         _not_with("--rounds", of_debate | {"--questioned": questioned or None, "--dial": dial or None})
         from moot.deploy.results.rounds.dynamics import dynamics_blocks, round_dynamics
 
-        held = round_dynamics(folder)
-        show_report(held, lambda: dynamics_blocks(held), form)
+        dynamics = round_dynamics(folder)
+        show_report(dynamics, lambda: dynamics_blocks(dynamics), form)
     elif dial:
         _not_with("--dial", of_debate | {"--questioned": questioned or None})
         from moot.deploy.results.rounds.contentiousness_effect import contentiousness_blocks, contentiousness_effect

@@ -1,4 +1,4 @@
-"""Who stands behind the roles of a run: models and decoding by role family."""
+"""Role bindings of a run: models and decoding by role family."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ ALTERNATIVES = 5
 
 
 SMALL_REPETITION_PENALTY = 1.1
-"""What `small` is asked with unless its role says otherwise: at 1 it repeats itself until its tokens are used up."""
+"""Default repetition penalty of `small`: at 1 it repeats itself until its tokens are used up."""
 
 SMALL_TIMEOUT_S = 600.0
-"""Seconds that a reply of `small` may take, unless its role says otherwise: a busy processor writes few tokens."""
+"""Default timeout of `small` in seconds: a busy processor generates few tokens."""
 
 
 def model_defaults(model: str) -> dict[str, float]:
-    """What a model is asked with where nobody says otherwise, as fields of `RoleBinding`; of most models nothing."""
+    """Default decoding of a model, as fields of `RoleBinding`; empty for most models."""
     if not is_small(model):
         return {}
     return {"timeout_s": SMALL_TIMEOUT_S, "repetition_penalty": SMALL_REPETITION_PENALTY}
 
 
 def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[RoleBinding]]:
-    """Models and decoding for every role family of the protocol.
+    """Binds every role family of the protocol to models and decoding.
 
-    A member's longest reply is the one it is given, else the recorded one of a replay, else what the protocol's
-    `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own; so its temperature and top-p, and the
-    protocol's `temperatures` and `top_ps`, which a model that takes none is spared like every other default. A preset's
-    decoding stands in place of the protocol's. Where temperatures give each member its own, a family with fewer members
-    has them again, in turn, until there is one for each. A protocol that asks only some of a family's members says how
-    many in `most_members`; whoever is replayed with more was not named here.
+    A member's maximum reply length is the given one, else the recorded one of a replay, else the family's in the
+    protocol's `reply_tokens`, else `RoleBinding`'s. The same holds for temperature and top-p, with the protocol's
+    `temperatures` and `top_ps`; a model that supports none gets no default. A preset's
+    decoding replaces the protocol's. Where each member has its own temperature, the members of a smaller family are
+    repeated in turn until there is one for each. A protocol that asks only some of a family's members declares their
+    number as `most_members`; a replay may have more.
 
     Raises:
         ConfigError: `roles` names a family that the protocol does not ask, or more members than it asks, or a model's
@@ -76,7 +76,7 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
 def speaking_roles(protocol: DebateProtocol) -> frozenset[str]:
     """The role families whose log-probabilities a protocol reads, and that see a case's pictures.
 
-    Its `speakers` says which; else `agent`, where it has such a role, else all.
+    They are its `speakers`; else `agent`, where it has such a role, else all.
     """
     if protocol.speakers is not None:
         return frozenset(protocol.speakers)
@@ -84,13 +84,13 @@ def speaking_roles(protocol: DebateProtocol) -> frozenset[str]:
 
 
 def roles_shown_pictures(protocol: DebateProtocol) -> frozenset[str]:
-    """The role families that are sent a case's pictures: its speakers and, where it says so, its judges."""
+    """The role families that receive a case's pictures: its speakers and, where declared, its judges."""
     judges = frozenset({"judge"} if protocol.judges_see_pictures else ())
     return (speaking_roles(protocol) | judges) & frozenset(protocol.roles)
 
 
 def _check_all_are_asked(family: str, members: Sequence[object], most: int | None, protocol: str) -> None:
-    """Refuse members that the protocol would never ask."""
+    """Refuses members that the protocol would never ask."""
     if most is not None and len(members) > most:
         entry = PROTOCOLS.get(protocol)
         counted = entry is not None and "agents" in entry.settings_model.model_fields and "agents" not in entry.fixed
@@ -109,7 +109,7 @@ def _at_temperatures(
 
 
 def _by_default(member: RoleBinding, key: Literal["temperature", "top_p"], value: float | None) -> RoleBinding:
-    """The member with another default, unless it has been given a value; it does not count as written down."""
+    """The member with another default, unless it has an explicit value; a default is not explicit."""
     if key in member.model_fields_set:
         return member
     changed = member.model_copy(update={key: value})
@@ -118,9 +118,9 @@ def _by_default(member: RoleBinding, key: Literal["temperature", "top_p"], value
 
 
 def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> list[RoleBinding]:
-    """A family's bindings. Who is replayed is bound as in the recorded run, but for what is said otherwise here.
+    """The bindings of a family. A replayed member is bound as in the recorded run, except for explicit settings.
 
-    A single member stands for as many as were recorded.
+    A single member is repeated as often as recorded.
     """
     members = []
     given = config.roles.get(family, [{}])
@@ -134,9 +134,9 @@ def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> lis
 
 
 def self_judging_models(bindings: Mapping[str, Sequence[RoleBinding]], protocol: DebateProtocol) -> list[str]:
-    """The models of those who speak that are a judge's, too, each once.
+    """Models that both debate and judge, each once.
 
-    Simulated ones are left out, as are replays: whose replies they give stands in the recorded run.
+    Simulated models and replays are left out.
     """
     debating = {(member.model, member.base_url) for family in speaking_roles(protocol) for member in bindings[family]}
     judging = dict.fromkeys((member.model, member.base_url) for member in bindings.get("judge", ()))
@@ -145,7 +145,7 @@ def self_judging_models(bindings: Mapping[str, Sequence[RoleBinding]], protocol:
 
 
 def _with_alternatives(binding: RoleBinding) -> RoleBinding:
-    """The member with what the protocol needs, which does not count as written down."""
+    """The member with the alternatives that the protocol needs, which are not an explicit setting."""
     if binding.top_logprobs:
         return binding
     asked = binding.model_copy(update={"top_logprobs": ALTERNATIVES})

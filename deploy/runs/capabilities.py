@@ -29,17 +29,17 @@ def model_adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[st
     >>> model_adaptations(ModelProfile(schemas="vllm", omitted=("top_p",)), offers_schemas=True)
     ['no `top_p` is sent']
     """
-    said = [f"no `{name}` is sent" for name in profile.omitted]
-    said += ["the system message is put before the user's"] if profile.folds_system else []
-    said += ["it reasons first: its replies get `reasoning_tokens` on top"] if profile.reasons else []
+    found = [f"no `{name}` is sent" for name in profile.omitted]
+    found += ["the system message is put before the user's"] if profile.folds_system else []
+    found += ["it reasons first: its replies get `reasoning_tokens` on top"] if profile.reasons else []
     if offers_schemas:
-        said += ["replies are not schema-constrained"] if profile.schemas == "free" else []
-        said += ["labels are not listed in schemas"] if not profile.listed_labels else []
-        said += [
+        found += ["replies are not schema-constrained"] if profile.schemas == "free" else []
+        found += ["labels are not listed in schemas"] if not profile.listed_labels else []
+        found += [
             f"{reply_name(each.reply)}: {schema_mode_text(each.schemas, each.listed_labels)}"
             for each in profile.exceptions
         ]
-    return said + list(_of_logprobs(profile))
+    return found + list(_of_logprobs(profile))
 
 
 def _of_logprobs(profile: ModelProfile) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a model declares against what its roles and the protocol need of it."""
+"""Checks of a model's declared capabilities against the needs of its roles and the protocol."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from moot.protocols.errors import CapabilityMissing, ConfigError
 
 
 def check_declared(model: Model, roles: list[RoleBinding], protocol: DebateProtocol) -> None:
-    """Whether the model declares what its roles and the protocol need.
+    """Checks that the model declares the capabilities that its roles and the protocol need.
 
     Raises:
-        CapabilityMissing: it lacks what cannot be done without.
-        ConfigError: it does not take what a role asks.
+        CapabilityMissing: it lacks a necessary one.
+        ConfigError: it does not support a role's setting.
     """
     most = model.capabilities.max_alternatives
     asked = max(role.top_logprobs or 0 for role in roles)
@@ -32,7 +32,7 @@ def check_declared(model: Model, roles: list[RoleBinding], protocol: DebateProto
 
 
 def check_schema_support(model: Model, roles: Sequence[RoleBinding]) -> None:
-    """Whether the model can hold replies to a schema, where a role insists on it.
+    """Checks that the model supports constrained decoding, where a role requires it.
 
     Raises:
         CapabilityMissing: it cannot.
@@ -44,7 +44,7 @@ def check_schema_support(model: Model, roles: Sequence[RoleBinding]) -> None:
 
 
 def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
-    """A setting that somebody wrote down is never left out in silence; the defaults are, where a model takes none."""
+    """Refuses explicit settings that the model does not support; unsupported defaults are left out silently."""
     most = model.capabilities.max_temperature
     for role in roles:
         for name in ("seed", "stop", "repetition_penalty", "reasoning_effort", "extra"):
@@ -63,6 +63,6 @@ def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
 
 
 def no_logprobs(model: Model, protocol: DebateProtocol) -> CapabilityMissing:
-    """The error of a protocol that needs log-probabilities, and how it goes without where it can."""
+    """The error of a protocol that needs log-probabilities, with the setting that avoids them where there is one."""
     needed = f"model {model.name!r} gives no log-probabilities, which protocol {protocol.name!r} needs"
     return CapabilityMissing(f"{needed}: {protocol.without_logprobs}" if protocol.without_logprobs else needed)

@@ -1,4 +1,4 @@
-"""What is asked before a run starts: a key, servers that answer, log-probabilities where needed, and a vector."""
+"""Checks before a run starts: keys, reachable servers, log-probabilities where needed, and an embedding."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from moot.protocols.validation_messages import expected_value
 
 
 async def check_models(prepared: Prepared, *, network: bool = True, trials: TrialResults | None = None) -> Prepared:
-    """Ask every distinct model of the run, and its encoder, whether they can be used; trial calls are made once.
+    """Checks every distinct model of the run and its encoder with trial calls, each made once.
 
     Args:
         network: False makes the models, so that a wrong setting is found, reads what is to be reused, renders a
@@ -38,15 +38,15 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
         trials: of the runs that this one belongs to; what is found here is added.
 
     Returns:
-        The run with what was found of its models; with what the record says of them, where it is resumed.
+        The run with the profiles of its models; with the recorded ones, where it is resumed.
 
     Raises:
         ConfigError: a setting of a model or of the encoder is malformed, a model does not take what a role asks, a
             template lacks a slot, or the run whose replies are reused cannot be read.
         MissingKey: naming the environment variable.
         ModelUnavailable: a server does not answer or refuses us.
-        CapabilityMissing: no log-probabilities, though the protocol needs them; no schemas, though a role wants its
-            replies held to one; no pictures, though cases bring some; or a package is not installed.
+        CapabilityMissing: no log-probabilities, though the protocol needs them; no schemas, though a role
+            requires constrained decoding; no pictures, though cases have some; or a package is not installed.
     """
     wanted: dict[ModelBinding, list[tuple[str, RoleBinding]]] = {}
     for family, members in prepared.bindings.items():
@@ -92,7 +92,7 @@ def _asked(binding: ModelBinding | RoleBinding) -> _Asked:
 
 
 def _known_profiles(prepared: Prepared) -> Mapping[_Asked, ModelProfile | None] | None:
-    """What the record, or an earlier trial, says of the run's models; None where they are still to be tried."""
+    """Profiles of the run's models, from the record or an earlier trial; None where they are still to be tried."""
     recorded = recorded_profiles(prepared.record)
     if recorded is None and prepared.trials_done:
         return {_asked(member): member.profile for members in prepared.bindings.values() for member in members}
@@ -100,9 +100,9 @@ def _known_profiles(prepared: Prepared) -> Mapping[_Asked, ModelProfile | None] 
 
 
 def recorded_profiles(run: RunFolder) -> dict[_Asked, ModelProfile | None] | None:
-    """What a run's record says of its models, so that they are asked as before; None where there is no run yet.
+    """Recorded profiles of a run's models, so that they are called as before; None where there is no run yet.
 
-    A record that is older says None of each: they are asked as it was usual then.
+    An older record has None for each: they are called as that version did.
 
     Raises:
         RecordError: run.yaml cannot be read.
@@ -128,14 +128,14 @@ def _with_profiles(prepared: Prepared, found: Mapping[_Asked, ModelProfile | Non
 
 
 def _with_profile(member: RoleBinding, found: Mapping[_Asked, ModelProfile | None]) -> RoleBinding:
-    """The member as its model was found; whoever is replayed keeps the recorded profile of its own."""
+    """The member with its model's profile; a replayed member keeps its recorded one."""
     if is_replay(member.model):
         return member
     return member.model_copy(update={"profile": found.get(_asked(member))})
 
 
 def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:
-    """The models that are sent the cases' pictures; none when that cannot be known before the cases are read."""
+    """The models that receive the cases' pictures; none when that is unknown before the cases are read."""
     if prepared.checked is None or not prepared.checked.pictured:
         return set()
     if not any(labelled.case.images for labelled in prepared.cases()):
@@ -159,7 +159,7 @@ async def _check_encoder(prepared: Prepared, network: bool, trials: TrialResults
 
 
 async def _check_body(classifier: ResolvedClassifier) -> None:
-    """Whether the encoder of a classifier's own, if it has one, can be loaded."""
+    """Checks that the classifier's own encoder, if it has one, can be loaded."""
     body = classifier.card.body
     if body is None:
         return

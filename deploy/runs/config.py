@@ -224,8 +224,8 @@ class RunConfig(BaseModel):
 
     def of_all_roles(self) -> dict[str, Any]:
         """The run's defaults for every role, as fields of `RoleBinding`."""
-        said = {"structured": self.structured, "temperature": self.temperature, "max_tokens": self.max_reply_tokens}
-        return {name: value for name, value in said.items() if value is not None}
+        defaults = {"structured": self.structured, "temperature": self.temperature, "max_tokens": self.max_reply_tokens}
+        return {name: value for name, value in defaults.items() if value is not None}
 
     def loaded_preset(self) -> Preset | None:
         """The preset; None without one."""

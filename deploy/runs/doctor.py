@@ -83,8 +83,8 @@ def machine() -> Iterator[Finding]:
         yield Finding(name, "ok" if given else "note", "set" if given else "not set")
     for extra, packages in _EXTRAS.items():
         missing = [package for package in packages if package not in installed_versions(*packages)]
-        said = "installed" if not missing else f"not installed: pip install 'moot[{extra}]'"
-        yield Finding(f"extra {extra}", "ok" if not missing else "note", said)
+        detail = "installed" if not missing else f"not installed: pip install 'moot[{extra}]'"
+        yield Finding(f"extra {extra}", "ok" if not missing else "note", detail)
 
 
 async def examine(binding: ModelBinding, prices: str | None = None) -> list[Finding]:
@@ -181,8 +181,8 @@ def _role(binding: ModelBinding, **known: Any) -> RoleBinding:
 
 def _differences(model: Model, profile: ModelProfile) -> Iterator[Finding]:
     """Findings about a run's adaptations to this model, and its log-probabilities under a schema."""
-    if said := model_adaptations(profile, offers_schemas=_supports_schema(model)):
-        yield Finding("a run adapts", "note", "; ".join(said))
+    if adaptations := model_adaptations(profile, offers_schemas=_supports_schema(model)):
+        yield Finding("a run adapts", "note", "; ".join(adaptations))
     can = model.capabilities
     come = can.max_alternatives and profile.alternatives != 0 and profile.logprobs_when_held
     if come and can.logprob_stage == "unknown" and profile.schemas != "free" and profile.held_logprobs is not None:
@@ -204,8 +204,8 @@ async def _called(model: Model, role: RoleBinding) -> tuple[list[Finding], Usage
         return [Finding("a call", "failed", f"no reply within {role.timeout_s:g} s")], None
     took = time.perf_counter() - began
     usage = reply.usage
-    told = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens" if usage != Usage() else "usage unknown"
-    found = [Finding("a call", "ok", f"{took:.2f} s, {told}, finished by {reply.finish_reason or 'unknown'!r}")]
+    tokens = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens" if usage != Usage() else "usage unknown"
+    found = [Finding("a call", "ok", f"{took:.2f} s, {tokens}, finished by {reply.finish_reason or 'unknown'!r}")]
     if asked:
         found.append(check_logprobs(reply.tokens))
     return found + _limits(reply.limits), usage
@@ -247,8 +247,8 @@ async def _opening(model: Model, role: RoleBinding, what: str, schema: ReplySche
         parse_reply(reply.text, Position, case.labels, case.choices, case.aliases)
     except (ModelError, InvalidReply) as error:
         cut = reply is not None and reply.finish_reason == LENGTH
-        said = error.plain if isinstance(error, InvalidReply) else str(error)
-        why = f"{TRUNCATED}{decoding.max_tokens}: {RAISE_MAX_TOKENS}" if cut else said
+        message = error.plain if isinstance(error, InvalidReply) else str(error)
+        why = f"{TRUNCATED}{decoding.max_tokens}: {RAISE_MAX_TOKENS}" if cut else message
         return Finding(what, unusable, f"unusable: {why}")
     except TimeoutError:
         return Finding(what, unusable, f"no reply within {role.timeout_s:g} s")
@@ -290,11 +290,11 @@ def check_logprobs(tokens: TokenLogprobs | None) -> Finding:
 def _limits(limits: RateHeaders | None) -> list[Finding]:
     if limits is None:
         return []
-    said = []
+    parts = []
     for what, left, limit in (
         ("requests", limits.requests_left, limits.requests_limit),
         ("tokens", limits.tokens_left, limits.tokens_limit),
     ):
         if left is not None or limit is not None:
-            said.append(f"{what}: {'?' if left is None else left} of {'?' if limit is None else limit} left")
-    return [Finding("limits seen", "ok", "; ".join(said) or "a reset time only")]
+            parts.append(f"{what}: {'?' if left is None else left} of {'?' if limit is None else limit} left")
+    return [Finding("limits seen", "ok", "; ".join(parts) or "a reset time only")]

@@ -74,8 +74,8 @@ class ProtocolTrial:
             words = (cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True))
             numbers = (cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True))
             yield "  ".join((*words, *numbers)).rstrip()
-        for role, reply, held in self.attempted:
-            yield f"{role} {reply}: {held}"
+        for role, reply, mode in self.attempted:
+            yield f"{role} {reply}: {mode}"
         yield f"{self.finished} of {self.cases} debates ended with a verdict"
         if self.commonest_failure:
             yield self.commonest_failure
@@ -107,9 +107,9 @@ async def try_protocol(binding: ModelBinding, wanted: RunConfig, cases: int) -> 
         summary = done.summary
         (profile,) = (recorded_profiles(RunFolder(folder)) or {}).values()
         asked = {role: made.replies.get(role, ()) for role in made.roles}
-        held = () if profile is None else tuple(schema_mode_rows(profile, asked))
+        mode = () if profile is None else tuple(schema_mode_rows(profile, asked))
         trials = tuple(_trials(folder))
-        return ProtocolTrial(trials, held, summary.finished, summary.cases, commonest_failure(folder))
+        return ProtocolTrial(trials, mode, summary.finished, summary.cases, commonest_failure(folder))
 
 
 def _trials(folder: Path) -> Iterator[TemplateTrial]:

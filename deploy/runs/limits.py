@@ -113,8 +113,8 @@ def _recorded(folder: RunFolder) -> Iterator[tuple[str, int, int, int]]:
         yield row["model"] or "", prompt, completion, unconfirmed
     events = read_table(folder, "events", ["data"])
     for row in events.filter(pc.equal(events["kind"], ABANDONED)).to_pylist():
-        told = decode_json(row["data"])
-        yield told.get("model", ""), 0, 0, told.get("tokens_at_most", 0)
+        data = decode_json(row["data"])
+        yield data.get("model", ""), 0, 0, data.get("tokens_at_most", 0)
 
 
 def lost(folder: Path, epoch: int) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Trial calls of a run's models: what is tried of each, and what is found."""
+"""Trial calls of a run's models, and their results."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TrialResults:
-    """What trial calls found: runs that belong together make each of them once.
+    """Results of trial calls, shared by related runs, so that each call is made once.
 
     Attributes:
-        models: what `probe` gave, by who was asked and for what.
-        encoders: those that were asked, with the variable of their key.
+        models: results of `probe`, by model and request.
+        encoders: tried encoders, with the environment variable of their key.
     """
 
     models: dict[tuple[ModelBinding, ProbeRequest], tuple[ModelProfile, bool]] = field(default_factory=dict)
@@ -50,8 +50,8 @@ class ModelTrial:
 
     Args:
         prepared: the run.
-        roles: with their families.
-        results: of the runs that this one belongs to; what is found here is added.
+        roles: its roles, with their families.
+        results: results of related runs; new ones are added.
     """
 
     prepared: Prepared
@@ -59,7 +59,7 @@ class ModelTrial:
     results: TrialResults
 
     async def profile(self, model: Model, binding: ModelBinding) -> ModelProfile:
-        """What the trial finds; over the Responses API, where OpenAI offers the model there only."""
+        """Runs the trial and returns the profile; over the Responses API, where OpenAI offers the model there only."""
         try:
             return await self._probed(model, binding)
         except OnlyOverResponses:
@@ -87,7 +87,7 @@ class ModelTrial:
         return profile
 
     def _request(self) -> ProbeRequest:
-        """Calls as the role makes them that asks for most, with the schemas of all its roles."""
+        """The trial request: that of the most demanding role, with the schemas of all roles."""
         members, protocol = [member for _, member in self.roles], self.prepared.protocol
         role = _most_demanding(members)
         return ProbeRequest(
@@ -110,19 +110,21 @@ def _most_demanding(members: Sequence[RoleBinding]) -> RoleBinding:
 
 
 def _trial_role(role: RoleBinding, members: Sequence[RoleBinding]) -> Decoding:
-    """The role's decoding, with what it does not say itself as the first one says it that does: all is to be tried."""
+    """The role's decoding, with unset fields from the first role that sets them, so that all of them are tried."""
     decodings = [role.decoding(), *(member.decoding() for member in members)]
-    said = {
+    first_set = {
         name: next((given for each in decodings if (given := getattr(each, name)) not in (None, ())), None)
         for name in ("temperature", "top_p", "seed", "stop", "repetition_penalty", "reasoning_effort")
     }
-    return msgspec.structs.replace(decodings[0], **{name: value for name, value in said.items() if value is not None})
+    return msgspec.structs.replace(
+        decodings[0], **{name: value for name, value in first_set.items() if value is not None}
+    )
 
 
 def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared) -> tuple[ExpectedReply, ...]:
-    """What the roles are asked for, with the longest list of labels; of roles whose replies are left free, nothing.
+    """The reply types of the roles, with the longest list of labels; none for roles with free replies.
 
-    A protocol of a user's own that does not say is taken to ask for positions.
+    A user's own protocol without a declaration is assumed to ask for positions.
     """
     declared, labels = _needs_of_first_cases(prepared)
     asked = [
@@ -137,8 +139,8 @@ def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared)
 def _needs_of_first_cases(
     prepared: Prepared,
 ) -> tuple[Mapping[str, Sequence[type[BaseModel]]], tuple[str, ...] | None]:
-    """By role family, the replies that the first cases need, and of their closed sets of labels the one that asks most
-    of a schema; all that the protocol declares, and None, where a task cannot be read twice."""
+    """Reply types that the first cases need, by role family, and the most demanding of their label sets; all declared
+    types and None where a task cannot be read twice."""
     declared = prepared.protocol.replies
     if prepared.checked is None:
         return declared, None
@@ -152,7 +154,7 @@ def _needs_of_first_cases(
 
 
 def _logprobs_of(member: RoleBinding, protocol: DebateProtocol) -> Literal["no", "wanted", "needed"]:
-    """Whether a role asks for log-probabilities, and whether its replies are of no use without."""
+    """Whether a role requests log-probabilities, and whether its replies are useless without."""
     if member.decoding().top_logprobs is None:
         return "no"
     written = "top_logprobs" in member.model_fields_set or member.early_stop is not None
@@ -160,6 +162,6 @@ def _logprobs_of(member: RoleBinding, protocol: DebateProtocol) -> Literal["no",
 
 
 def _asks_free_text_logprobs(family: str, member: RoleBinding, protocol: DebateProtocol) -> bool:
-    """Whether a role asks for log-probabilities of replies that are left free."""
+    """Whether a role requests log-probabilities of free-text replies."""
     free = member.structured is False or (bool(protocol.replies) and not protocol.replies.get(family))
     return free and member.decoding().top_logprobs is not None

@@ -1,4 +1,4 @@
-"""A run that stays open: cases are submitted while it lasts, and each submitter gets the result of its case.
+"""Open run: cases are submitted while it is open, and each submitter gets the result of its case.
 
 What a Ray Data stage, a web service and everything else stand on that debates cases as they come.
 """
@@ -40,15 +40,15 @@ _READERS = 2
 
 
 class OpenRun:
-    """One protocol, one configuration and one record for cases that come one by one. Lives in one event loop.
+    """A run with one protocol, configuration and record for submitted cases. Lives in one event loop.
 
-    With the record of an earlier one: a case that has a verdict there gets it at no cost.
+    On the record of an earlier run, a case with a recorded verdict gets it at no cost.
 
     Args:
         config: as for `moot.run`, without a task.
         protocol: an object with `async def run(self, case, floor)`, instead of `config.protocol`.
-        followed: whether anybody may want a debate's events; without them `events` knows of none.
-        tried: the run's bindings with what trial calls found already; None makes these when it is opened.
+        followed: whether events are streamed; otherwise `events` has none.
+        tried: the run's bindings after trial calls; None makes these calls when it is opened.
 
     Raises:
         UserError: one line about what is wrong.
@@ -87,14 +87,14 @@ class OpenRun:
 
     @property
     def is_open(self) -> bool:
-        """Whether cases can be submitted and looked up: since it was opened, until it is closed."""
+        """Whether cases can be submitted and looked up: from opening to closing."""
         return self._dispatcher is not None
 
     async def open(self) -> None:
-        """Take the folder and start the engine. Once it is closed it may be opened again.
+        """Locks the folder and starts the engine. A closed run may be opened again.
 
         Raises:
-            UserError: a model cannot be used, the folder holds another run or is in use; nothing was written then, but
+            UserError: a model cannot be used, the folder contains another run or is in use; nothing was written, but
                 a library of `docs`, which was paid for.
         """
         prepared = self._prepared
@@ -118,7 +118,7 @@ class OpenRun:
             task.result()
 
     async def _serve(self, ready: asyncio.Future[None], session: SessionLifecycle) -> None:
-        """Debate cases as they come, until the run is closed."""
+        """Runs submitted cases until the run is closed."""
         self._indices = itertools.count(session.completed.known)
         self._runtime, closing, drain_s = session.runtime, self._closing, 0.0
         dispatcher = self._dispatcher = QueueDispatcher(
@@ -144,26 +144,26 @@ class OpenRun:
             session.status = "interrupted" if left else "stopped" if dispatcher.stopped_by else "finished"
 
     async def run_case(self, case: Mapping[str, object] | LabelledCase) -> DebateResult:
-        """Debate a case and wait for its end, which is durable then.
+        """Debates a case and waits for its durable result.
 
         Args:
-            case: as in a list of cases given to `moot.run`. Without an `id` it is known by its content.
+            case: as in a list of cases given to `moot.run`. Without an `id` it is identified by its content.
 
         Cancelling this leaves the debate running: `cancel` cancels it.
 
         Raises:
-            UserError: it is no case, one that the protocol has no use for, or the record has other content under its
+            UserError: it is no case, one that the protocol does not support, or the record has other content under its
                 id; nothing was paid for.
             DebateCancelled: the debate was cancelled without a verdict.
         """
         return await self.run_labelled_case(await asyncio.to_thread(self.prepare_case, case))
 
     async def run_labelled_case(self, labelled: LabelledCase) -> DebateResult:
-        """As `run_case`, for a case that `prepare_case` has given."""
+        """As `run_case`, for a case from `prepare_case`."""
         return self._with_cost(await self._require_open().run_case(labelled))
 
     async def lookup(self, case_id: str) -> DebateResult | None:
-        """How a case ended that has a verdict on record; None for any other one."""
+        """The recorded result of a case; None without a verdict."""
         found = await self._require_open().recorded_result(case_id)
         return None if found is None else self._with_cost(found)
 
@@ -175,10 +175,10 @@ class OpenRun:
         return msgspec.structs.replace(result, cost_usd=cost_usd(usage, self._prepared.prices))
 
     def prepare_case(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
-        """A case as it is debated, its pictures read and its id filled in.
+        """Prepares a case: reads its pictures and fills in its id.
 
         Raises:
-            UserError: it is no case, or one that the protocol has no use for.
+            UserError: it is no case, or one that the protocol does not support.
         """
         found = next(task_from_cases([case]).cases())
         given = case.case.id if isinstance(case, LabelledCase) else case.get("id")
@@ -190,13 +190,13 @@ class OpenRun:
         return msgspec.structs.replace(found, index=next(self._indices))
 
     async def cancel(self, case_id: str) -> bool:
-        """Cancel the debate of a case; False when it is not being debated. Submitted again, it resumes from the
+        """Cancels the debate of a case; False when it is not being debated. Submitted again, it resumes from the
         record."""
         return await self._require_open().cancel(case_id)
 
     def events(self, case_id: str) -> AsyncIterator[StreamedEvent] | None:
-        """What happens in a debate, from its first event to its end, replies too; None when it is not open and did not
-        end lately. What happened before it was interrupted and resumed comes from the record."""
+        """Streams the events of a debate, replies included, from its first to its last; None when it is not open and
+        did not end recently. Events before an interruption are read from the record."""
         event_stream = self._require_open().event_stream(case_id)
         return None if event_stream is None else self._follow(case_id, event_stream)
 
@@ -208,7 +208,7 @@ class OpenRun:
             yield event
 
     async def recorded_events(self, case_id: str, before: float = float("inf")) -> list[StreamedEvent]:
-        """What the record has of a case that happened before a time (Unix seconds); also while the run is closed.
+        """Recorded events of a case before a time (Unix seconds); also while the run is closed.
 
         Raises:
             RecordError: the record cannot be read.
@@ -217,30 +217,30 @@ class OpenRun:
             return await asyncio.to_thread(recorded_events, RunFolder(self._prepared.folder), case_id, before)
 
     def has_started(self, case_id: str) -> bool:
-        """Whether an open case has had its first event, so that it no longer waits for a place."""
+        """Whether an open case has had its first event, so that it is no longer queued."""
         return self._require_open().has_started(case_id)
 
     @property
     def broken(self) -> BaseException | None:
-        """The error that ended the exchange with the engine; None without one, or after a budget's stop."""
+        """The error that broke the engine; None without one, or after a budget's stop."""
         return None if self._dispatcher is None else self._dispatcher.error
 
     @property
     def refusal(self) -> str:
-        """Why no case is run any more; empty while they are."""
+        """Why no further case is accepted; empty while they are."""
         return "" if self._dispatcher is None else self._dispatcher.stop_reason
 
     @property
     def can_reopen(self) -> bool:
-        """Whether it has stopped for something that may pass, an endpoint that was down or a limiter that was lost:
-        closed and opened again, it resumes. A budget lasts."""
+        """Whether it stopped for a temporary reason, such as an unreachable endpoint or a lost limiter: closed and
+        opened again, it resumes. A used-up budget is not temporary."""
         if self._dispatcher is None or self._dispatcher.error is not None:
             return False
         return self._dispatcher.stopped_by.partition(":")[0] in (EndpointDown.kind, LimiterGone.kind)
 
     @property
     def pending(self) -> int:
-        """How many cases have come and have not ended."""
+        """Number of submitted cases without a result."""
         return 0 if self._dispatcher is None else self._dispatcher.waiting
 
     async def counts(self) -> Counts:
@@ -249,8 +249,8 @@ class OpenRun:
         return await self._runtime.writers.counts()
 
     async def close(self, *, drain_s: float = 0.0) -> None:
-        """Take nothing more, let debates end for so many seconds, cancel the rest, and leave the record in order.
-        Closing twice is harmless."""
+        """Closes the run: refuses new cases, drains debates for this long, cancels the rest, completes the record.
+        Idempotent."""
         dispatcher, self._dispatcher = self._dispatcher, None
         if dispatcher is not None:
             self._closing.set_result(drain_s)

@@ -1,4 +1,4 @@
-"""From a configuration to a run that can be started: what it names is opened, read once and checked.
+"""Preparation of a run from its configuration: opens, reads once and checks everything that it names.
 
 Nothing is written here, and no network is touched; `moot.deploy.runs.checks` asks the models.
 """
@@ -53,28 +53,28 @@ Bindings = Mapping[str, list[RoleBinding]]
 
 @dataclass(frozen=True)
 class Prepared:
-    """A run whose task, protocol, settings, models and templates have been found good.
+    """A prepared run: its task, protocol, settings, models and templates are valid.
 
     Attributes:
-        config: what the user wants, `out` filled in and `encoder` as its identity.
+        config: the configuration, with `out` filled in and `encoder` as its identity.
         task: the cases.
-        checked: what one pass over the task found; None for a source that cannot be read twice.
-        in_memory: whether the task was brought as an object, so that its spec cannot be opened by others.
-        protocol: ready to run.
+        checked: result of the validation pass over the task; None for a source that cannot be read twice.
+        in_memory: whether the task was given as an object, so that other processes cannot open its spec.
+        protocol: the protocol object.
         settings: the protocol's settings with every default filled in, as plain data.
         bindings: models and decoding by role family.
         templates: every prompt.
-        folder: the run's folder, absolute; of a run in a store, a copy of it.
-        mirror: which copies that; None for a run in a folder.
+        folder: the run's folder, absolute; the local copy of a run in a store.
+        mirror: copies it to the store; None for a run in a folder.
         limits: by endpoint.
         prices: by model, where they are known.
         reuse: the folder whose replies are reused, absolute; None for none.
-        docs: the documents that the debates may search; None for none.
-        library: the folder of the library that they search, absolute: the run's own, one that several share, or one
-            that was at hand; None without documents.
-        d_untested: whether a test of the gate is off because no threshold is known for the run's encoder.
+        docs: the documents for retrieval; None for none.
+        library: the folder of their library, absolute: the run's own, a shared one, or an existing one; None without
+            documents.
+        d_untested: whether the gate's test of D is off because no threshold is known for the run's encoder.
         classifier: the run's classifier of judges' summaries; None for none.
-        tried: whether trial calls were made, and the bindings hold what they found.
+        tried: whether trial calls were made, so that the bindings have their results.
     """
 
     config: RunConfig
@@ -102,14 +102,14 @@ class Prepared:
 
     @property
     def total(self) -> int | None:
-        """How many cases the run has; None when that is not known beforehand."""
+        """Number of cases of the run; None when unknown beforehand."""
         if self.checked is None:
             return None
         return self.checked.count if self.config.limit is None else min(self.checked.count, self.config.limit)
 
     @property
     def record(self) -> RunFolder:
-        """The run's folder, and its store if it lies in one."""
+        """The run's folder, and its store if it is in one."""
         return RunFolder(self.folder, None if self.mirror is None else self.mirror.store)
 
     @cached_property
@@ -129,17 +129,17 @@ class Prepared:
 
     @property
     def compares_words(self) -> bool:
-        """Whether the gate tests what real models wrote by an encoder that sees no meaning."""
+        """Whether the gate compares texts of real models with an encoder without semantics."""
         tested = self.protocol.embedding_threshold is not None
         return tested and not self.simulated and self.config.encoder == HASHED_NGRAMS
 
     def spec(self, epoch: int, spent: Mapping[str, float], resumed: bool, *, followed: bool = False) -> RunSpec:
-        """What the actors need to know.
+        """The run's specification for its actors.
 
         Args:
             epoch: number of the folder's owner.
-            spent: what earlier sessions have used, by budget.
-            resumed: whether there was one.
+            spent: use of earlier sessions by budget.
+            resumed: whether there was an earlier session.
             followed: see `RunSpec`.
         """
         return RunSpec(
@@ -187,12 +187,12 @@ def prepare(
     protocol: object | None = None,
     shared_libraries: LibraryCache | None = None,
 ) -> Prepared:
-    """Open and check everything that a run names.
+    """Opens and checks everything that a run names.
 
     Args:
         task: cases as objects, instead of `config.task`.
         protocol: an object with `async def run(self, case, floor)`, instead of `config.protocol`.
-        shared_libraries: of the runs that this one is made together with; None for a run on its own.
+        shared_libraries: libraries of related runs; None for a run on its own.
 
     Raises:
         UserError: one line for the first thing that is wrong.
@@ -243,10 +243,10 @@ def prepare(
 
 
 def _check_engine(config: RunConfig) -> None:
-    """What says where on a cluster a run lives must be meant for a run that lives on one.
+    """Refuses cluster settings of a run that is not on a cluster.
 
     Raises:
-        ConfigError: it is not, or the address is none to be joined.
+        ConfigError: there are such settings, or the address cannot be joined.
     """
     if config.engine == "ray":
         cluster_address(config.address)
@@ -257,7 +257,7 @@ def _check_engine(config: RunConfig) -> None:
 
 
 def _classifier(config: RunConfig, protocol: DebateProtocol, encoder: str) -> ResolvedClassifier | None:
-    """The run's classifier, if the protocol asks one."""
+    """The run's classifier, if the protocol uses one."""
     if config.classifier is None:
         return None
     if not protocol.classifies:

@@ -1,4 +1,4 @@
-"""Record state: what a run's record holds at one moment, each of its tables read once."""
+"""Record state: a snapshot of a run's record, each table read once."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ RecordFiles = frozenset[tuple[str, int]]
 
 @dataclass(frozen=True)
 class RecordState:
-    """What a record holds. Reading it may take long: not on an event loop, `turns` included.
+    """Snapshot of a record. Reading it may take long: not on an event loop, `turns` included.
 
     Attributes:
-        folder: of the run.
-        verdicts: (case id, attempt) to whether it failed.
+        folder: the run's folder.
+        verdicts: whether each (case id, attempt) failed.
         content: content hash by case id.
-        files: what was read, see `is_current`.
+        files: the files that were read, see `is_current`.
     """
 
     folder: RunFolder
@@ -37,7 +37,7 @@ class RecordState:
 
     @classmethod
     def read(cls, folder: RunFolder) -> RecordState:
-        """The state as it is now.
+        """Reads the current state.
 
         Raises:
             RecordError: there is no run in the folder, or it cannot be read.
@@ -48,16 +48,16 @@ class RecordState:
         return cls(folder, failed, {row["case_id"]: row["content_hash"] for row in cases.to_pylist()}, files)
 
     def is_current(self) -> bool:
-        """Whether nobody has added anything since, so that a new owner need not read it again."""
+        """Whether the record is unchanged since, so that a new owner need not read it again."""
         return self.files is not None and self.files == record_files(self.folder)
 
     def completed(self, *, retry_failed: bool) -> CompletedCases:
-        """What need not run again."""
+        """Completed cases, which do not run again."""
         return CompletedCases(self.verdicts, self.content, retry_failed=retry_failed)
 
     @cached_property
     def latest(self) -> dict[str, tuple[int, bool]]:
-        """By case, the last attempt that has a verdict, and whether it failed."""
+        """The last attempt with a verdict by case, and whether it failed."""
         latest: dict[str, tuple[int, bool]] = {}
         for (case_id, attempt), failed in self.verdicts.items():
             latest[case_id] = max(latest.get(case_id, (-1, False)), (attempt, failed))
@@ -65,11 +65,11 @@ class RecordState:
 
     @cached_property
     def turns(self) -> pa.Table:
-        """What each reply used."""
+        """Token use of each reply."""
         return read_table(self.folder, "turns", ["model", "reused_from", "prompt_tokens", "completion_tokens"])
 
     def in_progress(self) -> set[str]:
-        """Cases of which the record holds replies beyond the last attempt that has a verdict."""
+        """Interrupted cases: those with replies after the last attempt with a verdict."""
         last = self.turns.group_by("case_id").aggregate([("attempt", "max")]).to_pylist()
         of_cases = (row for row in last if not is_shared_id(row["case_id"]))
         none = (-1, False)
@@ -87,10 +87,10 @@ def record_files(folder: RunFolder) -> RecordFiles | None:
 
 
 def remaining_cases(prepared: Prepared, completed: CompletedCases) -> int | None:
-    """How many cases have no verdict yet; None for a source that cannot be read twice.
+    """Number of cases without a verdict; None for a source that cannot be read twice.
 
     Raises:
-        RunMismatch: a case is not what it was when the run began.
+        RunMismatch: a case's content has changed since the run began.
     """
     if prepared.checked is None:
         return None

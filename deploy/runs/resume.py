@@ -293,11 +293,11 @@ def _closed(
     """An earlier session; one without a status was killed, and its open reservations may be spent."""
     epoch = int(session.get("epoch") or 0)
     if session.get("status") == "running":
-        told = {"status": "killed"}
+        ending = {"status": "killed"}
         unknown = unsettled_usage(folder.path, epoch, spent_by_earlier_sessions(folder, prices, before))
     else:
-        told, unknown = {}, lost(folder.path, epoch)
-    return {**session, **told, **({"unsettled": unknown} if unknown else {})}
+        ending, unknown = {}, lost(folder.path, epoch)
+    return {**session, **ending, **({"unsettled": unknown} if unknown else {})}
 
 
 def _now() -> str:

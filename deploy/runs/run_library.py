@@ -123,11 +123,11 @@ def _finished_size(library: Path, encoder: str, digest: str | None) -> int | Non
     return note.chunks if note.digest == digest else None
 
 
-async def build_run_library(prepared: Prepared, told: Callable[[int, int], None]) -> None:
+async def build_run_library(prepared: Prepared, on_progress: Callable[[int, int], None]) -> None:
     """Build or resume the run's library; does nothing without documents or with a complete library.
 
     Args:
-        told: progress callback with the embedded and the total number of chunks.
+        on_progress: progress callback with the embedded and the total number of chunks.
 
     Raises:
         UserError: the encoder fails, or the folder contains a library of other documents.
@@ -140,6 +140,6 @@ async def build_run_library(prepared: Prepared, told: Callable[[int, int], None]
         return
     encoder = make_encoder(config.encoder, RetryPolicy(), api_key_env=config.encoder_key_env)
     try:
-        await build_library(prepared.library, docs.chunks, encoder, told)
+        await build_library(prepared.library, docs.chunks, encoder, on_progress)
     finally:
         await encoder.close()

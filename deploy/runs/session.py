@@ -1,4 +1,4 @@
-"""One session of work on a run whose cases are a task's: run debates, or resume an interrupted run."""
+"""Session of a run over a task's cases: runs debates, or resumes an interrupted run."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ T = TypeVar("T")
 
 
 class Session:
-    """Works on a run until it is done or told to stop. Use it once.
+    """A session: works on a run until it is done or stopped. Use it once.
 
     Args:
         prepared: the run.
         listener: follows it.
-        person: answers an attended run's forms while it lives; None leaves its debates waiting for `moot decide`.
+        person: answers the forms of an attended run; None leaves its debates waiting for `moot decide`.
     """
 
     def __init__(self, prepared: Prepared, listener: Listener | None = None, person: Person | None = None) -> None:
@@ -70,11 +70,11 @@ class Session:
 
     @property
     def is_running(self) -> bool:
-        """Whether debates are being held, so that a stop has calls to wait for."""
+        """Whether debates are running, so that a stop has calls to wait for."""
         return self._dispatcher is not None
 
     async def _cancel_on_stop(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do a part of the start; a stop cancels it and raises `SessionCancelled`."""
+        """Awaits a part of the start; a stop cancels it and raises `SessionCancelled`."""
         doing, stopping = asyncio.ensure_future(work), asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait([doing, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -87,10 +87,10 @@ class Session:
         return doing.result()
 
     async def run(self) -> Run:
-        """Run every debate that is not done.
+        """Runs every debate that is not done.
 
         Raises:
-            UserError: something is wrong with what was asked for; nothing has been written then.
+            UserError: the request is invalid; nothing was written.
         """
         self._loop = asyncio.get_running_loop()
         if self._stop_asked:
@@ -152,7 +152,7 @@ class Session:
             self._dispatcher.stop()
 
     def _stop_reason(self, dispatcher: Dispatcher, left: int | None, state: RecordState) -> str:
-        """What stopped the run, in words, with so many cases left."""
+        """The stop reason as text, with this many cases left."""
         config = self._prepared.config
         if self._out_of_time:
             return f"--max-minutes {config.max_minutes:g} is over"
@@ -180,7 +180,7 @@ class Session:
         self._listener.counts(msgspec.structs.replace(counts, failed=failed))
 
     async def _report_recorded_signals(self, folder: RunFolder) -> None:
-        """Of a run that has nothing left to do: those of its record."""
+        """Reports the recorded signals of a completed run."""
         if self._listener.wants_events:
             keeper = await asyncio.to_thread(recover_signals, folder, lambda _: True)
             if keeper.replies:
@@ -200,7 +200,7 @@ def outcome_if_complete(prepared: Prepared) -> Run | None:
     """The outcome of a run that has nothing left to do; None while it has.
 
     Raises:
-        RunMismatch: another configuration has made what lies in the folder.
+        RunMismatch: the folder contains a run with another configuration.
     """
     return _outcome_if_complete(prepared, _state_if_resumed(prepared))
 
@@ -218,7 +218,7 @@ def _outcome_if_complete(prepared: Prepared, state: RecordState | None) -> Run |
 
 
 def _outcome_unstarted(prepared: Prepared) -> Run:
-    """Of a session that was stopped before its first debate."""
+    """The outcome of a session that was stopped before its first debate."""
     folder = RunFolder(prepared.folder)
     state = RecordState.read(folder) if folder.exists() else None
     return _outcome(prepared, "interrupted", state, left=None, worked=False)
@@ -228,7 +228,7 @@ def _status(prepared: Prepared, dispatcher: Dispatcher, left: int | None, out_of
     """How the session ended.
 
     Raises:
-        RecordError: nobody stopped the run, every debate was run, and yet the record lacks verdicts.
+        RecordError: the run was not stopped and every debate ran, but the record lacks verdicts.
     """
     waiting = len(set(dispatcher.parked))
     if dispatcher.stopped_by or (out_of_time and (left is None or left > waiting)):

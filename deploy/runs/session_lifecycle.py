@@ -1,4 +1,4 @@
-"""Session life cycle: own the record, start the engine, let cases be debated, and leave the record in order."""
+"""Session life cycle: locks the record, starts the engine, runs the work, and completes the record."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class SessionCancelled(Exception):
-    """The session was told to stop before the first debate began."""
+    """The session was stopped before the first debate started."""
 
 
 async def _to_its_end(work: Coroutine[Any, Any, Any]) -> Any:
@@ -44,21 +44,21 @@ async def _to_its_end(work: Coroutine[Any, Any, Any]) -> Any:
 class SessionLifecycle:
     """Life cycle of one session of work on a run. Use it once.
 
-    `Session` debates a task's cases, read from an iterator, and `OpenRun` those that are put into a queue while it is
-    open. They differ only in the work between start and end.
+    `Session` runs a task's cases, read from an iterator, and `OpenRun` those submitted to a queue. They differ only in
+    the work between start and end.
 
     Args:
         prepared: the run.
         listener: follows the start.
-        interruptible: awaits a part of the start that may take long; may raise `SessionCancelled` instead.
-        state: the record as it was just now, where it was read already.
+        interruptible: awaits a long part of the start; may raise `SessionCancelled`.
+        state: the record's current state, if already read.
         followed: see `RunSpec`.
 
     Attributes:
-        prepared: the run, with what was found of its models once they are checked.
-        completed: what the record held at the start.
-        forecast: how many debates the budgets let be open; None for a run without.
-        runtime: the engine, started.
+        prepared: the run, with its models' profiles once they are checked.
+        completed: cases completed before the start.
+        forecast: number of concurrent debates that the budgets allow; None without a budget.
+        runtime: the started engine.
         status: how the session ended, for run.yaml; the work sets it.
     """
 
@@ -84,7 +84,7 @@ class SessionLifecycle:
         self.status: Status | Literal["failed"] = "failed"
 
     async def run(self, work: Callable[[SessionLifecycle], Awaitable[T]]) -> T:
-        """Start, do the work, and finish. The work sets `status`, and calls `stop_engine` when no debate is open.
+        """Runs the session: start, work, finish. The work sets `status`, and calls `stop_engine` at its end.
 
         Raises:
             UserError: a model cannot be used, the folder holds another run or is in use; nothing was written then, but
@@ -140,25 +140,25 @@ class SessionLifecycle:
         self._is_up = True
 
     async def stop_engine(self, *, compact: bool) -> None:
-        """Stop the engine; with `compact` the journal becomes Parquet, else the run resumes from it."""
+        """Stops the engine; with `compact` the journal is compacted to Parquet, else the run resumes from it."""
         self._is_up = False
         await self.runtime.stop(compact=compact)
 
     async def complete_record(self, *, compact: bool) -> None:
-        """Have the whole record here, and in order, once the engine is stopped."""
+        """Completes the record locally, after the engine has stopped."""
         if self.prepared.mirror is not None:  # writers elsewhere have written the record
             await asyncio.to_thread(self.prepared.mirror.pull)
         if compact:
             await asyncio.to_thread(compact_leftovers, self.prepared.record, self._epoch)
 
     def stopped_by(self, reason: str) -> None:
-        """Note in run.yaml what stopped the session, in words; nothing when it is empty."""
+        """Records the stop reason in run.yaml; ignored when empty."""
         self._record.stopped_by(reason)
 
 
 def _is_empty_start(folder: RunFolder, prepared: Prepared) -> bool:
-    """Whether a first start that fails takes the folder away again: it was made just now, and will hold no library,
-    whose vectors are paid for before the engine starts. Ask it as the owner, before anything is written.
+    """Whether a failed first start removes the folder: it is new, and gets no library, whose vectors are paid for
+    before the engine starts. Call it as the owner, before anything is written.
 
     Raises:
         RecordError: the folder cannot be read.
@@ -167,7 +167,7 @@ def _is_empty_start(folder: RunFolder, prepared: Prepared) -> bool:
 
 
 def _make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:
-    """The engine that the configuration names, not started."""
+    """Creates the configured engine without starting it."""
     config = prepared.config
     if config.engine == "inline":
         from moot.actors.debate.inline_engine import InlineRuntime
@@ -179,7 +179,7 @@ def _make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:
 
 
 def _finish(record: RunYaml, status: str) -> None:
-    """Write down how the session ended; on a full disk what ended it is the better news."""
+    """Records how the session ended; on a full disk the original error is more important."""
     try:
         record.finish(status)
     except RecordError as error:

@@ -26,10 +26,10 @@ from moot.protocols.errors import ConfigError
 
 
 class Debated(DebateResult, frozen=True, kw_only=True):
-    """How the debate of one question ended: its `DebateResult`, with the replies and the place of its record.
+    """Result of a single debate: its `DebateResult`, with the replies and the place of its record.
 
     Attributes:
-        answer: the chosen answer; None when there is none.
+        answer: the answer; None without one.
         how: how it was reached, such as `skipped` or `stable-agree`.
         confidence: in [0, 1]; None when unknown.
         distribution: probability per label; None when the protocol gives none.

@@ -79,10 +79,10 @@ def describe_stop(why: str, config: RunConfig, rest: RemainingWork | None = None
     budget, *amounts = what.split()
     needed, left = map(float, amounts)
     if budget == "usd":
-        bound, says = f"--max-cost {config.max_cost_usd:g}", f"may cost {_usd(needed)}, {_usd(left)} is left"
+        bound, need = f"--max-cost {config.max_cost_usd:g}", f"may cost {_usd(needed)}, {_usd(left)} is left"
     else:
-        bound, says = f"--max-tokens {config.max_tokens}", f"may take {needed:,.0f} tokens, {left:,.0f} are left"
-    return f"{bound} does not allow another call{SAYS}the next {says}; {_suggest_bound(budget, needed, left, rest)}"
+        bound, need = f"--max-tokens {config.max_tokens}", f"may take {needed:,.0f} tokens, {left:,.0f} are left"
+    return f"{bound} does not allow another call{SAYS}the next {need}; {_suggest_bound(budget, needed, left, rest)}"
 
 
 def _suggest_bound(budget: str, needed: float, left: float, rest: RemainingWork | None) -> str:
@@ -93,7 +93,7 @@ def _suggest_bound(budget: str, needed: float, left: float, rest: RemainingWork 
         return f"raise it by {one}"
     cases = f"the {rest.cases:,} {'case' if rest.cases == 1 else 'cases'} left of the run"
     if budget not in rest.uses:
-        why = "what finished ones used is not all known" if rest.finished else "none has finished"
+        why = "the use of finished ones is not fully known" if rest.finished else "none has finished"
         return f"raise it by {one}; what {cases} will take is unknown, as {why}"
     more = needed + rest.uses[budget] - left
     return f"raise it by about {amount(more)} for {cases} (a safe estimate, from {rest.finished:,} finished), by {one}"

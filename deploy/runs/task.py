@@ -1,4 +1,4 @@
-"""The task of a run: opened for its protocol, with the pictures that its cases name, and checked against it."""
+"""Task of a run: opened for its protocol, with its cases' pictures, and checked against the protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.protocols.tasks.spec import TaskSpec
 
 
 def as_claim_task(spec: str) -> str:
-    """The spec of the same task's cases as claims, where it has another kind of them, too; else as it is.
+    """The spec of the same task with its cases as claims, where it has several forms; else unchanged.
 
     Raises:
         ConfigError: an option is unknown.
@@ -33,17 +33,17 @@ def as_claim_task(spec: str) -> str:
 
 
 def claim_forms() -> list[str]:
-    """How the tasks are written whose cases are claims. Raises nothing."""
+    """Forms of the tasks whose cases are claims. Raises nothing."""
     forms = (kind.form for kind in TASKS.values() if kind.claims)
     return [form.replace("[", "").replace("]", "") if "as=claims" in form else form.split("[")[0] for form in forms]
 
 
 Cases = Task | Sequence[LabelledCase | Mapping[str, object]]
-"""Cases that are brought as Python objects."""
+"""Cases that are given as Python objects."""
 
 
 def open_task_for(spec: str, protocol: DebateProtocol) -> Task:
-    """The task behind a spec, in the form that the protocol needs; see `open_task`."""
+    """Opens a task in the form that the protocol needs; see `open_task`."""
     return open_task(as_claim_task(spec) if protocol.needs_claims else spec, _load_picture)
 
 
@@ -54,20 +54,20 @@ def _load_picture(file: Path | bytes) -> Image:
 
 
 def check_first_case(protocol: DebateProtocol, task: Task) -> None:
-    """Refuse a task that the protocol has no use for, as far as its first case tells; later ones fail by themselves.
+    """Refuses a task whose first case the protocol does not support; later ones fail by themselves.
 
     Raises:
-        ConfigError: naming the tasks that would do.
+        ConfigError: naming suitable tasks.
     """
     if task.replayable and (protocol.needs_labels or protocol.needs_reply or protocol.needs_claims):
         check_case(protocol, next(task.cases()).case)
 
 
 def check_case(protocol: DebateProtocol, case: Case) -> None:
-    """Refuse a case that the protocol has no use for.
+    """Refuses a case that the protocol does not support.
 
     Raises:
-        ConfigError: naming the tasks that would do.
+        ConfigError: naming suitable tasks.
     """
     if protocol.needs_reply and case.judged is None:
         raise ConfigError(
@@ -86,12 +86,12 @@ def check_case(protocol: DebateProtocol, case: Case) -> None:
 
 
 def content_case_id(case: Case) -> str:
-    """What a case that brings no id is known by, where cases come one by one: 16 hex digits of its content."""
+    """Content-based id of a submitted case without one: 16 hex digits."""
     return case.content_hash()[:16]
 
 
 def task_from_cases(cases: Cases) -> Task:
-    """The task of cases that are brought as objects, with their pictures.
+    """Task of cases given as objects, with their pictures.
 
     Raises:
         ConfigError: they are no cases, or a picture cannot be read.
@@ -104,7 +104,7 @@ def task_from_cases(cases: Cases) -> Task:
 
 
 def _with_pictures(case: LabelledCase | Mapping[str, object]) -> LabelledCase | Mapping[str, object]:
-    """The case with the pictures that it names by file, address or bytes read; a task itself reads none."""
+    """Reads the pictures that a case names by file, address or bytes; a task itself reads none."""
     if not isinstance(case, Mapping):
         return case
     given = case.get("images")

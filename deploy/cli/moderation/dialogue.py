@@ -128,8 +128,8 @@ def ask_text(action: str, form: Form, console: Console) -> str:
     try:
         text = (click.edit(visible(draft).rstrip(), require_save=False) or "").strip()
     except (click.ClickException, ValueError) as error:
-        said = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        raise ConfigError(f"{said}; the text is unchanged: type it after `{action}`, or set EDITOR") from None
+        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        raise ConfigError(f"{message}; the text is unchanged: type it after `{action}`, or set EDITOR") from None
     finally:
         signal.signal(signal.SIGINT, old)
     if text == visible(draft).strip():

@@ -39,11 +39,11 @@ class DebateTranscript:
         blocks: list[Block] = []
         for section in build_transcript(self._folder, self._case_id).sections:
             turns = [turn for turn in section.turns if self._is_news(turn)]
-            said = [turn for turn in turns if turn.role != "person"]
+            spoken = [turn for turn in turns if turn.role != "person"]
             events = [event for event in section.events if self._is_noted(event)]
             blocks += [Note(_decided(turn), "strong") for turn in turns if turn.role == "person"]
-            if said or events:
-                blocks += [Heading(section.title), *section_blocks(said, events)]
+            if spoken or events:
+                blocks += [Heading(section.title), *section_blocks(spoken, events)]
         if blocks:
             console.print(report_text(blocks))
 

@@ -23,7 +23,7 @@ from moot.deploy.results.text import count, number, percent
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 NOTE = (
-    f"%, [95 %, groups drawn anew; none of fewer than {LEAST_GROUPS} groups]. Each F1 has its own class as the "
+    f"%, [95 %, groups resampled; none of fewer than {LEAST_GROUPS} groups]. Each F1 has its own class as the "
     "positive one; macro is the mean of both. A claim left open is a miss of its class, and wrong."
 )
 """What a reader must know of the tables of F1."""

@@ -296,7 +296,7 @@ def _claims(names: Sequence[str], runs: Sequence[RunRow]) -> list[Table]:
         if run.macro_f1_vs_first is not None
     ]
     if against:
-        title = f"macro F1 against {names[0]}, on the claims of both ([95 %, groups drawn anew])"
+        title = f"macro F1 against {names[0]}, on the claims of both ([95 %, groups resampled])"
         blocks.append(Table(title, ("run", "points"), against))
     return blocks
 

@@ -131,16 +131,16 @@ def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
         return None
     evidence = next(_events(debate, EvidenceGathered), EvidenceGathered(items=()))
     ruling = next(_events(debate, RulingGiven), None)
-    told = CheckPayload.read(verdict.payload)
+    payload = CheckPayload.read(verdict.payload)
     return Checked.model_validate(
         {
             "claim": debate.question,
             "label": verdict.answer,
             "confidence": verdict.confidence,
-            "p_hallucinated": told.p_hallucinated if told is not None else None,
-            "source": told.source if told is not None else None,
+            "p_hallucinated": payload.p_hallucinated if payload is not None else None,
+            "source": payload.source if payload is not None else None,
             "how": verdict.how,
-            "rationale": told.summary if told is not None else "",
+            "rationale": payload.summary if payload is not None else "",
             "flags": verdict.flags,
             "evidence": [EvidenceItem(**item.model_dump()) for item in evidence.items],
             "conflicts": evidence.conflicts,
@@ -177,14 +177,14 @@ def _events(debate: Transcript, event_type: type[S]) -> Iterator[S]:
 
 
 def _messages(debate: Transcript) -> Iterator[DebateMessage]:
-    said = {
+    turns = {
         turn.path: turn
         for section in debate.sections
         for turn in section.turns
         if not turn.superseded and turn.outcome not in ("failed", "invalid", "cut")
     }
     for stance in sorted(_events(debate, StanceTaken), key=lambda each: each.turn):
-        turn = said.get(f"turn/{stance.turn}")
+        turn = turns.get(f"turn/{stance.turn}")
         if turn is not None:
             yield DebateMessage(
                 turn=stance.turn,

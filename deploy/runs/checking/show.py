@@ -90,15 +90,16 @@ def evidence_head(item: EvidenceItem) -> str:
 def conflict_lines(checked: Checked) -> list[str]:
     """Conflicts in the evidence, one line each."""
     return [
-        f"{' and '.join(each.between)} seem to be at odds ({each.why}){f': {each.detail}' if each.detail else ''}"
+        f"{' and '.join(each.between)} seem to contradict each other ({each.why})"
+        f"{f': {each.detail}' if each.detail else ''}"
         for each in checked.conflicts
     ]
 
 
 def message_head(message: DebateMessage) -> str:
     """Heading of a message: its author and stance."""
-    said = stance_words(message.says, message.of, message.stance)
-    return f"{message.turn}. {message.debater} on {message.model} {said}"
+    stance = stance_words(message.says, message.of, message.stance)
+    return f"{message.turn}. {message.debater} on {message.model} {stance}"
 
 
 def judge_head(judge: JudgeRuling) -> str:

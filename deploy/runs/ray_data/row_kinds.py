@@ -123,9 +123,9 @@ class JudgmentRows:
 
 def rejected_row(error: UserError) -> dict[str, Any]:
     """The added columns of an invalid row, which cost nothing."""
-    said = getattr(error, "expected", "")
+    expected = getattr(error, "expected", "")
     field = getattr(error, "field", "")
-    return {"failure": FAILED_ROW, "error": f"`{field}`: {said}" if field and said else said or str(error)}
+    return {"failure": FAILED_ROW, "error": f"`{field}`: {expected}" if field and expected else expected or str(error)}
 
 
 def _costs(result: DebateResult) -> dict[str, Any]:

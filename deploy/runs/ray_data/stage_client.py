@@ -102,8 +102,8 @@ def cells(table: pa.Table, columns: Mapping[str, str]) -> list[dict[str, Any]]:
     Args:
         columns: column names by result key.
     """
-    held = {field: table.column(column).to_pylist() for field, column in columns.items()}
-    return [{field: values[i] for field, values in held.items()} for i in range(table.num_rows)]
+    cells = {field: table.column(column).to_pylist() for field, column in columns.items()}
+    return [{field: values[i] for field, values in cells.items()} for i in range(table.num_rows)]
 
 
 def with_columns(table: pa.Table, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, prefix: str) -> pa.Table:

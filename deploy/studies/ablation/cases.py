@@ -114,7 +114,7 @@ def dependent_cases(cells: Iterable[CellCases]) -> list[str]:
     n, of = len(groups), len(set(groups.values()))
     if of == n:
         return []
-    said = f"{n:,} cases are in {of:,} {'group' if of == 1 else 'groups'}"
+    but = f"{n:,} cases are in {of:,} {'group' if of == 1 else 'groups'}"
     return [
-        f"McNemar, Wilcoxon and BCa treat the cases as independent, although {said}: p and intervals may be too small"
+        f"McNemar, Wilcoxon and BCa treat the cases as independent, although {but}: p and intervals may be too small"
     ]

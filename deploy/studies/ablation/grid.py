@@ -123,8 +123,8 @@ def _values(key: str, texts: Sequence[str]) -> tuple[AxisValue, ...]:
     shown = [redact(text) for text in texts]
     names = [_UNSAFE.sub("-", _several(key, text)) for text in shown]
     marked = [f"{name}-{_digest(text)}" for name, text in zip(names, texts, strict=True)]
-    told = [mark if names.count(name) > 1 else name for name, mark in zip(names, marked, strict=True)]
-    return tuple(map(AxisValue, told, shown, read))
+    unique = [mark if names.count(name) > 1 else name for name, mark in zip(names, marked, strict=True)]
+    return tuple(map(AxisValue, unique, shown, read))
 
 
 def _several(key: str, text: str) -> str:

@@ -85,8 +85,8 @@ def _check_different(grid: Sequence[ReadyCell]) -> None:
 
 def _mark(prepared: Prepared, settings: Mapping[str, Any]) -> str:
     """Identity of a run with these settings."""
-    told = {**describe(prepared), "settings": dict(settings)}
-    return json.dumps([told[key] for key in _TELLING], sort_keys=True, default=str)
+    described = {**describe(prepared), "settings": dict(settings)}
+    return json.dumps([described[key] for key in _TELLING], sort_keys=True, default=str)
 
 
 def _served(grid: Sequence[ReadyCell]) -> list[ReadyCell]:

@@ -110,8 +110,8 @@ def _answers(counts: Mapping[str, int]) -> str:
     """The most frequent answers, and the number of others."""
     named = list(counts.items())[:_ANSWERS]
     others = sum(counts.values()) - sum(n for _, n in named)
-    said = [f"{answer} {n:,}" for answer, n in named]
-    return ", ".join([*said, f"others {others:,}"] if others else said) or "-"
+    parts = [f"{answer} {n:,}" for answer, n in named]
+    return ", ".join([*parts, f"others {others:,}"] if others else parts) or "-"
 
 
 def _share(value: float | None, interval: Interval | None = None) -> str:
@@ -210,14 +210,14 @@ def _points(difference: float | None, interval: Interval | None) -> str:
 def _debates(cells: Sequence[CellFigures], keys: tuple[str, ...], baseline: str) -> list[Table]:
     """A table for each measure in the rounds of any cell, without cells that share another one's run."""
     own = [each for each in cells if each.same_as is None]
-    held = [key for key in MEASURES if any(key in each.debates for each in own)]
+    measured = [key for key in MEASURES if any(key in each.debates for each in own)]
     return [
         Table(
             f"{MEASURES[key]}: mean (BCa), change from {baseline} by case (Wilcoxon's p; BH over all tables)",
             (*keys, *_DEBATES_HEADER),
             [(*each.values.values(), *_debate_row(each.debates.get(key))) for each in own],
         )
-        for key in held
+        for key in measured
     ]
 
 
@@ -285,9 +285,9 @@ def trivial_baseline(cells: Sequence[CellFigures]) -> str:
     claims = next((each.claims for each in cells if each.claims), None)
     if claims is None:
         return ""
-    said = ", ".join(f"{name} {without_interval(_figure(claims, name))}" for name in ALWAYS.values())
+    baselines = ", ".join(f"{name} {without_interval(_figure(claims, name))}" for name in ALWAYS.values())
     figure = "recall" if claims.only else "macro F1"
-    return f"; {figure} over the claims with a verdict, one left open is wrong ({said}; [95 %, groups drawn anew])"
+    return f"; {figure} over the claims with a verdict, one left open is wrong ({baselines}; [95 %, groups resampled])"
 
 
 def cross_table(found: Ablation) -> list[Table]:

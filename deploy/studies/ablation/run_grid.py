@@ -32,7 +32,7 @@ def plan_lines(grid: Sequence[ReadyCell]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [
         *("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in table),
-        *(f"documents {said}" for said in dict.fromkeys(each.documents for each in plans.values()) if said),
+        *(f"documents {text}" for text in dict.fromkeys(each.documents for each in plans.values()) if text),
         "prompts at 4 characters a token (not Latin: 1), replies at full length; at least: if every debate is short;",
         "without retries and re-asks; a cell that has begun, and replies that are reused, cost less",
         "dry run: no requests, no cost, nothing written",

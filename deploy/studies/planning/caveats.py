@@ -70,11 +70,11 @@ def debates_words(n: int) -> str:
 
 def failures_caveat(pilot: Pilot) -> Iterator[str]:
     """Warning of a pilot with many failed debates."""
-    failed, held = int(pilot.failed.sum()), pilot.debates
-    if failed >= MANY_FAILED * held:
+    failed, debates = int(pilot.failed.sum()), pilot.debates
+    if failed >= MANY_FAILED * debates:
         yield (
-            f"{failed:,} of the pilot's {held:,} debates failed, and as large a part is planned to; `moot show` says "
-            "why: fix that and run another pilot, because a failed debate does not use what others use"
+            f"{failed:,} of the pilot's {debates:,} debates failed, and the plan assumes the same share; see "
+            "`moot show` for the reasons and run another pilot, because a failed debate does not use what others use"
         )
 
 
@@ -107,7 +107,7 @@ def _left_out(pilot: Pilot) -> Iterator[str]:
 
 def _unknown(pilot: Pilot, cases: int, without_usage: float, without_price: float, has_cost: bool) -> Iterator[str]:
     if without_usage:
-        yield f"tokens are a lower bound: of {without_usage:.1%} of the calls nobody said what they used"
+        yield f"tokens are a lower bound: {without_usage:.1%} of the calls have no known usage"
     if not has_cost:
         yield "the cost is unknown: no price, or no tokens, are known; --prices FILE gives prices"
     elif share := max(without_usage, without_price):

@@ -257,9 +257,7 @@ def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Sce
     if settings.cores_per_node is not None and settings.nodes is None:
         raise ConfigError("--cores-per-node needs --nodes")
     if settings.limit_tpm is not None and not (pilot.calls_without_usage < pilot.calls).any():
-        raise ConfigError(
-            f"--limit-tpm: no server in {pilot.name} said what its calls used, so tokens cannot be planned"
-        )
+        raise ConfigError(f"--limit-tpm: no server in {pilot.name} reported token usage, so tokens cannot be planned")
     cores = _cores_at_hand(settings)
     cpu_ms = settings.cpu_ms_per_call or ENGINE[placement, pilot.log_probabilities].cpu_ms
     return Scenario(

@@ -67,7 +67,7 @@ def _rows(found: RunPlan) -> Iterator[tuple[str, str]]:
     cases = found.settings.cases
     yield "planned", f"{cases:,} {'case' if cases == 1 else 'cases'}; {_bounds(found)}"
     yield "time", _with_interval(found.time_s, format_duration)
-    yield "held back by", _binding(found)
+    yield "bottleneck", _binding(found)
     yield (
         "each bound alone",
         ", ".join(
@@ -90,21 +90,21 @@ def _rows(found: RunPlan) -> Iterator[tuple[str, str]]:
 
 def _bounds(found: RunPlan) -> str:
     scenario = found.scenario
-    told = [f"at most {scenario.max_open:,} open"]
+    bounds = [f"at most {scenario.max_open:,} open"]
     if scenario.rpm is not None:
-        told.append(f"{scenario.rpm:,} requests/min")
+        bounds.append(f"{scenario.rpm:,} requests/min")
     if scenario.tpm is not None:
-        told.append(f"{scenario.tpm:,} tokens/min")
-    told.append(
+        bounds.append(f"{scenario.tpm:,} tokens/min")
+    bounds.append(
         "concurrent calls adapt"
         if found.settings.concurrency is None
         else f"{found.settings.concurrency:,} concurrent calls"
     )
     at_hand = found.cores_at_hand
-    told.append(
+    bounds.append(
         "as many cores as it takes" if at_hand is None else f"{at_hand:,} {'core' if at_hand == 1 else 'cores'}"
     )
-    return ", ".join(told)
+    return ", ".join(bounds)
 
 
 def _cores(n: int, interval: str = "") -> str:
