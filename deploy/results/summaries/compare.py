@@ -307,8 +307,9 @@ def _against(found: PairedComparison | None) -> tuple[str, str, str, str]:
     if found is None or found.difference is None:
         return ("unknown", "unknown", "-", "0")
     discordant = f"+{found.only_first:,}/-{found.only_second:,}"
-    ends = "" if found.interval is None else " [{:+z.1f}, {:+z.1f}]".format(*(100 * end for end in found.interval))
-    return (f"{100 * found.difference:+z.1f}{ends}", p_value(found.p_value), discordant, f"{found.n:,}")
+    difference, *ends = (f"{100 * each:+z.1f}" for each in (found.difference, *(found.interval or ())))
+    interval = f" [{', '.join(ends)}]" if ends else ""
+    return (f"{difference}{interval}", p_value(found.p_value), discordant, f"{found.n:,}")
 
 
 def _claims(names: Sequence[str], runs: Sequence[RunRow]) -> list[Table]:
