@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from moot.deploy.results.summaries.differing_cases import answer_words, differin
 from moot.protocols.errors import ConfigError
 
 
-def run_of(session: PlantedSession, answers: dict[str, str | None], name: str) -> Path:
+def run_of(session: PlantedSession, answers: Mapping[str, str | None], name: str) -> Path:
     made = session.new()
     for case_id, answer in answers.items():
         made.case(case_id)
