@@ -30,6 +30,7 @@ class Table(NamedTuple):
         grouped: whether rows are grouped under the values of the first column, on a terminal.
         folded: whether it is too long to be read: an HTML page collapses it, and other formats leave it out.
         terse: a shorter table for terminals; None for the same one.
+        case_column: the column of case ids, which a page links to their transcripts; None where there is none.
     """
 
     title: str
@@ -38,6 +39,7 @@ class Table(NamedTuple):
     grouped: bool = False
     folded: bool = False
     terse: Table | None = None
+    case_column: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

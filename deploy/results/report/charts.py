@@ -41,7 +41,8 @@ def chart_table(chart: Chart) -> Table:
     rows = list(islice(_rows(chart, has_interval, has_cases), MOST_ROWS))
     total = sum(len(series.x) for series in chart.series)
     shown = f"first {len(rows):,} of {total:,} points" if total > len(rows) else f"{total:,} points"
-    return Table(f"Numbers of this figure: {shown}", header, rows, folded=True)
+    case_column = len(header) - 1 if has_cases else None
+    return Table(f"Numbers of this figure: {shown}", header, rows, folded=True, case_column=case_column)
 
 
 def _rows(chart: Chart, has_interval: bool, has_cases: bool) -> Iterator[list[str]]:

@@ -120,7 +120,7 @@ def blocks_html(blocks: Sequence[Block]) -> str:
     return (
         _environment()
         .get_template("fragment.html.j2")
-        .render(blocks=[(type(block).__name__, block) for block in shown])
+        .render(blocks=[(type(block).__name__, block) for block in shown], has_cases=False)
     )
 
 

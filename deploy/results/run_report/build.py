@@ -19,6 +19,7 @@ from moot.deploy.results.run_report.judges import judges
 from moot.deploy.results.run_report.overview import overview
 from moot.deploy.results.run_report.pairs import pairs
 from moot.deploy.results.run_report.selene import selene
+from moot.deploy.results.run_report.socrasynth import socrasynth
 from moot.deploy.results.run_report.transcripts import transcripts_data
 from moot.deploy.results.run_report.worth import worth
 
@@ -29,6 +30,7 @@ PARTS: tuple[Part, ...] = (
     worth,
     selene,
     evince,
+    socrasynth,
     calibration,
     judges,
 )

@@ -66,10 +66,10 @@ FIGURES: Mapping[str, _Figure] = {
         top=1.0,
     ),
     "quality": _Figure(
-        ("crit", "gamma"),
+        ("crit",),
         "Quality of the arguments as judges score them, by round",
         "score, of 10",
-        "CRIT is the mean of the sides' scores, Gamma the score of the round.",
+        "CRIT scores of the sides, their mean (in SocraSynth: Gamma).",
         top=10.0,
     ),
     "changed": _Figure(

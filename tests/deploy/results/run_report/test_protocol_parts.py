@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from gated_cases import gate
 from planted_records import InlineRun, PlantedSession
 
 from moot.deploy.results.report.blocks import Block, Chart, Note, Series, Table
+from moot.deploy.results.report.html import blocks_html, report_html
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.evince import evince
 from moot.deploy.results.run_report.round_charts import FIGURES
 from moot.deploy.results.run_report.selene import selene
+from moot.deploy.results.run_report.socrasynth import socrasynth
+from moot.protocols.socrasynth.closing_events import JudgeScoreSheet, MissingMarks, PanelJudged, SideTotals
 
-PARTS = (selene, evince)
+PARTS = (selene, evince, socrasynth)
 
 
 def charts(blocks: Iterable[Block]) -> dict[str, Chart]:
@@ -139,3 +142,49 @@ def test_rounds_of_few_debates_are_drawn_one_by_one(session: PlantedSession) -> 
     assert {name: len(line.x) for name, line in lines.items()} == {"c0": 3, "c1": 2, "c2": 3}
     assert list(lines["c0"].y) == pytest.approx([0.9, 0.6, 0.3])
     assert set(kappa.series[1].cases) == {"c1"}
+
+
+def sheet(judge: str, order: Literal[1, 2], a: float, b: float, *missing: MissingMarks) -> JudgeScoreSheet:
+    """A judge's marks in one order, over one topic."""
+    winner = "tie" if a == b else "A" if a > b else "B"
+    totals = SideTotals(A=a, B=b)
+    return JudgeScoreSheet(
+        order=order, judge=judge, scores=[[a, b]], totals=totals, winner=winner, rationales=[], missing=list(missing)
+    )
+
+
+def test_a_panel_is_shown_in_both_orders(session: PlantedSession) -> None:
+    gone = MissingMarks(topic=1, why="it failed")
+    sheets = [
+        *(sheet("judge/0", 1, 8.0, 5.0), sheet("judge/0", 2, 6.0, 5.0)),
+        *(sheet("judge/1", 1, 8.0, 5.0), sheet("judge/1", 2, 4.0, 6.0)),
+        *(sheet("judge/2", 1, 5.0, 5.0), sheet("judge/2", 2, 4.0, 6.0)),
+        *(sheet("judge/3", 1, 8.0, 5.0), sheet("judge/3", 2, 4.0, 6.0, gone)),
+    ]
+    totals = SideTotals(A=6.0, B=5.0)
+    panel = PanelJudged(
+        path="panel", topics=["t"], orders=sheets, winner="A", totals=totals, position_bias={}, missing=1, models={},
+        not_independent=[],
+    )  # fmt: skip
+    session.case("s", gold=None)
+    held = {"topics": ["t"], "crit": {}, "gamma": None, "finished": [], "conceded": [], "asked": [], "left_out": {}}
+    for number in (0, 1):
+        data = {"round": number, "kappa": 0.9 - 0.3 * number, "failed": {}, **held}
+        session.event("s", "round", f"round/{number}", data)
+    session.event("s", "panel", "panel", panel.as_event().data)
+    session.verdict("s", None, "plateau")
+    blocks = list(socrasynth(RunData(session.plant())))
+    found = charts(blocks)
+    assert {name: (*series.x, *series.y) for name, series in by_name(found["panel-orders"]).items()} == {
+        "same winner (1)": (3.0, 1.0),
+        "other winner (1)": (3.0, -2.0),
+        "a tie in one order (1)": (0.0, -2.0),
+    }
+    assert list(found["contentiousness-stages"].series[0].y) == pytest.approx([0.9, 0.6])
+    assert any("without a mark in one order: 1" in block.text for block in blocks if isinstance(block, Note))
+
+
+def test_topics_name_their_case_which_a_page_links() -> None:
+    table = Table("t", ("case", "topics"), [("a/b c", "one; two")], case_column=0)
+    assert '<a href="#case=a/b%20c">a/b c</a>' in report_html("t", [table], {"cases": {}})
+    assert "<a href" not in blocks_html([table])
