@@ -34,18 +34,18 @@ def socrasynth(run: RunData) -> Iterator[Block]:
     yield from _topics(run)
 
 
-def _contentiousness(run: RunData) -> dict[str, list[tuple[str, float | None]]]:
+def _contentiousness(run: RunData) -> dict[str, list[tuple[str, float]]]:
     """By stage, in order, each debate's contentiousness."""
-    found: dict[int, list[tuple[str, float | None]]] = defaultdict(list)
+    found: dict[int, list[tuple[str, float]]] = defaultdict(list)
     for row, held in run.events(SocraSynthRoundEnded):
         found[held.round].append((row.case_id, held.kappa))
     stages = {_OPENING if n == 0 else f"round {n}": values for n, values in sorted(found.items())}
     closed = [(row.case_id, each.kappa) for row, each in run.events(SidesClosed)]
     joint = [(row.case_id, each.kappa) for row, each in run.events(ProposalNegotiated)]
-    return stages | {name: values for name, values in ((_CLOSING, closed), (_JOINT, joint)) if values}
+    return stages | ({_CLOSING: closed} if closed else {}) | ({_JOINT: joint} if joint else {})
 
 
-def _stages_chart(stages: Mapping[str, Sequence[tuple[str, float | None]]]) -> Chart:
+def _stages_chart(stages: Mapping[str, Sequence[tuple[str, float]]]) -> Chart:
     means = [mean_over_cases(of_stage) for of_stage in stages.values()]
     low, high = [each.low for each in means], [each.high for each in means]
     held = ", ".join(count(each.cases) for each in means)

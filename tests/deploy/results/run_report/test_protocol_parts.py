@@ -167,7 +167,15 @@ def test_a_panel_is_shown_in_both_orders(session: PlantedSession) -> None:
         not_independent=[],
     )  # fmt: skip
     session.case("s", gold=None)
-    held = {"topics": ["t"], "crit": {}, "gamma": None, "finished": [], "conceded": [], "asked": [], "left_out": {}}
+    held: dict[str, Any] = {
+        "topics": ["t"],
+        "crit": {},
+        "gamma": None,
+        "finished": [],
+        "conceded": [],
+        "asked": [],
+        "left_out": {},
+    }
     for number in (0, 1):
         data = {"round": number, "kappa": 0.9 - 0.3 * number, "failed": {}, **held}
         session.event("s", "round", f"round/{number}", data)
