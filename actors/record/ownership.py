@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from pathlib import Path
 from typing import IO
 
 from moot.actors.record.files import encode_file, refuse_links
@@ -56,6 +57,23 @@ class Ownership:
     def release(self) -> None:
         """Release the folder."""
         self._lock.close()
+
+
+def owner_pid(folder: RunFolder) -> int | None:
+    """Process id of the folder's live owner, if it runs on this machine.
+
+    Asked of the kernel: what the lock's file says was written by whoever owned the folder last, here or elsewhere.
+    """
+    try:
+        lock = (folder.path / "owner.lock").stat()
+        held = Path("/proc/locks").read_text()
+    except OSError:
+        return None
+    place = f"{os.major(lock.st_dev):02x}:{os.minor(lock.st_dev):02x}:{lock.st_ino}"
+    for fields in map(str.split, held.splitlines()):
+        if fields[1:4] == ["FLOCK", "ADVISORY", "WRITE"] and fields[5] == place:
+            return int(fields[4]) if int(fields[4]) > 0 else None  # 0 is a process of another container
+    return None
 
 
 def begin_epoch(folder: RunFolder) -> int:

@@ -117,7 +117,8 @@ class Progress:
 
 _REPLY_FIELDS = ("role", "model", "text", "answer", "outcome", "failure", "error", "prompt_tokens", "completion_tokens")
 _OF_VERDICTS = ("answer", "how", "confidence", "correct", "failure", "at")
-_COLUMNS = ["case_id", "attempt", "path", *_REPLY_FIELDS, "latency_s", "reused_from", "at"]
+REPLY_COLUMNS = ["case_id", "attempt", "path", *_REPLY_FIELDS, "latency_s", "reused_from", "at"]
+"""What the event of a reply is made from."""
 
 
 def replies_as_events(rows: pa.RecordBatch | pa.Table) -> list[StreamedEvent]:
@@ -126,7 +127,7 @@ def replies_as_events(rows: pa.RecordBatch | pa.Table) -> list[StreamedEvent]:
     Args:
         rows: of `replies` or of `turns`.
     """
-    return [_as_event(row) for row in rows.select(_COLUMNS).to_pylist()]
+    return [_as_event(row) for row in rows.select(REPLY_COLUMNS).to_pylist()]
 
 
 def _as_event(row: dict[str, Any]) -> StreamedEvent:
@@ -156,7 +157,7 @@ def recorded_events(folder: RunFolder, case_id: str, before: float = float("inf"
         StreamedEvent(case_id, row["attempt"], row["kind"], row["path"], msgspec.json.decode(row["data"]), row["at"])
         for row in noted
     ]
-    events += replies_as_events(read_table(folder, "turns", _COLUMNS, only=mine))
+    events += replies_as_events(read_table(folder, "turns", REPLY_COLUMNS, only=mine))
     verdicts = read_table(folder, "verdicts", ["case_id", "attempt", *_OF_VERDICTS], only=mine)
     events += map(verdict_event, verdicts.to_pylist())
     return sorted((event for event in events if event.at < before), key=lambda event: event.at)

@@ -136,6 +136,58 @@ def read_segment(path: Path, valid_bytes: int | None = None) -> Iterator[pa.Reco
         )
 
 
+class SegmentFollower:
+    """Reads a segment while its writer appends to it, each batch once. It keeps the file open: what becomes a part
+    meanwhile is deleted, and is still read to its end.
+
+    Args:
+        path: the file.
+        valid_bytes: as of `read_segment`.
+
+    Raises:
+        FileNotFoundError: a live run has just turned it into a part.
+    """
+
+    def __init__(self, path: Path, valid_bytes: int | None = None) -> None:
+        self._path, self._valid = path, valid_bytes
+        self._file = open(path, "rb")  # noqa: SIM115 - lives as long as the segment
+        self._at = 0
+        self._schema: pa.Schema | None = None
+
+    def read(self, most_bytes: int) -> list[pa.RecordBatch]:
+        """The whole batches appended since the last call, of about so many bytes; empty when there is none.
+
+        Raises:
+            RecordError: a frame holds something else, although its checksum is right.
+        """
+        size = os.fstat(self._file.fileno()).st_size
+        end = size if self._valid is None else min(size, self._valid)
+        if end - self._at < _HEADER_BYTES:
+            return []
+        content = pa.py_buffer(os.pread(self._file.fileno(), min(end - self._at, most_bytes), self._at))
+        header = _header(content, 0)
+        if header is not None and _HEADER_BYTES + header.length > content.size:  # one frame is larger than that
+            wanted = min(end - self._at, _HEADER_BYTES + header.length)
+            content = pa.py_buffer(os.pread(self._file.fileno(), wanted, self._at))
+        frames, at = [], 0
+        while (frame := _frame_at(content, at)) is not None:
+            frames.append(frame)
+            at = frame.end
+        self._at += at
+        return list(self._decoded(frames))
+
+    def _decoded(self, frames: list[_Frame]) -> Iterator[pa.RecordBatch]:
+        for frame in frames:
+            if self._schema is None and frame.payload.size:
+                self._schema = pa.ipc.read_schema(frame.payload)
+            elif frame.payload.size:
+                yield pa.ipc.read_record_batch(frame.payload, self._schema)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
 def _content(path: Path, valid_bytes: int | None) -> pa.Buffer:
     size = path.stat().st_size
     limit = size if valid_bytes is None else min(size, valid_bytes)

@@ -28,7 +28,7 @@ FOLD_TOKENS, FOLD_REPLIES = 50_000, 1_000
 _log = structlog.get_logger(__name__)
 
 
-def _sampled_logprobs(batch: pa.RecordBatch) -> list[SampledLogprobs]:
+def sampled_logprobs(batch: pa.RecordBatch) -> list[SampledLogprobs]:
     """Of each row of a batch of the stream `replies`; the tokens are copied, so that nothing holds the batch."""
     column = batch["logprob"]
     offsets = column.offsets.to_numpy()
@@ -86,7 +86,7 @@ class SignalAggregator:
     def add_replies(self, batch: pa.RecordBatch, debate: Callable[[CaseKey], OpenDebate]) -> None:
         """Add rows of the stream `replies` that were added to the journal, of these debates."""
         keys = zip(*(batch[name].to_pylist() for name in ("case_id", "attempt", "path")), strict=True)
-        for (case_id, attempt, path), said in zip(keys, _sampled_logprobs(batch), strict=True):
+        for (case_id, attempt, path), said in zip(keys, sampled_logprobs(batch), strict=True):
             if belongs_to_debate(case_id, path):
                 debate((case_id, attempt)).logprobs[path] = said
 

@@ -1,15 +1,14 @@
 """HTTP routes: an ASGI application over the services, with its schema at /openapi.json."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response, StreamingResponse
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from moot.deploy.service.errors import RequestError, error_response, validation_error
 from moot.deploy.service.guard import Guard
@@ -18,13 +17,11 @@ from moot.deploy.service.request_models import ID, REQUESTS, describe, described
 from moot.deploy.service.response_models import ErrorBody, Health, RequestState, ServerStats
 from moot.deploy.service.services import Services
 from moot.deploy.service.settings import KINDS, Kind
+from moot.deploy.service.sse import EventStreamResponse
 from moot.deploy.service.stream import event_stream
 from moot.protocols.errors import ActorGone
 
 LONGEST_WAIT_S = 60.0
-SEND_S = 30.0
-"""Maximum seconds to send a chunk of a stream."""
-
 
 CaseId = Annotated[str, Path(pattern=ID, description="The given id, or the one in the response to the request.")]
 Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds to wait for the end; 0 answers at once.")]
@@ -158,8 +155,7 @@ class _Routes:
         chunks = event_stream(service, await service.find(id), last_event_id, self._services.config.stream_s)
         place = ExitStack()
         place.enter_context(self._services.connection_slot())
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return _Stream(place, chunks, media_type="text/event-stream", headers=headers)
+        return EventStreamResponse(place, chunks)
 
     async def _wait(self, request: Request, job: Job, wait_s: float) -> None:
         """Wait until the job has ended, the client disconnects, or the time is up."""
@@ -186,32 +182,3 @@ async def _client_disconnected(request: Request) -> None:
     """Return when the client disconnects; its body has been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-class _Stream(StreamingResponse):
-    """Streaming response that acquires its slot before the first header, and releases it at its end.
-
-    It is aborted when a chunk is not sent within `SEND_S`: its reader does not read.
-
-    Args:
-        place: the slot; released at the end.
-        chunks: the content; closed at the end.
-    """
-
-    def __init__(self, place: ExitStack, chunks: AsyncGenerator[bytes, None], **options: Any) -> None:
-        super().__init__(chunks, **options)
-        self._place, self._chunks = place, chunks
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
-
-        async def sending(message: Message) -> None:
-            try:
-                async with asyncio.timeout(SEND_S):
-                    await send(message)
-            except TimeoutError:
-                raise RequestError(408, f"the client read nothing for {SEND_S:g} seconds") from None
-
-        with self._place:
-            async with aclosing(self._chunks):
-                await super().__call__(scope, receive, sending)

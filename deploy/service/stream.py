@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 
 import msgspec
@@ -14,13 +14,10 @@ from moot.actors.record.progress import StreamedEvent
 from moot.deploy.service.errors import body
 from moot.deploy.service.jobs import Job
 from moot.deploy.service.service import Service
+from moot.deploy.service.sse import HEARTBEAT_S, MOST_BYTES, chunks_of, encode_event, event_name
 
 _log = structlog.get_logger(__name__)
-HEARTBEAT_S = 15.0
 _GATHER_S = 0.05
-MOST_BYTES = 64 * 2**10
-"""Target size of a chunk."""
-
 _AGAIN_MS = 1000
 _RECORD = "record"
 
@@ -99,7 +96,7 @@ async def event_stream(service: Service, job: Job, last_event_id: str, longest_s
             seen += len(found)
             del found  # frees what was sent, however slowly the reader reads
             while unsent:
-                for chunk in _pieces(_next_written(event_stream, unsent, skip)):
+                for chunk in chunks_of(_next_written(event_stream, unsent, skip)):
                     yield chunk
                 if loop.time() >= deadline:
                     break
@@ -112,7 +109,9 @@ async def event_stream(service: Service, job: Job, last_event_id: str, longest_s
             yield b"event: error\ndata: %s\n\n" % body("broken_off", "not all events could be read: reconnect")
             return
         await job.done.wait()
-        for chunk in _pieces(_message("end", service.state(job).model_dump_json().encode(), f"{event_stream}-{seen}")):
+        for chunk in chunks_of(
+            encode_event("end", service.state(job).model_dump_json().encode(), f"{event_stream}-{seen}")
+        ):
             yield chunk
     finally:
         await pump.close()
@@ -126,23 +125,8 @@ def _next_written(event_stream: str, unsent: deque[tuple[int, StreamedEvent]], s
         if number < skip:
             continue
         told = {"kind": event.kind, "path": event.path, "attempt": event.attempt, "at": event.at, "data": event.data}
-        written += _message(_name(event.kind), msgspec.json.encode(told), f"{event_stream}-{number}")
+        written += encode_event(event_name(event.kind), msgspec.json.encode(told), f"{event_stream}-{number}")
     return bytes(written)
-
-
-def _pieces(written: bytes) -> Iterator[bytes]:
-    for start in range(0, len(written), MOST_BYTES):
-        yield written[start : start + MOST_BYTES]
-
-
-def _message(name: str, data: bytes, identity: str) -> bytes:
-    """Encode one event; JSON has no line breaks, so that no text of a debate can start another event."""
-    return b"id: %s\nevent: %s\ndata: %s\n\n" % (identity.encode(), name.encode(), data)
-
-
-def _name(kind: str) -> str:
-    """Sanitize an event's kind: a user's own protocol may use any name."""
-    return kind if kind and kind.isascii() and kind.replace("-", "").replace("_", "").isalnum() else "event"
 
 
 async def _recorded(service: Service, case_id: str) -> AsyncIterator[StreamedEvent]:

@@ -3,81 +3,152 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from pydantic import ValidationError
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from moot.deploy.results.report.blocks import Block, Heading, Note
-from moot.deploy.results.report.html import page_policy, report_html
+from moot.deploy.results.report.blocks import Heading, Note
+from moot.deploy.results.run_report.debate_page import debate_page
+from moot.deploy.results.run_report.sent_replies import SentReplies
 from moot.deploy.results.transcripts.transcript import build_transcript
 from moot.deploy.service.errors import RequestError, error_response, validation_error
+from moot.deploy.service.sse import EventStreamResponse
+from moot.deploy.service.view.actions import DecisionBody
 from moot.deploy.service.view.case_pages import CaseQuery
 from moot.deploy.service.view.catalogue import FoundRun, RunCatalogue
+from moot.deploy.service.view.followed import FollowedRuns, OwnProcess
 from moot.deploy.service.view.guard import PageGuard
-from moot.deploy.service.view.reports import RecordCache
+from moot.deploy.service.view.reports import Page, RecordCache, make_page
 from moot.protocols.errors import MootError, RecordError
 
 _SOON_S = 3.0
 """Seconds that a browser waits for a report before it gets a page that waits by itself."""
 
+_READY_S = 10.0
+"""Seconds that such a page waits at a time."""
 
-def make_view(catalogue: RunCatalogue, token: str | None = None) -> ASGIApp:
+T = TypeVar("T")
+
+
+def make_view(catalogue: RunCatalogue, token: str | None = None, process: OwnProcess | None = None) -> View:
     """The ASGI application over a folder's runs.
 
     Args:
         catalogue: the runs.
         token: what every request must show; None allows this machine without one.
+        process: of this process, which works on the one run of the catalogue; None where others do.
     """
-    routes = _Routes(catalogue)
+    followed = FollowedRuns(process)
+    routes = _Routes(catalogue, followed)
+    run = "/runs/{name}"
     app = Starlette(
         routes=[
             Route("/", routes.start),
             Route("/runs.json", routes.runs),
-            Route("/runs/{name}/", routes.run),
-            Route("/runs/{name}/ready.json", routes.ready),
-            Route("/runs/{name}/cases.json", routes.cases),
-            Route("/runs/{name}/cases/{case:path}.json", routes.case),
+            Route(f"{run}/", routes.run),
+            Route(f"{run}/ready.json", routes.ready),
+            Route(f"{run}/events", routes.events),
+            Route(f"{run}/stop", routes.stop, methods=["POST"]),
+            Route(f"{run}/decisions.json", routes.pending),
+            Route(f"{run}/decisions", routes.decide, methods=["POST"]),
+            Route(f"{run}/cases.json", routes.cases),
+            Route(f"{run}/cases/{{case:path}}.json", routes.case),
+            Route(f"{run}/cases/{{case:path}}/events", routes.debate),
         ],
-        exception_handlers={Exception: _refused, MootError: _refused, RequestError: _refused, 404: _refused},
+        exception_handlers={Exception: _refused, MootError: _refused, HTTPException: _refused},
     )
-    return PageGuard(app, token)
+    return View(PageGuard(app, token), followed)
+
+
+class View:
+    """The application, and what it follows."""
+
+    def __init__(self, app: ASGIApp, followed: FollowedRuns) -> None:
+        self._app, self._followed = app, followed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        await self._app(scope, receive, send)
+
+    async def close(self) -> None:
+        """End every stream."""
+        await self._followed.close()
 
 
 class _Routes:
     """What the pages ask for."""
 
-    def __init__(self, catalogue: RunCatalogue) -> None:
-        self._catalogue, self._cache = catalogue, RecordCache()
+    def __init__(self, catalogue: RunCatalogue, followed: FollowedRuns) -> None:
+        self._catalogue, self._followed = catalogue, followed
+        self._cache = RecordCache({} if catalogue.only else {"home": "../../"})
 
     async def start(self, request: Request) -> Response:
-        """The list of runs."""
+        """The list of runs; of a single run, its page."""
+        if (only := self._catalogue.only) is not None:
+            return Response(status_code=307, headers={"Location": f"runs/{quote(only.name, safe='')}/"})
         blocks = [Heading(f"Runs in {self._catalogue.root}", 1)]
-        return _page("moot view", blocks, {"runs": "runs.json"}, ["runs.js"])
+        return _html(make_page("moot view", blocks, {"runs": "runs.json"}, ["text.js", "runs.js"]))
 
     async def runs(self, request: Request) -> Response:
         """The list's rows."""
         return _json(await self._catalogue.list())
 
     async def run(self, request: Request) -> Response:
-        """A run's report; of a large run, a page that shows it once it is ready."""
+        """A run's page: while it is under way its figures as they grow, unless its report is asked for."""
         run = await self._find(request)
-        page = await self._cache.page(run, _SOON_S)
-        if page is not None:
-            return HTMLResponse(page, headers={"Content-Security-Policy": _policy({})})
-        blocks: list[Block] = [Heading(f"Run {run.name}", 1), Note("The report is being built ...", "strong")]
-        return _page(f"{run.name} - moot", blocks, {"served": True, "ready": "ready.json"}, ["runs.js"])
+        index = await self._cache.cases(run)
+        title, blocks = f"{run.name} - moot", [Heading(f"Run {run.name}", 1)]
+        if "report" not in request.query_params and await asyncio.to_thread(run.is_live):
+            return _html(make_page(title, blocks, {"live": "events", **self._cache.data(index)}, ["live.js"]))
+        if (page := await self._cache.report(run, _SOON_S)) is not None:
+            return _html(page)
+        note = Note("The figures are being computed; the cases can be read already.", "strong")
+        return _html(make_page(title, [*blocks, note], {"ready": "ready.json", **self._cache.data(index)}, ["runs.js"]))
 
     async def ready(self, request: Request) -> Response:
         """Whether a run's report is ready; answers when it is, or after a while."""
-        page = await self._cache.page(await self._find(request), 10.0)
+        page = await self._cache.report(await self._find(request), _READY_S)
         return _json({"ready": page is not None})
+
+    async def events(self, request: Request) -> Response:
+        """Server-sent events of a run under way: its figures and charts."""
+        run = await self._find(request)
+        place = ExitStack()
+        live = await self._followed.follow(run, place)
+        return EventStreamResponse(place, live.updates())
+
+    async def debate(self, request: Request) -> Response:
+        """Server-sent events of a debate of a run under way."""
+        run = await self._find(request)
+        place = ExitStack()
+        live = await self._followed.follow(run, place)
+        return EventStreamResponse(place, live.debate(request.path_params["case"]))
+
+    async def stop(self, request: Request) -> Response:
+        """Stop a run after what is under way."""
+        run = await self._find(request)
+        await _body(request, _Empty)
+        return _json({"message": await self._followed.control(run).stop()})
+
+    async def pending(self, request: Request) -> Response:
+        """The forms of a run that wait for a person."""
+        return _json(await self._followed.control(await self._find(request)).pending())
+
+    async def decide(self, request: Request) -> Response:
+        """Answer a form."""
+        run = await self._find(request)
+        body = await _body(request, DecisionBody)
+        return _json({"message": await self._followed.control(run).decide(body)})
 
     async def cases(self, request: Request) -> Response:
         """A page of a run's cases, see `CaseQuery`."""
@@ -92,21 +163,36 @@ class _Routes:
     async def case(self, request: Request) -> Response:
         """One debate."""
         run = await self._find(request)
-        transcript = await asyncio.to_thread(build_transcript, run.path, request.path_params["case"])
-        return Response(transcript.model_dump_json(), media_type="application/json")
+        return _json(await asyncio.to_thread(_debate, run.path, request.path_params["case"]))
 
     async def _find(self, request: Request) -> FoundRun:
         return await asyncio.to_thread(self._catalogue.find, request.path_params["name"])
 
 
-def _page(title: str, blocks: Sequence[Block], data: dict[str, Any], scripts: Sequence[str]) -> Response:
-    page = report_html(title, blocks, data, connect="'self'", more=scripts)
-    return HTMLResponse(page, headers={"Content-Security-Policy": _policy(data, scripts)})
+class _Empty(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a request that says nothing."""
 
 
-def _policy(data: Mapping[str, Any], scripts: Sequence[str] = ()) -> str:
-    """As the page's own; that of a response can also refuse frames."""
-    return page_policy(data, "'self'", scripts) + "; frame-ancestors 'none'"
+async def _body(request: Request, what: type[T]) -> T:
+    """The JSON body of a request. A form of another site cannot send JSON.
+
+    Raises:
+        RequestError: 415 or 422.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise RequestError(415, "the body's content type is not JSON")
+    try:
+        return msgspec.json.decode(await request.body(), type=what)
+    except msgspec.MsgspecError as error:
+        raise RequestError(422, str(error)) from None
+
+
+def _debate(folder: Path, case_id: str) -> dict[str, Any]:
+    return debate_page(build_transcript(folder, case_id), SentReplies(folder, [case_id]))
+
+
+def _html(page: Page) -> Response:
+    return HTMLResponse(page.html, headers={"Content-Security-Policy": page.policy})
 
 
 def _json(content: Any) -> Response:
@@ -115,6 +201,6 @@ def _json(content: Any) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     if isinstance(error, MootError):  # written for people, about their own files
-        status = 500 if isinstance(error, RecordError) else 404
-        error = RequestError(status, str(error))
+        reads = request.method == "GET"
+        error = RequestError(500 if isinstance(error, RecordError) else 404 if reads else 422, str(error))
     return error_response(error)

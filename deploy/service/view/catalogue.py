@@ -107,6 +107,11 @@ class RunCatalogue:
         """Every run, by name."""
         return sorted(self._found(), key=lambda run: run.name)
 
+    @property
+    def only(self) -> FoundRun | None:
+        """The run, where the folder itself is one."""
+        return FoundRun(self.root.name or "run", self.root) if _is_run(self.root) else None
+
     def find(self, name: str) -> FoundRun:
         """The run of a name; only what the folder holds has one.
 
@@ -119,8 +124,8 @@ class RunCatalogue:
         raise RequestError(404, f"no run is called {visible_line(name)[:100]!r} here")
 
     def _found(self) -> Iterator[FoundRun]:
-        if _is_run(self.root):
-            yield FoundRun(self.root.name or "run", self.root)
+        if (only := self.only) is not None:
+            yield only
             return
         for folder in _folders(self.root):
             if _is_run(folder):

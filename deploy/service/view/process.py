@@ -91,8 +91,10 @@ class ViewServer:
         from moot.deploy.service.view.app import make_view
 
         self._loop = asyncio.get_running_loop()
-        async with serve_on_socket(make_view(self._catalogue, self._token), self._socket):
+        view = make_view(self._catalogue, self._token)
+        async with serve_on_socket(view, self._socket):
             place = address_of(self._socket, self._token)
             print(f"Runs in {self._catalogue.root}: {place} (Ctrl-C stops)", flush=True)
             await self._stopping.wait()
+            await view.close()
         await self._catalogue.close()

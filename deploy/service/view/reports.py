@@ -1,12 +1,15 @@
-"""Report pages of runs, built once for each state of their records."""
+"""Pages and case indexes of runs, made once for each state of their records."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from moot.deploy.results.report.html import report_html
+from moot.deploy.results.report.blocks import Block
+from moot.deploy.results.report.html import page_policy, report_html
 from moot.deploy.results.run_report.build import build_report
 from moot.deploy.service.view.case_pages import CaseIndex
 from moot.deploy.service.view.catalogue import FoundRun, RecordVersion
@@ -14,56 +17,94 @@ from moot.deploy.service.view.catalogue import FoundRun, RecordVersion
 _KEPT = 8
 """Pages, and case indexes, in memory."""
 
+_WORTH = 10.0
+"""What was read of a run under way is read again after so many times the seconds that it took."""
 
-class _Built(NamedTuple):
-    """Something that was read of a record, and of which version of it."""
 
-    version: RecordVersion | None
-    task: asyncio.Task[Any]
+class Page(NamedTuple):
+    """A page, and the Content-Security-Policy of its response."""
+
+    html: str
+    policy: str
+
+
+def make_page(title: str, blocks: Sequence[Block], data: Mapping[str, Any], scripts: Sequence[str] = ()) -> Page:
+    """A page that asks this server for what it shows; nobody may put it into a frame."""
+    policy = page_policy(data, "'self'", scripts) + "; frame-ancestors 'none'"
+    return Page(report_html(title, blocks, data, connect="'self'", more=scripts), policy)
+
+
+class _Made:
+    """Something that is being read of a record, or was, and of which version of it."""
+
+    def __init__(self, version: RecordVersion | None, make: Callable[[], Any]) -> None:
+        self.version = version
+        self._began = time.monotonic()
+        self.again_at = 0.0
+        self.task: asyncio.Task[Any] = asyncio.create_task(asyncio.to_thread(make))
+        self.task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        now = time.monotonic()
+        self.again_at = now + _WORTH * (now - self._began)
+
+    def is_good(self, version: RecordVersion | None, *, live: bool) -> bool:
+        """Whether it need not be made again for a record of this version."""
+        if not self.task.done():
+            return True
+        if self.task.exception() is not None:
+            return False
+        return self.version == version or (live and time.monotonic() < self.again_at)
 
 
 class RecordCache:
-    """Reports and case indexes of the runs that were opened last, each read in a thread; one at a time is built of a
-    run, and a new one only once its record has changed."""
+    """Reports and case indexes of the runs that were opened last, each read in a thread.
 
-    def __init__(self) -> None:
-        self._built: OrderedDict[tuple[str, str], _Built] = OrderedDict()
+    Args:
+        common: data of every run's page.
+    """
 
-    async def page(self, run: FoundRun, within_s: float) -> str | None:
+    def __init__(self, common: Mapping[str, Any]) -> None:
+        self._common = common
+        self._made: OrderedDict[tuple[str, str], _Made] = OrderedDict()
+
+    async def report(self, run: FoundRun, within_s: float) -> Page | None:
         """The page of a run's report; None when it is not ready within so many seconds, and is still being built.
 
         Raises:
             RecordError: the record cannot be read.
         """
-        task = await self._task("report", run, _report)
+        index = await self.cases(run)
+
+        def build() -> Page:
+            report = build_report(run.path)
+            return make_page(f"{run.name} - moot", report.blocks, self.data(index))
+
+        task = (await self._find("report", run, build)).task
         await asyncio.wait([task], timeout=within_s)
-        return str(task.result()) if task.done() else None
+        page: Page | None = task.result() if task.done() else None
+        return page
 
     async def cases(self, run: FoundRun) -> CaseIndex:
-        """The index of a run's cases.
+        """The index of a run's cases; of a run under way it may be a little old.
 
         Raises:
             RecordError: the record cannot be read.
         """
-        index: CaseIndex = await asyncio.shield(await self._task("cases", run, _case_index))
+        found = await self._find("cases", run, lambda: CaseIndex(run.path))
+        index: CaseIndex = await asyncio.shield(found.task)
         return index
 
-    async def _task(self, what: str, run: FoundRun, build: Any) -> asyncio.Task[Any]:
-        version = await asyncio.to_thread(run.version)
-        key = (what, run.name)
-        known = self._built.get(key)
-        if known is None or (known.task.done() and (known.version != version or known.task.exception())):
-            known = self._built[key] = _Built(version, asyncio.create_task(asyncio.to_thread(build, run)))
-            while len(self._built) > _KEPT:
-                self._built.popitem(last=False)
-        self._built.move_to_end(key)
-        return known.task
+    def data(self, index: CaseIndex) -> dict[str, Any]:
+        """Data of a page whose cases and transcripts are at this server."""
+        return {**self._common, "server": True, "cases": index.described()}
 
-
-def _report(run: FoundRun) -> str:
-    report = build_report(run.path)
-    return report_html(f"{run.name} - moot", report.blocks, {"served": True}, connect="'self'")
-
-
-def _case_index(run: FoundRun) -> CaseIndex:
-    return CaseIndex(run.path)
+    async def _find(self, what: str, run: FoundRun, make: Callable[[], Any]) -> _Made:
+        version, live = await asyncio.to_thread(lambda: (run.version(), run.is_live()))
+        known = self._made.get((what, run.name))
+        if known is None or not known.is_good(version, live=live):
+            known = self._made[what, run.name] = _Made(version, make)
+            while len(self._made) > _KEPT:
+                self._made.popitem(last=False)
+        self._made.move_to_end((what, run.name))
+        return known

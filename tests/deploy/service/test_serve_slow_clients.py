@@ -15,7 +15,7 @@ from server_client import CASE, SLOW, ServerClient, listening, parsed, served, u
 from moot.deploy.runs.open_run import OpenRun
 from moot.deploy.service import listener as listening_at
 from moot.deploy.service.api import make_api
-from moot.deploy.service.stream import MOST_BYTES
+from moot.deploy.service.sse import MOST_BYTES
 from moot.protocols.messages import Event, Verdict
 
 NOTES, LENGTH = 12, 30_000
@@ -62,7 +62,7 @@ async def follow(client: ServerClient, send: Callable[[bytes], Any], last: str =
 async def test_a_reader_that_never_reads_is_ended_and_its_place_is_free(
     wordy: ServerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.deploy.service.api.SEND_S", 0.02)
+    monkeypatch.setattr("moot.deploy.service.sse.SEND_S", 0.02)
     places: list[int] = []
 
     async def never(chunk: bytes) -> None:

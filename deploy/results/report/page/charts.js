@@ -90,13 +90,13 @@ window.moot = window.moot || {};
     },
   };
 
-  function axis(data, place, category, text, line, guided) {
+  function axis(data, place, category, text, line, guided, whole = false) {
     const [min, max] = data.range || [];
     const ends = guided.length ? { suggestedMin: Math.min(...guided), suggestedMax: Math.max(...guided) } : {};
     const type = category ? "category" : data.log ? "logarithmic" : "linear";
     return {
       ...ends, type, position: place, min, max, title: { display: Boolean(data.label), text: data.label, color: text },
-      ticks: { color: text }, grid: { color: line }, offset: category,
+      ticks: whole ? { color: text, precision: 0 } : { color: text }, grid: { color: line }, offset: category,
     };
   }
 
@@ -114,6 +114,7 @@ window.moot = window.moot || {};
     const text = dark.matches ? "#e8e8e8" : "#1c1c1c";
     const line = dark.matches ? "#3d434c" : "#e2e2e2";
     const first = data.series.find((series) => series.x.length);
+    const whole = data.series.every(({ x }) => x.every(Number.isInteger));
     const category = Boolean(first) && typeof first.x[0] === "string";
     const [across, up] = ["x", "y"].map((of) => data.guides.map((guide) => guide[of]).filter((at) => at !== null));
     return {
@@ -123,7 +124,7 @@ window.moot = window.moot || {};
         responsive: true, maintainAspectRatio: false, animation: false, normalized: true,
         interaction: { mode: "nearest", intersect: true },
         scales: {
-          x: axis(data.x, "bottom", category, text, line, across),
+          x: axis(data.x, "bottom", category, text, line, across, whole),
           y: axis(data.y, "left", false, text, line, up),
         },
         plugins: {
@@ -152,6 +153,20 @@ window.moot = window.moot || {};
     const made = new Chart(canvas, config(data));
     drawn.push({ canvas, data, made });
     return made;
+  };
+
+  // New numbers for a chart that is drawn: in place, without animation.
+  moot.updateChart = (canvas, data) => {
+    const known = drawn.find((each) => each.canvas === canvas);
+    if (!known) {
+      moot.drawChart(canvas, data);
+      return;
+    }
+    known.data = data;
+    const { data: { datasets }, options } = config(data);
+    known.made.data.datasets = datasets;
+    known.made.options = options;
+    known.made.update("none");
   };
 
   moot.redrawCharts = () => {

@@ -49,7 +49,7 @@
     report.hidden = id !== null;
     if (id !== null) {
       opened = id;
-      moot.showTranscript(transcript, id);
+      (moot.openTranscript || moot.showTranscript)(transcript, id);
       window.scrollTo(0, 0);
       transcript.focus();
     } else if (wasOpen) {
@@ -59,7 +59,14 @@
     }
   }
   window.addEventListener("hashchange", route);
+  if (moot.data.home) {
+    const home = document.createElement("a");
+    home.href = moot.data.home;
+    home.textContent = "All runs";
+    document.querySelector("header nav").prepend(home);
+  }
   if (moot.data.runs) moot.showRuns(report, moot.data.runs);
+  if (moot.data.live) moot.showLive(report, moot.data.live);
   if (moot.data.ready) moot.awaitReport(moot.data.ready);
   if (moot.data.cases) {
     moot.showCases(document.getElementById("cases"), moot.data.cases);

@@ -9,7 +9,7 @@
   function link(run) {
     const anchor = document.createElement("a");
     anchor.href = `runs/${encodeURIComponent(run.name)}/`;
-    anchor.textContent = run.name;
+    anchor.textContent = moot.visible(run.name);
     return anchor;
   }
 
@@ -37,7 +37,7 @@
   function row(run) {
     const made = document.createElement("tr");
     made.className = `run-${run.state}`;
-    for (const cell of cells(run)) made.insertCell().append(cell);
+    for (const cell of cells(run)) made.insertCell().append(cell instanceof Node ? cell : moot.visible(cell));
     return made;
   }
 

@@ -176,4 +176,16 @@
     }
     if (wanted === id) article.replaceChildren(...shown);
   };
+
+  // The same debate again, which has grown: what was open stays open, and who reads its end sees what is new.
+  moot.refreshTranscript = async (article, id) => {
+    const debate = await moot.fetchTranscript(id).catch(() => null);
+    if (debate === null || wanted !== id) return;
+    const open = [...article.querySelectorAll("details")].map((each) => each.open);
+    const atEnd = window.innerHeight + window.scrollY > document.body.scrollHeight - 80;
+    moot.hideTokenTip();
+    article.replaceChildren(...parts(debate, id));
+    article.querySelectorAll("details").forEach((each, i) => { each.open = Boolean(open[i]); });
+    if (atEnd) window.scrollTo(0, document.body.scrollHeight);
+  };
 })();

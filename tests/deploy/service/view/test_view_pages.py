@@ -116,7 +116,7 @@ async def test_hostile_texts_and_ids_stay_json(runs: Path) -> None:
             assert answer.content_type == "application/json"
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
             assert json.dumps(HOSTILE)[1:8] in await answer.text()
-        assert (await answer.json())["case_id"] == ODD_ID
+        assert (await answer.json())["case"] == ODD_ID
         page = (await client.get("/runs/own/")).text
         assert "<script>alert" not in page
 

@@ -1,0 +1,117 @@
+"""Follower of a record that another process writes: what is added to it, each row about once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from moot.actors.record.compaction import stream_of
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.parts import columns_of, read_part
+from moot.actors.record.schema import JOURNAL, TABLES, completed
+from moot.actors.record.segments import SegmentFollower, has_checksums, read_segment
+
+_CHUNK_BYTES = 4 * 2**20
+_TABLES = ("cases", "turns", "events", "verdicts")
+
+
+class Added(NamedTuple):
+    """Rows that were added to the record.
+
+    Attributes:
+        table: `cases`, `turns`, `events` or `verdicts`.
+        rows: with the columns asked for; null in records older than a column.
+    """
+
+    table: str
+    rows: pa.Table
+
+
+class RecordFollower:
+    """Follows a record: first what it holds, then what is added to it. Not for an event loop.
+
+    A row may come twice when it was written twice, and rows that a live run had for less than the time between two
+    reads before it ended may come from its parts alone. Sums for a screen are made from this, and no results.
+
+    Args:
+        folder: of the run.
+        columns: by table, the columns to read.
+        of_journal: further columns of `turns`, of rows that are read from the journal.
+    """
+
+    def __init__(self, folder: RunFolder, columns: Mapping[str, Sequence[str]], of_journal: Sequence[str] = ()) -> None:
+        self._folder, self._columns, self._of_journal = folder, columns, of_journal
+        self._segments: dict[str, SegmentFollower | None] = {}
+        self._parts: set[str] = set()
+
+    def read(self) -> Iterator[Added]:
+        """What was added since the last call. Streams come in the order in which they are flushed, so that of what
+        was there at the call a verdict comes after its replies.
+
+        Raises:
+            RecordError: the record cannot be read.
+        """
+        segments = list(self._folder.segments())
+        yield from self._new_parts()
+        for stream in JOURNAL:
+            table = "turns" if stream == "replies" else stream
+            if table in self._columns:
+                ending = f"-{stream}.arrows"
+                for path, valid in segments:
+                    if path.name.endswith(ending) and path.name not in self._segments:
+                        yield from self._rows(table, self._begin(path, valid))
+                for name, follower in self._segments.items():
+                    while follower is not None and name.endswith(ending) and (rows := follower.read(_CHUNK_BYTES)):
+                        yield from self._rows(table, rows)
+        self._close_gone({path.name for path, _ in segments})
+
+    def _begin(self, path: Path, valid: int | None) -> list[pa.RecordBatch]:
+        """Begin to follow a segment; one of an earlier version is read here, whole, for nobody appends to it."""
+        try:
+            if has_checksums(path):
+                self._segments[path.name] = SegmentFollower(path, valid)
+                return []
+            self._segments[path.name] = None
+            return list(read_segment(path, valid))
+        except FileNotFoundError:  # a live run has just turned it into a part, which is read next time
+            return []
+
+    def _rows(self, table: str, batches: list[pa.RecordBatch]) -> Iterator[Added]:
+        if not batches:
+            return
+        schema = JOURNAL[stream_of(table)]
+        names = list(dict.fromkeys([*self._columns[table], *(self._of_journal if table == "turns" else [])]))
+        yield Added(table, pa.Table.from_batches([completed(batch, schema).select(names) for batch in batches]))
+
+    def _new_parts(self) -> Iterator[Added]:
+        """Tables of parts, but those whose segments have been followed."""
+        for part in self._folder.committed_parts():
+            for table in (name for name in _TABLES if name in part.tables and name in self._columns):
+                if part.tables[table] in self._parts:
+                    continue
+                self._parts.add(part.tables[table])
+                ending = f"-{stream_of(table)}.arrows"
+                if not any(name in self._segments for name in part.covers if name.endswith(ending)):
+                    yield Added(table, self._part_rows(self._folder.table_file(part, table), table))
+
+    def _part_rows(self, path: Path, table: str) -> pa.Table:
+        names, there = list(self._columns[table]), columns_of(path)
+        rows = read_part(path, [name for name in names if name in there])
+        for name in names:
+            if name not in there:
+                rows = rows.append_column(name, pa.nulls(rows.num_rows, TABLES[table].field(name).type))
+        return rows.select(names)
+
+    def _close_gone(self, there: set[str]) -> None:
+        """Close segments that have become parts, once they were read to their ends; they stay known."""
+        for name, follower in self._segments.items():
+            if follower is not None and name not in there:
+                follower.close()
+                self._segments[name] = None
+
+    def close(self) -> None:
+        """Close the files."""
+        self._close_gone(set())

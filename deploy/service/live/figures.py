@@ -1,0 +1,224 @@
+"""Running figures of a run, from what is added to its record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from moot.actors.models.prices import Price, PriceTable, cost_usd
+from moot.actors.record.follow import Added
+from moot.actors.record.progress import REPLY_COLUMNS, Counts
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record import decode_json
+from moot.deploy.results.report.render import SIMULATED
+from moot.deploy.results.text import Interval
+from moot.deploy.service.live.bands import RoundBands
+from moot.deploy.service.live.open_debates import OpenDebates
+from moot.deploy.service.live.series import Pace, RunningAccuracy, TimeBins
+from moot.deploy.service.live.trajectories import COLUMNS, Trajectories
+from moot.metrics.significance import wilson_interval
+from moot.protocols.events import RoundFigures
+from moot.protocols.messages import Usage
+from moot.protocols.rubrics.events import ReplyAssessed
+
+READ: dict[str, list[str]] = {
+    "cases": ["case_id", "group"],
+    "turns": [
+        "case_id",
+        "attempt",
+        "path",
+        "model",
+        "prompt_tokens",
+        "completion_tokens",
+        "reused_from",
+        "role",
+        "at",
+    ],
+    "events": ["case_id", "attempt", "kind", "path", "data", "at"],
+    "verdicts": ["case_id", "attempt", "answer", "how", "confidence", "failed", "failure", "correct", "rounds", "at"],
+}
+"""Columns by table."""
+
+READ_OF_JOURNAL = list(dict.fromkeys([*COLUMNS, *REPLY_COLUMNS]))
+"""Further columns of replies that are read from the journal: what a reader of one debate sees, and its signals."""
+
+_ROUNDS_AT_ONCE = 20_000
+"""Rounds that are read of one table, evenly chosen: a record that is followed late has many more."""
+
+_PERSON = "person"
+
+
+class LiveFigures(FrozenModel):
+    """Figures of a run under way; None is unknown.
+
+    Attributes:
+        total: cases of the run.
+        failed: cases whose latest attempt failed.
+        accuracy_interval: as the summary has it: none where several cases are about one text.
+        tokens: paid for here, a lower bound if `calls_without_usage` is not 0.
+        debates_per_s, tokens_per_s: over the last half minute.
+        left_s: seconds until the end at that rate.
+        simulated: what is said of results of the simulated model, if any reply is one; else empty.
+        open, waiting: debates under way, and those of them that wait for a person.
+    """
+
+    total: int | None
+    finished: int
+    failed: int
+    scored: int
+    accuracy: float | None
+    accuracy_interval: Interval | None
+    skipped: int
+    rounds: int
+    replies: int
+    tokens: int
+    calls_without_usage: int
+    cost_usd: float | None
+    debates_per_s: float | None
+    tokens_per_s: float | None
+    left_s: float | None
+    simulated: str
+    open: int
+    waiting: int
+
+
+class RunningFigures:
+    """Figures of a run so far. Not for several threads at once.
+
+    Args:
+        total: cases of the run; None when unknown.
+        prices: by model.
+
+    Attributes:
+        accuracy, debates_by_time, rounds, trajectories, debates: what the charts are made from.
+    """
+
+    def __init__(self, total: int | None, prices: Mapping[str, Price]) -> None:
+        self._total, self._prices = total, prices
+        self._counts = Counts()
+        self._usage: dict[str, list[int]] = {}
+        self._failed: set[str] = set()
+        self._groups: set[str] | None = set()
+        self._debate_pace, self._token_pace = Pace(), Pace()
+        self.accuracy, self.debates_by_time = RunningAccuracy(), TimeBins()
+        self.rounds, self.debates = RoundBands(), OpenDebates()
+        self.trajectories = Trajectories(self.debates)
+
+    def add(self, added: Added) -> None:
+        """Add rows of the record."""
+        getattr(self, f"_add_{added.table}")(added.rows)
+
+    def _add_cases(self, cases: pa.Table) -> None:
+        if self._groups is None:
+            return
+        groups = [group for group in cases["group"].to_pylist() if group]
+        self._groups.update(groups)
+        if len(self._groups) < len(groups):
+            self._groups = None
+
+    def _add_turns(self, turns: pa.Table) -> None:
+        self.debates.add_replies(turns)
+        if "logprob" in turns.column_names:
+            self.trajectories.add_replies(turns)
+        paid = turns.filter(
+            pc.and_(turns["reused_from"].is_null(), pc.not_equal(pc.fill_null(turns["role"], ""), _PERSON))
+        )
+        names = ["prompt_tokens", "completion_tokens"]
+        known = paid.group_by("model").aggregate([(name, "sum") for name in names])
+        for row in known.to_pylist():
+            used = self._usage.setdefault(row["model"] or "", [0, 0])
+            for i, name in enumerate(names):
+                used[i] += row[f"{name}_sum"] or 0
+        silent = pc.or_(paid[names[0]].is_null(), paid[names[1]].is_null())
+        self._counts.replies += paid.num_rows
+        self._counts.calls_without_usage += pc.sum(silent).as_py() or 0
+
+    def _add_events(self, events: pa.Table) -> None:
+        self.debates.add_events(events)
+        rounds = events.filter(pc.equal(events["kind"], RoundFigures.kind))
+        step = max(1, rounds.num_rows // _ROUNDS_AT_ONCE)
+        chosen = rounds.take(pa.array(range(0, rounds.num_rows, step), pa.int64()))
+        for path, data in zip(chosen["path"].to_pylist(), chosen["data"].to_pylist(), strict=True):
+            if (figures := RoundFigures.read(decode_json(data), path)) is not None:
+                self.rounds.add(figures)
+        others = events.filter(pc.is_in(events["kind"], value_set=pa.array([ReplyAssessed.kind, "parked"])))
+        for row in others.to_pylist():
+            key = (row["case_id"], row["attempt"])
+            if row["kind"] == "parked":
+                self.debates.wait(key, row["path"])
+            else:
+                self.trajectories.assess(key, row["data"])
+
+    def _add_verdicts(self, verdicts: pa.Table) -> None:
+        finished = verdicts.filter(pc.invert(pc.fill_null(verdicts["failed"], False)))
+        counts = self._counts
+        counts.finished += finished.num_rows
+        counts.skipped += pc.sum(pc.equal(finished["how"], "skipped")).as_py() or 0
+        counts.rounds += pc.sum(finished["rounds"]).as_py() or 0
+        self.accuracy.add(finished["correct"].drop_null().to_numpy())
+        keys = list(zip(*(verdicts[name].to_pylist() for name in ("case_id", "attempt")), strict=True))
+        for key, failed, correct in zip(
+            keys, verdicts["failed"].to_pylist(), verdicts["correct"].to_pylist(), strict=True
+        ):
+            if failed:
+                self._failed.add(key[0])
+            else:
+                self._failed.discard(key[0])
+                self.trajectories.end(key, correct)
+        self.debates.end(keys)
+        at = verdicts["at"].drop_null().to_numpy()
+        self.debates_by_time.add(at, np.ones(len(at)))
+
+    @property
+    def done(self) -> int:
+        """Cases with a verdict."""
+        return self._counts.finished + len(self._failed)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens paid for so far."""
+        return sum(map(sum, self._usage.values()))
+
+    def figures(self) -> LiveFigures:
+        """The figures now."""
+        now = time.monotonic()
+        self._debate_pace.update(now, self.done)
+        self._token_pace.update(now, self.tokens)
+        counts, accuracy = self._counts, self.accuracy
+        rate = self._debate_pace.per_s()
+        left = None if self._total is None else max(0, self._total - self.done)
+        return LiveFigures(
+            total=self._total,
+            finished=counts.finished,
+            failed=len(self._failed),
+            scored=accuracy.scored,
+            accuracy=accuracy.correct / accuracy.scored if accuracy.scored else None,
+            accuracy_interval=self._interval(),
+            skipped=counts.skipped,
+            rounds=counts.rounds,
+            replies=counts.replies,
+            tokens=self.tokens,
+            calls_without_usage=counts.calls_without_usage,
+            cost_usd=self._cost(),
+            debates_per_s=rate,
+            tokens_per_s=self._token_pace.per_s(),
+            left_s=None if left is None or not rate else left / rate,
+            simulated=SIMULATED if any(model.partition("?")[0] == "simulated" for model in self._usage) else "",
+            open=len(self.debates),
+            waiting=self.debates.waiting,
+        )
+
+    def _interval(self) -> Interval | None:
+        if self._groups is None or not self.accuracy.scored:
+            return None
+        ends = wilson_interval(self.accuracy.correct, self.accuracy.scored)
+        return ends.low, ends.high
+
+    def _cost(self) -> float | None:
+        known = {model: self._prices.get(model) or PriceTable().price(model) for model in self._usage}
+        prices = {model: price for model, price in known.items() if price is not None}
+        return cost_usd({model: Usage(*used) for model, used in self._usage.items()}, prices)

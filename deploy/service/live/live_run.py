@@ -1,0 +1,270 @@
+"""A run under way, followed in its record while someone looks: updates for pages, a few each second."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import structlog
+
+from moot.actors.models.prices import Price
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.follow import Added, RecordFollower
+from moot.actors.record.progress import StreamedEvent, recorded_events, replies_as_events, verdict_event
+from moot.deploy.results.report.charts import chart_data
+from moot.deploy.service.live.charts import live_charts
+from moot.deploy.service.live.figures import READ, READ_OF_JOURNAL, RunningFigures
+from moot.deploy.service.sse import HEARTBEAT_S, encode_event
+from moot.protocols.errors import MootError
+
+_log = structlog.get_logger(__name__)
+
+UPDATE_S = 0.25
+"""Seconds between two looks at the record, and updates of the figures, at least."""
+
+CHARTS_S = 1.0
+"""The same for the charts."""
+
+IDLE_S = 60.0
+"""Seconds that a run is followed after the last page has left: one that is loaded again finds its figures."""
+
+_LIVE_CHECK_S = 2.0
+_MOST_EVENTS = 5_000
+"""Events of a debate that a reader may be behind; one that is further behind reads them from the record again."""
+
+
+class _Seen(NamedTuple):
+    """What tells two events of a debate apart."""
+
+    attempt: int
+    kind: str
+    path: str
+    at: float
+
+
+class _Reader:
+    """A reader of one debate."""
+
+    def __init__(self, case_id: str) -> None:
+        self.case_id = case_id
+        self.events: deque[StreamedEvent] = deque()
+        self.is_behind = False
+        self._seen: set[_Seen] = set()
+        self._attempt, self._has_verdict = 0, False
+
+    def add(self, event: StreamedEvent) -> None:
+        if len(self.events) >= _MOST_EVENTS:
+            self.is_behind = True
+        else:
+            self.events.append(event)
+
+    def next_written(self) -> bytes:
+        """The events that came, encoded; each once."""
+        written = bytearray()
+        while self.events:
+            event = self.events.popleft()
+            place = _Seen(event.attempt, event.kind, event.path, event.at)
+            if place in self._seen:
+                continue
+            self._seen.add(place)
+            if event.attempt > self._attempt:
+                self._attempt, self._has_verdict = event.attempt, False
+            self._has_verdict |= event.kind == "verdict" and event.attempt == self._attempt
+            told = {name: getattr(event, name) for name in ("kind", "path", "attempt", "at", "data")}
+            written += encode_event("note", msgspec.json.encode(told))
+        return bytes(written)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the verdict of the latest attempt has come."""
+        return self._has_verdict
+
+
+class LiveRun:
+    """A run that is followed, by one task, from `open` to `close`.
+
+    Args:
+        folder: of the run.
+        total: cases of the run; None when unknown.
+        prices: by model.
+        is_live: whether a process works on the run.
+        beside: further values of the figures, such as what only the run's own process knows.
+
+    Attributes:
+        lookers: pages that follow it.
+        idle_since: when the last one left (monotonic seconds).
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        total: int | None,
+        prices: Mapping[str, Price],
+        is_live: Callable[[], bool],
+        beside: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
+        self._folder, self._is_live, self._beside = folder, is_live, beside
+        self._follower = RecordFollower(folder, READ, READ_OF_JOURNAL)
+        self._running = RunningFigures(total, prices)
+        self._readers: list[_Reader] = []
+        self._news = asyncio.Condition()
+        self._version = 0
+        self._figures = self._charts = b""
+        self._charts_version, self._charts_at = 0, 0.0
+        self._ended = False
+        self._task: asyncio.Task[None] | None = None
+        self.lookers, self.idle_since = 0, time.monotonic()
+
+    def open(self) -> None:
+        """Begin to follow."""
+        self._task = asyncio.create_task(self._follow())
+
+    async def close(self) -> None:
+        """Stop following; whoever looks gets the end of the stream."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._end()
+        self._follower.close()
+
+    async def _follow(self) -> None:
+        checked_at = 0.0
+        try:
+            while not self._ended:
+                began = time.monotonic()
+                is_live = True
+                if began - checked_at > _LIVE_CHECK_S:
+                    checked_at, is_live = began, await asyncio.to_thread(self._is_live)
+                if await asyncio.to_thread(self._read) or not self._version or began - self._charts_at > _LIVE_CHECK_S:
+                    await self._tell(began)
+                is_idle = not self.lookers and began - self.idle_since > IDLE_S
+                if is_idle or not is_live:  # everything it wrote has been read
+                    await self._end()
+                await asyncio.sleep(max(UPDATE_S, time.monotonic() - began))
+        except MootError as error:
+            _log.warning("a run is not followed any more", run=str(self._folder.path), error=str(error))
+            await self._end()
+
+    def _read(self) -> bool:
+        """Take in what was added; whether there was anything."""
+        found = False
+        for added in self._follower.read():
+            found = True
+            self._running.add(added)
+            for reader in list(self._readers):
+                for event in _events_of(added, reader.case_id):
+                    reader.add(event)
+        return found
+
+    async def _tell(self, now: float) -> None:
+        self._figures = msgspec.json.encode(await asyncio.to_thread(self._figures_now))
+        if now - self._charts_at >= CHARTS_S:
+            self._charts_at = now
+            self._charts = await asyncio.to_thread(self._charts_now)
+            self._charts_version += 1
+        async with self._news:
+            self._version += 1
+            self._news.notify_all()
+
+    def _figures_now(self) -> dict[str, Any]:
+        figures = self._running.figures().model_dump()
+        return {**figures, "debates": self._running.debates.shown(time.time()), **self._beside()}
+
+    def _charts_now(self) -> bytes:
+        charts = [{**chart_data(chart), "note": chart.note} for chart in live_charts(self._running)]
+        return msgspec.json.encode(charts)
+
+    async def _end(self) -> None:
+        async with self._news:
+            self._ended = True
+            self._news.notify_all()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more comes."""
+        return self._ended
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """Context of a page that follows the run."""
+        self.lookers += 1
+        try:
+            yield
+        finally:
+            self.lookers -= 1
+            self.idle_since = time.monotonic()
+
+    async def updates(self) -> AsyncGenerator[bytes, None]:
+        """Server-sent events: `figures`, `charts` when they have changed, and `end` when the run has ended. A reader
+        that is slow gets the latest ones."""
+        seen = seen_charts = 0
+        yield b"retry: 1000\n\n"
+        while True:
+            if seen < self._version:
+                seen = self._version
+                yield encode_event("figures", self._figures)
+                if seen_charts < self._charts_version:
+                    seen_charts = self._charts_version
+                    yield encode_event("charts", self._charts)
+            if self._ended:
+                yield encode_event("end", b"{}")
+                return
+            if not await self._wait(partial(self._is_newer, seen)):
+                yield b": still here\n\n"
+
+    def _is_newer(self, version: int) -> bool:
+        return version < self._version
+
+    async def _wait(self, holds: Callable[[], bool]) -> bool:
+        """Wait until something holds or the run has ended; False when there is nothing for long."""
+        try:
+            async with asyncio.timeout(HEARTBEAT_S), self._news:
+                await self._news.wait_for(lambda: self._ended or holds())
+        except TimeoutError:
+            return False
+        return True
+
+    async def debate(self, case_id: str) -> AsyncGenerator[bytes, None]:
+        """Server-sent events of a debate: a `note` for each that is recorded, then for each that is added; `end` when
+        it has its verdict."""
+        reader = _Reader(case_id)
+        self._readers.append(reader)
+        yield b"retry: 1000\n\n"
+        try:
+            recorded = await asyncio.to_thread(recorded_events, self._folder, case_id)
+            reader.events.extendleft(reversed(recorded))
+            while not reader.is_behind:
+                if told := reader.next_written():
+                    yield told
+                if reader.has_ended or (self._ended and not reader.events):
+                    yield encode_event("end", b"{}")
+                    return
+                if not await self._wait(lambda: bool(reader.events)):
+                    yield b": still here\n\n"
+        finally:
+            self._readers.remove(reader)
+
+
+def _events_of(added: Added, case_id: str) -> list[StreamedEvent]:
+    """The added events of a debate."""
+    if added.table == "cases":
+        return []
+    rows: pa.Table = added.rows.filter(pc.equal(added.rows["case_id"], case_id))
+    if not rows.num_rows:
+        return []
+    if added.table == "turns":
+        return replies_as_events(rows) if "text" in rows.column_names else []
+    if added.table == "verdicts":
+        return [verdict_event(row) for row in rows.to_pylist()]
+    return [
+        StreamedEvent(case_id, row["attempt"], row["kind"], row["path"], msgspec.json.decode(row["data"]), row["at"])
+        for row in rows.to_pylist()
+    ]

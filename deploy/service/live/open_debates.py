@@ -1,0 +1,112 @@
+"""Debates under way: what each has said last, and for how long it has been open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from moot.actors.record.open_debate import OpenDebate
+from moot.actors.record.schema import CaseKey
+from moot.protocols.case import is_shared_id
+
+SHOWN = 60
+"""Debates in a list of them: those open longest."""
+
+
+_REMEMBERED = 20_000
+"""Ended debates that are known to have ended: a reply that was cancelled may come later."""
+
+
+class DebateUnderWay(msgspec.Struct):
+    """A debate without a verdict.
+
+    Attributes:
+        began_at: Unix time of its first reply or note.
+        replies: so far.
+        step: path of the last one.
+        waits: whether it waits for a person.
+        signals: what its signals are computed from at its end.
+    """
+
+    began_at: float
+    replies: int = 0
+    step: str = ""
+    waits: bool = False
+    signals: OpenDebate = msgspec.field(default_factory=OpenDebate)
+
+
+class OpenDebates:
+    """The debates under way, by case and attempt."""
+
+    def __init__(self) -> None:
+        self._open: dict[CaseKey, DebateUnderWay] = {}
+        self._ended: dict[CaseKey, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a person."""
+        return sum(debate.waits for debate in self._open.values())
+
+    def find(self, key: CaseKey, at: float | None = None) -> DebateUnderWay | None:
+        """The debate, which begins if it is new; None for one that has ended, and for what is no debate.
+
+        Args:
+            key: of the debate.
+            at: Unix time of what is known of it.
+        """
+        if key in self._ended or is_shared_id(key[0]):
+            return None
+        if key not in self._open:
+            self._open[key] = DebateUnderWay(at or 0.0)
+        return self._open[key]
+
+    def add_replies(self, turns: pa.Table) -> None:
+        """Add rows of `turns`, in the order in which they were written."""
+        grouped = turns.select(["case_id", "attempt", "path", "at"]).group_by(["case_id", "attempt"], use_threads=False)
+        found = grouped.aggregate([("path", "last"), ("path", "count"), ("at", "min")]).to_pydict()
+        keys = zip(found["case_id"], found["attempt"], strict=True)
+        for key, step, n, at in zip(keys, found["path_last"], found["path_count"], found["at_min"], strict=True):
+            if (debate := self.find(key, at)) is not None:
+                debate.replies += n
+                debate.step, debate.waits = step, False
+
+    def add_events(self, events: pa.Table) -> None:
+        """Add rows of `events`."""
+        found = events.group_by(["case_id", "attempt"]).aggregate([("at", "min")]).to_pydict()
+        for key, at in zip(zip(found["case_id"], found["attempt"], strict=True), found["at_min"], strict=True):
+            self.find(key, at)
+
+    def wait(self, key: CaseKey, path: str) -> None:
+        """Note that a debate waits for a person, until its next reply."""
+        if (debate := self.find(key)) is not None:
+            debate.step, debate.waits = path, True
+
+    def end(self, keys: Iterable[CaseKey]) -> None:
+        """End debates, which have their verdicts."""
+        for key in keys:
+            self._open.pop(key, None)
+            self._ended[key] = None
+        for key in list(islice(self._ended, max(0, len(self._ended) - _REMEMBERED))):
+            del self._ended[key]
+
+    def shown(self, now: float) -> list[dict[str, Any]]:
+        """The debates that wait for a person, then those open longest."""
+        first = sorted(self._open.items(), key=lambda each: (not each[1].waits, each[1].began_at))[:SHOWN]
+        return [
+            {
+                "case": case_id,
+                "attempt": attempt,
+                "replies": debate.replies,
+                "step": debate.step,
+                "waits": debate.waits,
+                "open_s": round(max(0.0, now - debate.began_at), 1) if debate.began_at else None,
+            }
+            for (case_id, attempt), debate in first
+        ]

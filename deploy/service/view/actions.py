@@ -1,0 +1,143 @@
+"""What a page may do to a run: stop it, and answer its debates that wait for a person."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from moot.actors.debate.pending_decisions import Consultation
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import owner_pid
+from moot.actors.record.run_yaml import read_run_yaml
+from moot.deploy.runs.decide import pending_forms, record_decision
+from moot.deploy.runs.open_run import NAME as OF_A_SERVER
+from moot.deploy.service.errors import RequestError
+from moot.protocols.errors import RunFolderBusy
+from moot.protocols.messages import Form
+
+_CAUGHT = re.compile(r"^SigCgt:\s*([0-9a-f]+)$", re.MULTILINE)
+
+STOPPING = "stopping: calls under way are finished, and the same command resumes the run"
+
+
+class DecisionBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a decision: one of the actions of a case's form, and its text."""
+
+    case: str
+    action: str
+    text: str = ""
+
+
+class RunControl(Protocol):
+    """What acts on a run; each answers with a line for the person."""
+
+    def beside(self) -> Mapping[str, Any]:
+        """Values beside the figures of the run: `can_stop`, and what only its own process knows."""
+        ...
+
+    async def stop(self) -> str:
+        """Stop the run after what is under way, as the first Ctrl-C does.
+
+        Raises:
+            RequestError: it cannot be stopped from here.
+        """
+        ...
+
+    async def pending(self) -> list[dict[str, Any]]:
+        """The forms that wait for a person."""
+        ...
+
+    async def decide(self, body: DecisionBody) -> str:
+        """Answer a form.
+
+        Raises:
+            UserError: the case has no such form, or the form no such action.
+        """
+        ...
+
+
+def form_data(case_id: str, form: Form) -> dict[str, Any]:
+    """A form as JSON values."""
+    actions = [
+        {"action": action, "takes_text": form.takes_text(action), "draft": form.drafts.get(action, "")}
+        for action in form.actions
+    ]
+    return {"case": case_id, "title": form.title, "body": form.body, "actions": actions}
+
+
+def consultation_data(asked: Consultation) -> dict[str, Any]:
+    """A form of a debate that waits in this process."""
+    return form_data(asked.case_id, asked.form)
+
+
+class RecordedControl:
+    """Control of a run that another process owns, or none.
+
+    Args:
+        folder: of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stopped: set[int] = set()
+
+    def beside(self) -> Mapping[str, Any]:
+        """See `RunControl.beside`."""
+        return {"can_stop": self._stoppable() is not None, "budgets": None, "limits": None}
+
+    def _stoppable(self) -> int | None:
+        """The process that works on the run, if an interrupt makes it finish what is under way; a server's would end
+        the server."""
+        folder = RunFolder(self._folder)
+        pid = owner_pid(folder)
+        if pid is None or pid == os.getpid() or not _catches_interrupt(pid):
+            return None
+        settings = read_run_yaml(folder)
+        return None if settings.get("task") == OF_A_SERVER and settings.get("cases") is None else pid
+
+    async def stop(self) -> str:
+        """See `RunControl.stop`; a process is interrupted once, as the second time it would end at once."""
+        pid = await asyncio.to_thread(self._stoppable)
+        if pid is None:
+            raise RequestError(409, "the run cannot be stopped from here: press Ctrl-C once where it was started")
+        if pid not in self._stopped:
+            try:
+                os.kill(pid, signal.SIGINT)
+            except OSError as error:
+                raise RequestError(409, f"process {pid} cannot be stopped from here: {error.strerror}") from None
+            self._stopped.add(pid)
+        return STOPPING
+
+    async def pending(self) -> list[dict[str, Any]]:
+        """See `RunControl.pending`."""
+        found = await asyncio.to_thread(pending_forms, self._folder)
+        return [form_data(each.case_id, each.form) for each in found]
+
+    async def decide(self, body: DecisionBody) -> str:
+        """See `RunControl.decide`: it is recorded, and used when the run is resumed."""
+
+        def recorded() -> None:
+            record_decision(self._folder, body.case, body.action, body.text)  # runs an event loop of its own
+
+        try:
+            await asyncio.to_thread(recorded)
+        except RunFolderBusy:
+            told = "the run is under way, and takes decisions when it has ended; `moot run --watch --attended` at once"
+            raise RequestError(409, told) from None
+        return "recorded; run the run's own command to resume"
+
+
+def _catches_interrupt(pid: int) -> bool:
+    """Whether a process handles SIGINT, so that it does not simply die of it."""
+    try:
+        found = _CAUGHT.search(Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        return False
+    return found is not None and bool(int(found[1], 16) >> (signal.SIGINT - 1) & 1)

@@ -1,0 +1,92 @@
+"""Runs that pages follow: each followed once, however many look, and let go when nobody does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from moot.actors.models.prices import Price
+from moot.actors.record.folder import RunFolder
+from moot.deploy.results.record import read_run_info
+from moot.deploy.service.errors import RequestError
+from moot.deploy.service.live.live_run import LiveRun
+from moot.deploy.service.view.actions import RecordedControl, RunControl
+from moot.deploy.service.view.catalogue import FoundRun
+
+_MOST_LOOKERS = 64
+
+
+@dataclass(frozen=True)
+class OwnProcess:
+    """What the process of a run knows of it.
+
+    Attributes:
+        control: acts on the run.
+        total: cases of the run; None when unknown.
+        prices: by model.
+    """
+
+    control: RunControl
+    total: int | None
+    prices: Mapping[str, Price]
+
+
+class FollowedRuns:
+    """The runs that pages follow.
+
+    Args:
+        process: that works on the run, where it is this one.
+    """
+
+    def __init__(self, process: OwnProcess | None = None) -> None:
+        self._process = process
+        self._live: dict[str, LiveRun] = {}
+        self._controls: dict[str, RunControl] = {}
+        self._opening = asyncio.Lock()
+
+    def control(self, run: FoundRun) -> RunControl:
+        """What acts on a run."""
+        if self._process is not None:
+            return self._process.control
+        return self._controls.setdefault(run.name, RecordedControl(run.path))
+
+    async def follow(self, run: FoundRun, place: ExitStack) -> LiveRun:
+        """Follow a run while `place` is open.
+
+        Raises:
+            RequestError: too many pages follow runs.
+            RecordError: run.yaml cannot be read.
+        """
+        if sum(live.lookers for live in self._live.values()) >= _MOST_LOOKERS:
+            raise RequestError(429, f"{_MOST_LOOKERS} pages follow runs: close one", retry_after_s=10)
+        async with self._opening:
+            await self._let_go(run.name)
+            if run.name not in self._live:
+                live = self._live[run.name] = await asyncio.to_thread(self._make, run)
+                live.open()
+            live = self._live[run.name]
+            place.enter_context(live.looking())
+        return live
+
+    def _make(self, run: FoundRun) -> LiveRun:
+        folder, beside = RunFolder(run.path), partial(self.control(run).beside)
+        if self._process is not None:
+            return LiveRun(folder, self._process.total, self._process.prices, lambda: True, beside)
+        info = read_run_info(run.path, [])
+        return LiveRun(folder, info.cases, info.prices, run.is_live, beside)
+
+    async def _let_go(self, wanted: str) -> None:
+        """Forget what is not followed any more: the run may have been resumed since."""
+        for name, live in list(self._live.items()):
+            if live.has_ended and (name == wanted or not live.lookers):
+                del self._live[name]
+                await live.close()
+
+    async def close(self) -> None:
+        """Stop following; whoever looks gets the end of the stream."""
+        for live in self._live.values():
+            await live.close()
+        self._live.clear()
