@@ -28,17 +28,33 @@ def show(
     ] = None,
     dial: Annotated[bool, typer.Option("--dial", help="Measure the effect of contentiousness over the run.")] = False,
     rounds: Annotated[bool, typer.Option("--rounds", help="Measure the run's debates round by round.")] = False,
+    wrong: Annotated[bool, typer.Option("--wrong", help="List the cases with a wrong answer.")] = False,
+    right: Annotated[bool, typer.Option("--right", help="List the cases with the right answer.")] = False,
+    debated: Annotated[bool, typer.Option("--debated", help="List the cases that were debated.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="List the cases that failed.")] = False,
+    truncated: Annotated[
+        bool, typer.Option("--truncated", help="List the cases with a reply that ended at its token limit.")
+    ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="With a case: also show each reply's path in the record.")
     ] = False,
     form: options.Form = "text",
 ) -> None:
-    """Show a run's figures, or one debate as a transcript."""
+    """Show a run's figures, one debate as a transcript, or the cases of a kind; several kinds narrow the list down."""
     from moot.deploy.results.report.render import show_report
 
     _only_with("--questioned", questioned, {"--confidence": confidence, "--crit": crit})
     of_debate = {"the case": case, "--attempt": attempt, "--plot": plot, "--verbose": verbose or None}
-    if rounds:
+    given = {"wrong": wrong, "right": right, "debated": debated, "failed": failed, "truncated": truncated}
+    kinds = [kind for kind, wanted in given.items() if wanted]
+    whole = {"--questioned": questioned or None, "--dial": dial or None, "--rounds": rounds or None}
+    if kinds:
+        _not_with(f"--{kinds[0]}", of_debate | whole, "lists cases")
+        from moot.deploy.results.run_report.case_list import MOST, case_list, case_list_blocks
+
+        cases = case_list(folder).only(*kinds)
+        show_report(cases, lambda: case_list_blocks(cases, MOST if form == "text" else None), form)
+    elif rounds:
         _not_with("--rounds", of_debate | {"--questioned": questioned or None, "--dial": dial or None})
         from moot.deploy.results.rounds.dynamics import dynamics_blocks, round_dynamics
 
@@ -72,9 +88,9 @@ def _only_with(flag: str, given: bool, others: dict[str, Any]) -> None:
         raise ConfigError(f"{lonely[0]} needs {flag}")
 
 
-def _not_with(flag: str, others: dict[str, Any]) -> None:
+def _not_with(flag: str, others: dict[str, Any], does: str = "is about a whole run") -> None:
     from moot.protocols.errors import ConfigError
 
     odd = [name for name, value in others.items() if value is not None]
     if odd:
-        raise ConfigError(f"{flag} is about a whole run: leave out {odd[0]}")
+        raise ConfigError(f"{flag} {does}: leave out {odd[0]}")

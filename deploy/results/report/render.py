@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -52,6 +53,14 @@ def banner(simulated: bool) -> list[Block]:
 def report_text(blocks: Iterable[Block]) -> RenderableType:
     """Renders the report for a terminal."""
     return Group(*(part for block in blocks for part in _terminal(block)))
+
+
+def report_string(blocks: Iterable[Block]) -> str:
+    """Renders the report as a terminal of this width shows it, without colours."""
+    console = Console(file=io.StringIO(), width=shutil.get_terminal_size((_LONGEST_RULE, 0)).columns, color_system=None)
+    with console.capture() as captured:
+        console.print(report_text(blocks), crop=False)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
 def report_markdown(blocks: Iterable[Block]) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.record.tables import read_table
-from moot.deploy.results.how_words import how_words
+from moot.deploy.results.endings import ending_words
 from moot.deploy.results.record import VerdictRow
 from moot.deploy.results.run_report.data import RunData
 
@@ -58,7 +58,7 @@ def case_columns(run: RunData) -> list[CaseColumn]:
         CaseColumn("question", "Question", _questions(cases)),
         CaseColumn("answer", "Answer", [verdict and verdict.answer for verdict in verdicts], coded=True),
         CaseColumn("gold", "Gold", cases["gold"].to_pylist(), "the right answer; no model saw it", coded=True),
-        CaseColumn("how", "How it ended", [how_words(v.how) if v and v.how else None for v in verdicts], coded=True),
+        CaseColumn("how", "How it ended", [ending_words(v.how) if v and v.how else None for v in verdicts], coded=True),
         CaseColumn("rounds", "Rounds", [None if v is None or v.failed else v.rounds for v in verdicts]),
         CaseColumn("confidence", "Confidence", [end.confidence for end in ends]),
         disputed,

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from moot.deploy.results.how_words import how_words
 from moot.deploy.results.report.blocks import Block, Items, Note, Pairs, Table
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.rounds.round_trace import trace_blocks
@@ -57,19 +56,12 @@ def debate_page(debate: Transcript, sent: SentReplies) -> dict[str, Any]:
         "correct": debate.verdict and debate.verdict.correct,
         "failed": debate.state == "failed",
         "about": [pair for pair in case_pairs(debate) if pair[0] != "question"],
-        "verdict": [*_verdict(debate), ("cost", cost_words(debate.cost))],
+        "verdict": [*verdict_pairs(debate.verdict, debate.state), ("cost", cost_words(debate.cost))],
         "columns": debate_roles(replies, debate.sections),
         "stages": [stage for section in debate.sections if (stage := page.stage(section))],
         "trace": [] if debate.trace is None else blocks_data(trace_blocks(debate.trace)),
         "texts": page.texts.values,
     }
-
-
-def _verdict(debate: Transcript) -> list[tuple[str, str]]:
-    return [
-        (name, f"{how_words(text)} ({text})" if name == "how" and how_words(text) != text else text)
-        for name, text in verdict_pairs(debate.verdict, debate.state)
-    ]
 
 
 def debate_roles(turns: Iterable[TurnView], sections: Iterable[Section]) -> list[str]:

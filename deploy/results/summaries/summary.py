@@ -306,13 +306,21 @@ def _reused(facts: RunInfo, verdicts: Sequence[VerdictRow]) -> int:
     return sum(verdict.at < started for verdict in verdicts) if started is not None and facts.owners > 1 else 0
 
 
-def _branches(verdicts: Sequence[VerdictRow], gated: set[CaseKey]) -> tuple[list[VerdictRow], list[VerdictRow]]:
-    skipped = [verdict for verdict in verdicts if verdict.how == "skipped"]
-    return skipped, [v for v in verdicts if v.how != "skipped" and (v.key in gated or v.rounds > 0)]
+def skipped_and_debated(
+    finished: Sequence[VerdictRow], gated: Collection[CaseKey]
+) -> tuple[list[VerdictRow], list[VerdictRow]]:
+    """The verdicts whose debate a gate skipped, and those of debates; a single answer is neither.
+
+    Args:
+        finished: verdicts of cases that did not fail.
+        gated: the debates in which a gate decided.
+    """
+    skipped = [verdict for verdict in finished if verdict.how == "skipped"]
+    return skipped, [v for v in finished if v.how != "skipped" and (v.key in gated or v.rounds > 0)]
 
 
 def _debating(finished: Sequence[VerdictRow], gated: set[CaseKey]) -> dict[str, Any]:
-    skipped, debated = _branches(finished, gated)
+    skipped, debated = skipped_and_debated(finished, gated)
     decided = len(skipped) + sum(verdict.key in gated for verdict in debated)
     return {
         "skip_rate": len(skipped) / decided if decided else None,
@@ -322,7 +330,7 @@ def _debating(finished: Sequence[VerdictRow], gated: set[CaseKey]) -> dict[str, 
 
 
 def _accuracies(counted: Sequence[VerdictRow], gated: set[CaseKey], references: References) -> dict[str, Any]:
-    skipped, debated = _branches(counted, gated)
+    skipped, debated = skipped_and_debated(counted, gated)
     found: dict[str, Any] = {
         "accuracy_by_part": accuracy_by_part(counted, references),
         "accuracy_by_rounds": accuracy_by_rounds(debated, references),

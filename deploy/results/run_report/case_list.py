@@ -1,0 +1,210 @@
+"""A run's cases as rows, all of them or those of some kinds: `moot show RUN --wrong`, and `Run.cases` in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from moot.actors.agent.attempt import LENGTH
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.tables import read_table
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.report.blocks import Block, Heading, Note, Table
+from moot.deploy.results.report.display import DisplayMixin
+from moot.deploy.results.report.render import banner
+from moot.deploy.results.run_report.cases import Outcome, case_columns
+from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.summaries.summary import skipped_and_debated
+from moot.deploy.results.text import cases as number_of_cases
+from moot.deploy.results.text import count
+from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.selene.events import GateDecided
+
+MOST = 50
+"""Cases that a terminal lists; Markdown and JSON have all."""
+
+KINDS: Mapping[str, str] = {
+    "right": "the answer is right",
+    "wrong": "the answer is wrong, or there is none although there is a gold label",
+    "debated": "finished after a debate, not skipped by a gate or answered alone",
+    "failed": "no verdict, because the debate failed",
+    "truncated": "a reply ended at its token limit",
+}
+"""Kinds of cases that a list can be narrowed to, with what each means."""
+
+_EXCLUSIVE = (("right", "wrong", "failed"), ("debated", "failed"))
+
+
+class CaseRow(FrozenModel):
+    """A case of a run.
+
+    Attributes:
+        case_id: its id.
+        question: the start of the question, on one line.
+        gold: the right answer, which no model saw; None without one.
+        answer: the verdict's answer; None where it has none.
+        outcome: `right`, `wrong`, `unscored`, `failed`, or `open` without a verdict.
+        ending: how it ended, in words: for a failed case its failure; None while it is open.
+        rounds: of its debate; None for a failed or open case.
+        confidence: the verdict's; None when unknown.
+        disagreement: how far its agents were apart, in the measure of its protocol; None when unknown.
+        tokens: of the replies that the verdict rests on; None when unknown.
+        debated: whether it finished after a debate.
+        truncated: replies of its latest attempt that ended at their token limit.
+    """
+
+    case_id: str
+    question: str
+    gold: str | None
+    answer: str | None
+    outcome: Outcome
+    ending: str | None
+    rounds: int | None
+    confidence: float | None
+    disagreement: float | None
+    tokens: int | None
+    debated: bool
+    truncated: int
+
+
+class CaseList(DisplayMixin, FrozenModel):
+    """Cases of a run in the order of its task: a sequence of `CaseRow`.
+
+    Attributes:
+        kinds: what the list is narrowed to; empty for all cases.
+        total: cases of the run.
+        cases: the rows.
+    """
+
+    schema_version: int
+    run: str
+    simulated: bool
+    kinds: list[str]
+    total: int
+    cases: list[CaseRow]
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def __iter__(self) -> Iterator[CaseRow]:  # type: ignore[override]
+        return iter(self.cases)
+
+    def __getitem__(self, place: int) -> CaseRow:
+        return self.cases[place]
+
+    def only(self, *kinds: str) -> CaseList:
+        """The cases that are of all these kinds: `right`, `wrong`, `debated`, `failed`, `truncated`.
+
+        Raises:
+            ConfigError: there is no such kind, or no case can be of all of them.
+        """
+        for kind in kinds:
+            if kind not in KINDS:
+                raise unknown_name("kind of cases", kind, KINDS)
+        wanted = list(dict.fromkeys((*self.kinds, *kinds)))
+        for exclusive in _EXCLUSIVE:
+            if len(both := [kind for kind in wanted if kind in exclusive]) > 1:
+                raise ConfigError(f"no case is both {both[0]} and {both[1]}: leave one out")
+        rows = [row for row in self.cases if all(_is_of(row, kind) for kind in kinds)]
+        return self.model_copy(update={"kinds": wanted, "cases": rows})
+
+    def display_name(self) -> str:
+        """See `DisplayMixin`."""
+        return f"{len(self.cases):,} of {number_of_cases(self.total)} of {self.run}"
+
+    def report_blocks(self) -> list[Block]:
+        """See `DisplayMixin`; as many cases as a terminal lists."""
+        return case_list_blocks(self, MOST)
+
+
+def case_list(run: RunData | str | Path) -> CaseList:
+    """Lists the cases of a run, finished or not.
+
+    Raises:
+        RecordError: there is no run in the folder, or it cannot be read.
+    """
+    run = run if isinstance(run, RunData) else RunData(run)
+    info = run.info
+    values = {column.name: column.values for column in case_columns(run)}
+    nothing: Sequence[None] = [None] * len(values["case"])
+    names = ("question", "gold", "answer", "outcome", "rounds", "confidence", "disagreement", "tokens")
+    columns = {name: values.get(name, nothing) for name in names}
+    gated = {row.key for row, _ in run.events(GateDecided)}
+    debated = {v.case_id for v in skipped_and_debated([v for v in run.verdicts if not v.failed], gated)[1]}
+    truncated = _truncated(run)
+    rows = []
+    endings = zip(values.get("how", nothing), values.get("failure", nothing), strict=True)
+    for case_id, (how, failure), *row in zip(values["case"], endings, *columns.values(), strict=True):
+        found = dict(zip(names, row, strict=True))
+        rows.append(
+            CaseRow(
+                **found,
+                case_id=case_id,
+                ending=f"failed: {failure}" if failure else how,
+                debated=case_id in debated,
+                truncated=truncated.get(str(case_id), 0),
+            )
+        )
+    return CaseList(
+        schema_version=info.schema_version,
+        run=info.name,
+        simulated=info.simulated,
+        kinds=[],
+        total=len(rows),
+        cases=rows,
+    )
+
+
+def _truncated(run: RunData) -> dict[str, int]:
+    """By case, the replies of its latest attempt that ended at their token limit."""
+    turns = read_table(run.folder, "turns", ["finish_reason"])
+    cut = turns.filter(pc.and_(pc.equal(turns["finish_reason"], LENGTH), pc.invert(turns["superseded"])))
+    counts: dict[CaseKey, int] = {}
+    for key in zip(cut["case_id"].to_pylist(), cut["attempt"].to_pylist(), strict=True):
+        counts[key] = counts.get(key, 0) + 1
+    latest = {case_id: verdict.attempt for case_id, verdict in run.by_case.items()}
+    return {case_id: n for (case_id, attempt), n in counts.items() if attempt >= latest.get(case_id, 0)}
+
+
+def _is_of(row: CaseRow, kind: str) -> bool:
+    if kind == "truncated":
+        return row.truncated > 0
+    return row.debated if kind == "debated" else row.outcome == kind
+
+
+def case_list_blocks(found: CaseList, most: int | None = None) -> list[Block]:
+    """Report blocks of a list of cases.
+
+    Args:
+        most: cases that are listed; all when None.
+    """
+    shown = found.cases[:most]
+    what = f" {' and '.join(found.kinds)}" if found.kinds else ""
+    number = count(len(found.cases))
+    title = f"{number} of {number_of_cases(found.total)}{what}" if what else number_of_cases(found.total)
+    blocks: list[Block] = [Heading(f"Cases of run {found.run}", 1), *banner(found.simulated), Note(title, "strong")]
+    if shown:
+        blocks.append(_table(shown, with_truncated="truncated" in found.kinds))
+    if more := len(found.cases) - len(shown):
+        blocks.append(Note(f"{more:,} more: --format md or json lists all", "dim"))
+    if shown:
+        blocks.append(Note(f"a debate: moot show {found.run} CASE", "dim"))
+    return blocks
+
+
+def _table(rows: Sequence[CaseRow], *, with_truncated: bool) -> Table:
+    columns = {
+        "case": [row.case_id for row in rows],
+        "question": [row.question for row in rows],
+        "gold": [row.gold or "-" for row in rows],
+        "answer": ["-" if row.answer is None else row.answer for row in rows],
+        "outcome": [row.outcome for row in rows],
+        "how it ended": [row.ending or "no verdict yet" for row in rows],
+        "rounds": ["-" if row.rounds is None else str(row.rounds) for row in rows],
+        "tokens": [count(row.tokens) for row in rows],
+    }
+    if with_truncated:
+        columns["truncated"] = [str(row.truncated) for row in rows]
+    return Table("", tuple(columns), list(zip(*columns.values(), strict=True)))
