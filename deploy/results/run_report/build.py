@@ -12,6 +12,7 @@ from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.html import report_html
 from moot.deploy.results.run_report.calibration import calibration
 from moot.deploy.results.run_report.cases import case_columns, cases_data
+from moot.deploy.results.run_report.constructor_auditor import constructor_auditor
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.evince import evince
 from moot.deploy.results.run_report.judges import judges
@@ -29,6 +30,7 @@ PARTS: tuple[Part, ...] = (
     selene,
     evince,
     socrasynth,
+    constructor_auditor,
     calibration,
     judges,
 )

@@ -4,10 +4,10 @@ window.moot = window.moot || {};
 
 (() => {
   // Colours of Okabe and Ito, which the colour-blind can tell apart, lightened for dark pages; markers and dashes repeat what they say.
-  const LIGHT = ["#0072B2", "#D55E00", "#007A5A", "#A4497E", "#6B6B6B", "#9A6A00"];
-  const DARK = ["#56B4E9", "#FF8A3D", "#3FCF9F", "#E59AC4", "#BDBDBD", "#F0C243"];
-  const MARKERS = ["circle", "rect", "triangle", "crossRot", "rectRot", "star"];
-  const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [12, 4], [4, 4]];
+  const LIGHT = ["#0072B2", "#D55E00", "#007A5A", "#A4497E", "#6B6B6B", "#9A6A00", "#2B2B2B", "#5A4FCF"];
+  const DARK = ["#56B4E9", "#FF8A3D", "#3FCF9F", "#E59AC4", "#BDBDBD", "#F0C243", "#FFFFFF", "#A9A1FF"];
+  const MARKERS = ["circle", "rect", "triangle", "crossRot", "rectRot", "star", "cross", "rectRounded"];
+  const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [12, 4], [4, 4], [1, 4], [9, 3, 9, 3, 2, 3]];
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const drawn = [];
 

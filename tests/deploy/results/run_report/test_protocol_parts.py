@@ -9,8 +9,14 @@ import pytest
 from gated_cases import gate
 from planted_records import InlineRun, PlantedSession
 
+from moot.deploy.results.analysis.divergences import divergence_tables
+from moot.deploy.results.analysis.recorded import replies_of_runs
+from moot.deploy.results.analysis.replies import extract_features, strata
+from moot.deploy.results.analysis.settings import AnalysisSettings
+from moot.deploy.results.analysis.trajectories import trajectories
 from moot.deploy.results.report.blocks import Block, Chart, Note, Series, Table
 from moot.deploy.results.report.html import blocks_html, report_html
+from moot.deploy.results.run_report.constructor_auditor import constructor_auditor
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.evince import evince
 from moot.deploy.results.run_report.round_charts import FIGURES
@@ -18,7 +24,7 @@ from moot.deploy.results.run_report.selene import selene
 from moot.deploy.results.run_report.socrasynth import socrasynth
 from moot.protocols.socrasynth.closing_events import JudgeScoreSheet, MissingMarks, PanelJudged, SideTotals
 
-PARTS = (selene, evince, socrasynth)
+PARTS = (selene, evince, socrasynth, constructor_auditor)
 
 
 def charts(blocks: Iterable[Block]) -> dict[str, Chart]:
@@ -196,3 +202,27 @@ def test_topics_name_their_case_which_a_page_links() -> None:
     table = Table("t", ("case", "topics"), [("a/b c", "one; two")], case_column=0)
     assert '<a href="#case=a/b%20c">a/b c</a>' in report_html("t", [table], {"cases": {}})
     assert "<a href" not in blocks_html([table])
+
+
+def test_judged_replies_are_shown_as_the_analysis_counts_them(inline_run: InlineRun) -> None:
+    run = RunData(inline_run("constructor-auditor"))
+    blocks = list(constructor_auditor(run))
+    found = charts(blocks)
+    replies, settings = replies_of_runs([run.folder]), AnalysisSettings()
+    roles = strata(replies)
+    for place, each in enumerate(trajectories(replies, roles)):
+        outer, inner, mean = found[f"bands-{place + 1}"].series
+        assert (list(outer.low), list(inner.high)) == (each.bands.low_10.tolist(), each.bands.high_75.tolist())
+        assert list(mean.y) == each.bands.mean.tolist()
+    counted, listed = divergence_tables(extract_features(replies), strata(replies, "domain"), settings)
+    shown = [value for place in (1, 2) for value in found[f"divergences-{place}"].series[0].y]
+    assert shown == [row["prevalence"] for row in counted.rows]
+    for scores, role in zip((found["scores-1"], found["scores-2"]), roles, strict=True):
+        assert [series.name.partition(" (")[0].replace(" ", "_") for series in scores.series] == list(replies.scores)
+        assert all(sum(y or 0.0 for y in series.y) == pytest.approx(1.0) for series in scores.series)
+        assert f"(n = {len(role.rows)})" in scores.series[0].name
+    signals = found["signals-1"]
+    assert len({case for series in signals.series for case in series.cases}) == len(roles[0].rows)
+    (cases,) = (block for block in blocks if isinstance(block, Table))
+    assert [row[3] for row in cases.rows] == [row["case"] for row in listed.rows]
+    assert cases.case_column == 3

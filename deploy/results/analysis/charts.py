@@ -1,0 +1,203 @@
+"""Charts of the analysis: confidence along the replies (the papers' Figure 2), scores (Figure 3), and how confidence,
+judged reasoning and correct answers go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from moot.deploy.results.analysis.divergences import conditions_in
+from moot.deploy.results.analysis.replies import QUALITY, Replies, ReplyFeatures, Stratum, settings_of
+from moot.deploy.results.analysis.settings import AnalysisSettings
+from moot.deploy.results.analysis.sweep import Sweep
+from moot.deploy.results.analysis.table import Value
+from moot.deploy.results.analysis.trajectories import ConfidenceTrajectory
+from moot.deploy.results.report.blocks import Chart, Guide, Series
+from moot.deploy.results.text import finite_or_none, number
+from moot.metrics.confidence_features import STATISTICS, WINDOWS
+from moot.metrics.distribution import Floats
+from moot.metrics.signal_divergences import confidence_ends
+from moot.metrics.trajectory import LATE_START, OPENING_END, PLATEAU
+
+_PHASES = {
+    OPENING_END: "opening ends",
+    PLATEAU[0]: "plateau begins",
+    PLATEAU[1]: "plateau ends",
+    LATE_START: "late phase begins",
+}
+
+
+def band_charts(found: Sequence[ConfidenceTrajectory]) -> Iterator[Chart]:
+    """Log-probability from 0 to 100 % of a reply for each stratum: mean, 25-75 and 10-90 bands, all on one scale."""
+    lows = [float(np.nanmin(each.bands.low_10)) for each in found if np.isfinite(each.bands.low_10).any()]
+    scale = (min(lows), 0.0) if lows else None
+    for place, each in enumerate(found):
+        across, bands = list(range(len(each.bands.n))), each.bands
+        yield Chart(
+            f"bands-{place + 1}",
+            f"Confidence along the replies, {each.stratum.words} (n = {each.n:,})",
+            [
+                _band("10 to 90 %", across, bands.low_10, bands.high_90, place),
+                _band("25 to 75 %", across, bands.low_25, bands.high_75, place),
+                Series("mean", across, _list(bands.mean), mark="line", style=place),
+            ],
+            x_label="% of the reply",
+            y_label="log-probability, nat",
+            x_range=(0.0, 100.0),
+            y_range=scale,
+            note="0: each token was certain. The dark band holds the middle half of the replies, the light one the "
+            "middle four fifths. Where a line falls, the model becomes less sure of its words.",
+        )
+
+
+def _band(name: str, across: Sequence[int], low: Floats, high: Floats, style: int) -> Series:
+    return Series(name, across, low=_list(low), high=_list(high), mark="band", style=style)
+
+
+def position_charts(found: Sequence[ConfidenceTrajectory]) -> Iterator[Chart]:
+    """Mean token probability by position, a line for each role, with the ends of the phases."""
+    curves = {each.stratum.words: each for each in found if len(each.by_position.mean)}
+    several = settings_of([each.stratum for each in curves.values()])
+    for place, (words, strata) in enumerate(several):
+        of_setting = [curves[stratum.words] for stratum in strata]
+        longest = max(len(each.by_position.mean) for each in of_setting)
+        yield Chart(
+            f"positions-{place + 1}",
+            f"Mean token probability by position, {words}",
+            [
+                Series(
+                    f"{each.stratum.role} (n = {each.n:,})",
+                    list(range(len(each.by_position.mean))),
+                    _list(each.by_position.mean),
+                    mark="line",
+                )
+                for each in of_setting
+            ],
+            x_label="token",
+            y_label="mean probability",
+            guides=[Guide(name, x=float(at)) for at, name in _PHASES.items() if at < longest],
+            note="The first tokens are often fixed text, and so certain. A curve ends where too few replies are that "
+            "long.",
+        )
+
+
+def score_charts(replies: Replies, strata: Sequence[Stratum]) -> Iterator[Chart]:
+    """Distribution of the judges' scores for each stratum, by dimension; a reply's mean is rounded to a whole score."""
+    for place, stratum in enumerate(strata):
+        known = {name: values[stratum.rows] for name, values in replies.scores.items()}
+        known = {name: np.rint(values[np.isfinite(values)]) for name, values in known.items()}
+        known = {name: values for name, values in known.items() if len(values)}
+        if not known:
+            continue
+        ends = [int(end) for values in known.values() for end in (values.min(), values.max())]
+        levels = range(min(ends), max(ends) + 1)
+        yield Chart(
+            f"scores-{place + 1}",
+            f"The judges' scores, {stratum.words}",
+            [
+                Series(
+                    f"{name.replace('_', ' ')} (n = {len(values):,})",
+                    [str(level) for level in levels],
+                    [float((values == level).mean()) for level in levels],
+                    mark="bars",
+                )
+                for name, values in known.items()
+            ],
+            x_label="score",
+            y_label="share of the replies",
+            note="A reply's score is its mean over the marks, rounded. Where nearly all replies have one score, "
+            "nothing can be found that goes with it.",
+        )
+
+
+def divergence_charts(rows: Sequence[Mapping[str, Value]]) -> Iterator[Chart]:
+    """How often the signals disagree in each stratum, with intervals, beside what independent signals would give."""
+    strata = list(dict.fromkeys(str(row["stratum"]) for row in rows))
+    for place, stratum in enumerate(strata):
+        of_stratum = [row for row in rows if row["stratum"] == stratum]
+        names = [str(row["divergence"]) for row in of_stratum]
+        found, low, high, independent = (
+            [finite_or_none(row[key]) for row in of_stratum]
+            for key in ("prevalence", "prevalence_low", "prevalence_high", "independent")
+        )
+        yield Chart(
+            f"divergences-{place + 1}",
+            f"How often confidence, judged reasoning and answers disagree, {stratum}",
+            [
+                Series("found", names, found, low=low, high=high),
+                Series("if they were independent", names, independent, style=3),
+            ],
+            y_label="share of the replies",
+            note="Well above what independent signals would give, a disagreement is systematic. Bars are 95 % "
+            "intervals.",
+        )
+
+
+def signal_charts(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> Iterator[Chart]:
+    """Mean log-probability of each reply against its judged quality; those whose signals disagree stand out."""
+    mu, quality = measured.mu, measured.replies.quality
+    for place, stratum in enumerate(strata):
+        rows = stratum.rows[np.isfinite(mu[stratum.rows]) & np.isfinite(quality[stratum.rows])]
+        if len(rows) < settings.too_few:
+            continue
+        chosen = {
+            each.name: stratum.rows[each.known & each.first & each.second]
+            for each in conditions_in(measured, stratum.rows, settings)
+        }
+        chosen = {name: np.intersect1d(of, rows, assume_unique=True) for name, of in chosen.items()}
+        others = np.setdiff1d(rows, np.concatenate([*chosen.values(), np.empty(0, np.int64)]))
+        ends = confidence_ends(mu[stratum.rows], settings.quantile)
+        yield Chart(
+            f"signals-{place + 1}",
+            f"Confidence against judged reasoning, {stratum.words}",
+            [
+                _replies(measured, "other replies", others, style=4),
+                *(_replies(measured, name, of, style=n) for n, (name, of) in enumerate(chosen.items()) if len(of)),
+            ],
+            x_label="mean log-probability, nat",
+            y_label="Q, judged reasoning",
+            guides=[
+                *(Guide(words, x=float(end)) for words, end in zip(("unsure", "confident"), ends, strict=True)),
+                Guide("weak", y=settings.low_quality),
+                Guide("well reasoned", y=settings.high_quality),
+            ],
+            note="Each point is a reply; on a run's page a click opens its case. Right of `confident` lie the surest "
+            f"{number(100 * settings.quantile)} % of the replies.",
+        )
+
+
+def _replies(measured: ReplyFeatures, name: str, rows: np.ndarray, style: int) -> Series:
+    cases = [str(case) for case in measured.replies.case[rows]]
+    heights = _list(measured.replies.quality[rows])
+    return Series(f"{name} ({len(rows):,})", _list(measured.mu[rows]), heights, cases=cases, style=style)
+
+
+def strength_charts(sweeps: Sequence[Sweep]) -> Iterator[Chart]:
+    """Spearman's rho of Q with every log-probability feature from token 0, by window; none where Q is in no sweep."""
+    there = [each for each in sweeps if each.kind == "spearman" and QUALITY in each.targets]
+    for place, sweep in enumerate(there):
+        t = sweep.targets.index(QUALITY)
+        rho = {
+            (feature.statistic, feature.window): finite_or_none(float(sweep.value[f, t]))
+            for f, feature in enumerate(sweep.features)
+            if feature.signal == "logprob" and feature.origin == "token 0"
+        }
+        yield Chart(
+            f"strengths-{place + 1}",
+            f"What goes with judged reasoning: each feature of the tokens, {sweep.stratum.words}",
+            [
+                Series(statistic, list(WINDOWS), [rho.get((statistic, window)) for window in WINDOWS])
+                for statistic in STATISTICS
+            ],
+            x_label="tokens of the reply",
+            y_label="Spearman's rho with Q",
+            guides=[Guide("", y=0.0)],
+            note="Far from 0: the feature tells good reasoning from weak. Of so many features some lie apart by "
+            "chance; the table of top features has intervals and p-values.",
+        )
+
+
+def _list(values: Floats) -> list[float]:
+    found: list[float] = values.tolist()
+    return found
