@@ -153,6 +153,10 @@ def calibrate(
 @app.command()
 def compare(
     folders: options.Folders,
+    baseline: Annotated[
+        str | None, typer.Option(help="The run that the others are compared with (default: the first).")
+    ] = None,
+    cases: Annotated[bool, typer.Option("--cases", help="List the cases that the runs answer differently.")] = False,
     form: options.Form = "text",
 ) -> None:
     """Compare runs over the same cases, case by case."""
@@ -160,8 +164,21 @@ def compare(
     from moot.deploy.results.summaries.compare import compare as compared
     from moot.deploy.results.summaries.compare import comparison_blocks
 
-    found = compared(folders)
+    found = compared(folders, baseline=baseline, cases=cases)
     show_report(found, lambda: comparison_blocks(found), form)
+
+
+@app.command()
+def explain(
+    term: Annotated[str | None, typer.Argument(help="A word of a report (default: all of them).")] = None,
+) -> None:
+    """Say what a word or a figure of a report means, in a line."""
+    from rich.console import Console
+
+    from moot.deploy.results.glossary import explain as explained
+    from moot.deploy.results.report.render import report_text
+
+    Console().print(report_text([explained(term)]))
 
 
 @app.command()

@@ -16,6 +16,7 @@ from moot.metrics.significance import (
     benjamini_hochberg,
     cliffs_delta_per_case,
     paired_difference,
+    paired_difference_interval,
     wilcoxon_signed_rank,
     wilson_interval,
 )
@@ -128,3 +129,17 @@ def test_tests_without_a_value_do_not_count() -> None:
     assert benjamini_hochberg([]).tolist() == []
     for wrong in ([1.5], [[0.5]]):
         refuses(r"outside \[0, 1\]|a vector", benjamini_hochberg, wrong)
+
+
+def test_the_interval_of_a_paired_difference_covers_the_planted_one() -> None:
+    random = np.random.default_rng(5)
+    covered, drawn = 0, 600
+    for _ in range(drawn):
+        b, c, _, _ = random.multinomial(80, [0.15, 0.05, 0.5, 0.3])
+        low, high = paired_difference_interval(int(b), int(c), 80)
+        covered += low <= 0.10 <= high
+    assert 0.92 <= covered / drawn <= 0.98
+    assert paired_difference_interval(3, 3, 50)[0] == pytest.approx(-paired_difference_interval(3, 3, 50)[1])
+    assert all(map(math.isnan, paired_difference_interval(0, 0, 0)))
+    for wrong in ((-1, 0, 5, 0.95), (3, 3, 5, 0.95), (1, 1, 5, 1.0)):
+        refuses(r"discordant|level", paired_difference_interval, *wrong)

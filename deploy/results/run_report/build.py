@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from moot.deploy.results.glossary import explain
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.html import report_html
 from moot.deploy.results.run_report.calibration import calibration
@@ -17,6 +18,7 @@ from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.evince import evince
 from moot.deploy.results.run_report.judges import judges
 from moot.deploy.results.run_report.overview import overview
+from moot.deploy.results.run_report.pairs import pairs
 from moot.deploy.results.run_report.selene import selene
 from moot.deploy.results.run_report.socrasynth import socrasynth
 from moot.deploy.results.run_report.transcripts import transcripts_data
@@ -55,7 +57,9 @@ class RunReport:
     @cached_property
     def blocks(self) -> list[Block]:
         """The report in the order in which it is read."""
-        return [block for part in PARTS for block in part(self.runs[0])]
+        several = len(self.runs) > 1
+        blocks = pairs(self.runs) if several else (block for part in PARTS for block in part(self.runs[0]))
+        return [*blocks, explain()._replace(folded=True)]
 
     def data(self) -> Mapping[str, Any]:
         """What the page's scripts read beside the charts."""

@@ -11,7 +11,7 @@ from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record import EventRow, References, VerdictRow, read_as
 from moot.deploy.results.text import Interval, number, percent
 from moot.metrics.bootstrap import bca_interval
-from moot.metrics.significance import paired_difference, wilson_interval
+from moot.metrics.significance import paired_difference, paired_difference_interval, wilson_interval
 from moot.protocols.selene.events import BranchesCompared, SkipAudited, VotesCounted
 from moot.protocols.tasks.scoring import accepted_answers, token_f1
 
@@ -24,6 +24,8 @@ class PairedComparison(FrozenModel):
         difference: accuracy of the first minus accuracy of the second; None for n = 0.
         p_value: two-sided; None for n = 0.
         n: cases that can be scored for both.
+        interval: 95 % of the difference (Bonett and Price); None for n = 0. Cases that share a text are not
+            independent: theirs is too narrow.
     """
 
     only_first: int
@@ -31,6 +33,7 @@ class PairedComparison(FrozenModel):
     difference: float | None
     p_value: float | None
     n: int
+    interval: Interval | None = None
 
 
 def compare_paired(first: Sequence[bool | None], second: Sequence[bool | None]) -> PairedComparison:
@@ -42,6 +45,7 @@ def compare_paired(first: Sequence[bool | None], second: Sequence[bool | None]) 
         difference=found.difference if found.n else None,
         p_value=found.p_value if found.n else None,
         n=found.n,
+        interval=paired_difference_interval(found.b, found.c, found.n) if found.n else None,
     )
 
 

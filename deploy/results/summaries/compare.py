@@ -18,6 +18,7 @@ from moot.deploy.results.record import References, latest_verdicts
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.render import SIMULATED
 from moot.deploy.results.summaries.accuracy import PairedComparison, VoteFigures, compare_paired
+from moot.deploy.results.summaries.differing_cases import DifferingCase, differing_blocks, differing_cases
 from moot.deploy.results.summaries.summary import Summary, summarise
 from moot.deploy.results.text import Interval, count, number, p_value, percent, times
 from moot.deploy.results.text import cases as number_of_cases
@@ -88,11 +89,18 @@ _SAME = (RunRow.model_fields.keys() & Summary.model_fields.keys()) - {
 
 
 class RunComparison(FrozenModel):
-    """Comparison of several runs, in the order given; `warnings` list what differs between them, and what is pooled."""
+    """Comparison of several runs.
+
+    Attributes:
+        rows: the baseline, then the others in the order given.
+        warnings: what differs between the runs, and what is pooled.
+        cases: those that the runs do not all answer alike; None where they were not asked for.
+    """
 
     schema_version: int
     rows: list[RunRow]
     warnings: list[str]
+    cases: list[DifferingCase] | None = None
 
 
 class _Cases:
@@ -112,8 +120,14 @@ class _Cases:
         return {each: self.claims[each] for each in case_ids if each in self.claims}
 
 
-def compare(folders: Sequence[str | Path]) -> RunComparison:
+def compare(folders: Sequence[str | Path], *, baseline: str | Path | None = None, cases: bool = False) -> RunComparison:
     """Compares runs of the same cases.
+
+    Args:
+        folders: the runs' folders.
+        baseline: the run that the others are compared with: one of the folders, or the end of its path; the first one
+            when None.
+        cases: whether to list the cases that differ.
 
     A case is paired when its id has the same text in both runs and both verdicts can be scored. Claims that a run's
     classifier was trained on, or on others of their groups, are excluded from pairs and accuracies.
@@ -124,14 +138,14 @@ def compare(folders: Sequence[str | Path]) -> RunComparison:
     """
     if len(folders) < 2:
         raise ConfigError("name at least two runs to compare: the first one, and others that are compared with it")
-    folders = [record_path(folder) for folder in folders]
+    folders = [record_path(folder) for folder in _baseline_first(folders, baseline)]
     summaries = [summarise(folder) for folder in folders]
-    cases = [_Cases(folder) for folder in folders]
-    first, warnings = cases[0], list[str]()
+    by_run = [_Cases(folder) for folder in folders]
+    first, warnings = by_run[0], list[str]()
     if any(summary.accuracy_by_part for summary in summaries):
         warnings.append("accuracy is over all parts of the task together: `moot show RUN` has it part by part")
     rows = []
-    for summary, each in zip(summaries, cases, strict=True):
+    for summary, each in zip(summaries, by_run, strict=True):
         same_id = [case_id for case_id in first.content if case_id in each.content]
         shared = [case_id for case_id in same_id if first.content[case_id] == each.content[case_id]]
         if first.content and each.content and not same_id:
@@ -162,7 +176,28 @@ def compare(folders: Sequence[str | Path]) -> RunComparison:
         )
     if len({str(row.models["agent"]) for row in rows if "agent" in row.models}) > 1:
         warnings.append("the runs' agents are not the same models")
-    return RunComparison(schema_version=summaries[0].schema_version, rows=rows, warnings=warnings)
+    return RunComparison(
+        schema_version=summaries[0].schema_version,
+        rows=rows,
+        warnings=warnings,
+        cases=differing_cases(folders) if cases else None,
+    )
+
+
+def _baseline_first(folders: Sequence[str | Path], baseline: str | Path | None) -> list[str | Path]:
+    """The folders, the baseline before the others.
+
+    Raises:
+        ConfigError: no folder, or more than one, is the baseline.
+    """
+    if baseline is None:
+        return list(folders)
+    wanted = str(baseline).rstrip("/")
+    found = [each for each in folders if f"/{str(each).rstrip('/')}".endswith(f"/{wanted}")]
+    if len(found) != 1:
+        problem = "none of the runs" if not found else f"{len(found)} of the runs"
+        raise ConfigError(f"--baseline {wanted}: {problem} is called so; name one of {', '.join(map(str, folders))}")
+    return [found[0], *(each for each in folders if each is not found[0])]
 
 
 def run_names(runs: Sequence[str]) -> list[str]:
@@ -188,7 +223,7 @@ def comparison_blocks(comparison: RunComparison) -> list[Block]:
     blocks += [_figures(rows, names), *_answered(rows, names), *_tied(rows, names)]
     against = [(name, *_against(row.vs_first)) for name, row in zip(names, rows, strict=True) if row.vs_first]
     if against:
-        title = f"against {names[0]}, on cases that both scored (McNemar; +b: only this run right)"
+        title = f"against {names[0]}, on cases that both scored ([95 % interval], McNemar; +b: only this run right)"
         blocks.append(Table(title, ("run", "points", "p", "+b/-c", "n"), against))
     blocks += _against_always_debate(rows, names)
     if any(row.claims or row.trained_on or row.group_trained_on for row in rows):
@@ -200,6 +235,8 @@ def comparison_blocks(comparison: RunComparison) -> list[Block]:
         ]
         header = ("run", "judge stability", "flip rate", "where answers differ")
         blocks.append(Table("judges, audit", header, judged))
+    if comparison.cases is not None:
+        blocks += differing_blocks(comparison.cases, names)
     return blocks + [Note(note) for note in claims_notes(names, [(e.trained_on, e.group_trained_on) for e in rows])]
 
 
@@ -270,7 +307,9 @@ def _against(found: PairedComparison | None) -> tuple[str, str, str, str]:
     if found is None or found.difference is None:
         return ("unknown", "unknown", "-", "0")
     discordant = f"+{found.only_first:,}/-{found.only_second:,}"
-    return (f"{100 * found.difference:+z.1f}", p_value(found.p_value), discordant, f"{found.n:,}")
+    difference, *ends = (f"{100 * each:+z.1f}" for each in (found.difference, *(found.interval or ())))
+    interval = f" [{', '.join(ends)}]" if ends else ""
+    return (f"{difference}{interval}", p_value(found.p_value), discordant, f"{found.n:,}")
 
 
 def _claims(names: Sequence[str], runs: Sequence[RunRow]) -> list[Table]:

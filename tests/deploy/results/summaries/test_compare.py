@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from not_none import not_none
 from planted_records import PlantedSession, Printed
 
 from moot.deploy.results.record import rescore_verdicts
 from moot.deploy.results.report.render import show_report
 from moot.deploy.results.show import show
-from moot.deploy.results.summaries.accuracy import PairedComparison
+from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired
 from moot.deploy.results.summaries.compare import RunComparison, compare, comparison_blocks
 from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.results.summaries.summary_rows import summary_rows
@@ -42,7 +43,8 @@ def test_pairs_are_the_cases_that_both_scored(two: tuple[Path, Path]) -> None:
     first, second = found.rows
     assert (first.n, first.failed, first.accuracy, first.scored) == (4, 1, 0.75, 4)
     assert first.vs_first is None
-    assert second.vs_first == PairedComparison(only_first=1, only_second=1, difference=0.0, p_value=1.0, n=3)
+    assert second.vs_first == compare_paired([True, True, False], [True, False, True])
+    assert not_none(second.vs_first).n == 3
     assert (second.tokens_per_case, second.token_cost_x) == (10.0, 1.0)
     assert any("only 4 cases are shared" in warning for warning in found.warnings)
 
@@ -60,7 +62,7 @@ def test_no_answer_is_wrong_in_the_accuracy_and_in_the_pairs(session: PlantedSes
     full, gaps = found.rows
     assert (full.accuracy, full.scored, full.answered) == (3 / 4, 4, 4)
     assert (gaps.accuracy, gaps.scored, gaps.answered) == (1 / 4, 4, 2)
-    assert gaps.vs_first == PairedComparison(only_first=0, only_second=2, difference=-0.5, p_value=0.5, n=4)
+    assert gaps.vs_first == compare_paired([True, False, False, False], [True, False, True, True])
     summary = summarise(folders[1])
     assert (summary.accuracy_answered, summary.answered) == (1 / 2, 2)
     rows = dict(summary_rows(summary))
@@ -100,7 +102,7 @@ def test_equal_ids_of_other_texts_are_not_paired(session: PlantedSession) -> Non
 def test_a_comparison_shows_pairs_by_run_and_reads_back(two: tuple[Path, Path], printed: Printed) -> None:
     found = compare(two)
     shown = {form: printed(show_report, found, lambda: comparison_blocks(found), form=form) for form in ("md", "json")}
-    assert "| +0.0 | 1.0000 | +1/-1 | 3 |" in shown["md"].replace("\\", "")
+    assert "| +0.0 [-78.4, +78.4] | 1.0000 | +1/-1 | 3 |" in shown["md"].replace("\\", "")
     assert RunComparison.model_validate_json(shown["json"]) == found
 
 

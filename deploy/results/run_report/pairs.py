@@ -1,0 +1,61 @@
+"""Two runs or more over the same cases: figures side by side, paired differences, and the cases that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Series
+from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.summaries.compare import compare, comparison_blocks, run_names
+from moot.deploy.results.summaries.differing_cases import differing_blocks
+
+MOST_CASES = 500
+"""Differing cases that the page lists; the others are in the runs' own tables."""
+
+
+def pairs(runs: Sequence[RunData]) -> Iterator[Block]:
+    """The comparison of the runs with the first one, as `moot compare --cases` shows it.
+
+    Raises:
+        ConfigError: the runs have no case in common.
+    """
+    found = compare([run.folder for run in runs], cases=True)
+    names = run_names([row.run for row in found.rows])
+    cases = found.cases or []
+    yield from comparison_blocks(found.model_copy(update={"cases": None}))
+    accuracies = [row.accuracy_interval or (None, None) for row in found.rows]
+    yield Heading("Side by side")
+    yield Chart(
+        "runs",
+        "Accuracy against tokens per case, by run",
+        [
+            Series(name, [row.tokens_per_case], [row.accuracy], low=[low], high=[high], style=place)
+            for place, (name, row, (low, high)) in enumerate(zip(names, found.rows, accuracies, strict=True))
+            if row.tokens_per_case is not None
+        ],
+        x_label="tokens per case, mean",
+        y_label="accuracy",
+        y_range=(0.0, 1.0),
+        note="Higher is better, further left is cheaper. Bars are 95 % Wilson intervals of each run alone: whether two "
+        "runs differ is told by the paired differences, not by the overlap of bars.",
+    )
+    others = [(name, row.vs_first) for name, row in zip(names, found.rows, strict=True) if row.vs_first is not None]
+    ends = [pair.interval or (None, None) for _, pair in others]
+    yield Chart(
+        "paired-differences",
+        f"Paired difference of accuracy from {names[0]}, on the cases that both scored",
+        [
+            Series(
+                "difference",
+                [name for name, _ in others],
+                [pair.difference for _, pair in others],
+                low=[low for low, _ in ends],
+                high=[high for _, high in ends],
+            )
+        ],
+        y_label="difference of accuracy",
+        guides=[Guide("no difference", y=0.0)],
+        note="An interval that does not reach 0 says that the runs differ. Intervals are 95 % (Bonett and Price).",
+    )
+    yield Heading("Cases that differ")
+    yield from differing_blocks(cases, names, MOST_CASES)

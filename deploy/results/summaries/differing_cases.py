@@ -1,0 +1,129 @@
+"""The cases on which runs over the same cases differ: gold label, each run's answer, and whether it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from moot.actors.record.store.mirror import record_path
+from moot.actors.record.tables import read_table
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record import VerdictRow, latest_verdicts
+from moot.deploy.results.report.blocks import Block, Note, Table
+from moot.deploy.results.text import cases as number_of_cases
+from moot.deploy.results.text import visible_line
+
+MOST = 50
+"""Cases that a terminal lists; JSON has all."""
+
+_QUESTION = 60
+
+
+class RunAnswer(FrozenModel):
+    """A run's answer to a case.
+
+    Attributes:
+        answer: None where it has none, failed, or is open.
+        correct: None where that cannot be said.
+        state: `finished`, `failed`, or `open` without a verdict.
+    """
+
+    answer: str | None
+    correct: bool | None
+    state: str
+
+
+class DifferingCase(FrozenModel):
+    """A case that the runs do not all answer alike.
+
+    Attributes:
+        gold: its gold label; None without one.
+        answers: by run, in the order given, the baseline first.
+    """
+
+    case_id: str
+    question: str
+    gold: str | None
+    answers: list[RunAnswer]
+
+    @property
+    def outcome_differs(self) -> bool:
+        """Whether some runs are right and others are not."""
+        return len({each.correct for each in self.answers}) > 1
+
+
+def differing_cases(folders: Sequence[str | Path]) -> list[DifferingCase]:
+    """The differing cases of runs; those whose outcome differs come first, then in order of the first run's file.
+
+    Only cases whose content is the same in all runs are compared.
+
+    Raises:
+        RecordError: a record cannot be read.
+    """
+    paths = [record_path(folder) for folder in folders]
+    tables = [_contents(path) for path in paths]
+    verdicts = [{verdict.case_id: verdict for verdict in latest_verdicts(path)} for path in paths]
+    found = []
+    for row in (
+        read_table(paths[0], "cases", ["content_hash", "question", "gold", "index"]).sort_by("index").to_pylist()
+    ):
+        case_id = row["case_id"]
+        if any(each.get(case_id) != row["content_hash"] for each in tables):
+            continue
+        answers = [_answer(each.get(case_id)) for each in verdicts]
+        if len({(each.answer, each.correct, each.state) for each in answers}) > 1:
+            found.append(DifferingCase(case_id=case_id, question=row["question"], gold=row["gold"], answers=answers))
+    return sorted(found, key=lambda each: not each.outcome_differs)
+
+
+def _contents(path: Path) -> dict[str, str]:
+    table: pa.Table = read_table(path, "cases", ["content_hash"])
+    return dict(zip(table["case_id"].to_pylist(), table["content_hash"].to_pylist(), strict=True))
+
+
+def _answer(verdict: VerdictRow | None) -> RunAnswer:
+    if verdict is None:
+        return RunAnswer(answer=None, correct=None, state="open")
+    state = "failed" if verdict.failed else "finished"
+    return RunAnswer(answer=None if verdict.failed else verdict.answer, correct=verdict.correct, state=state)
+
+
+def answer_words(found: RunAnswer) -> str:
+    """An answer with whether it is right, in words.
+
+    >>> answer_words(RunAnswer(answer="Yes", correct=True, state="finished"))
+    'Yes (right)'
+    """
+    if found.state != "finished":
+        return found.state
+    right = {True: " (right)", False: " (wrong)", None: ""}[found.correct]
+    return f"{'none' if found.answer is None else found.answer}{right}"
+
+
+def differing_blocks(found: Sequence[DifferingCase], names: Sequence[str], most: int = MOST) -> Iterator[Block]:
+    """The cases as a table, with a column for each run's answer.
+
+    Args:
+        found: see `differing_cases`.
+        names: of the runs.
+        most: cases that are listed.
+    """
+    outcome = sum(each.outcome_differs for each in found)
+    if not found:
+        yield Note("The runs give the same answers to all cases that they share.")
+        return
+    rows = [
+        (
+            each.case_id,
+            visible_line(each.question)[:_QUESTION],
+            each.gold or "-",
+            *map(answer_words, each.answers),
+        )
+        for each in found[:most]
+    ]
+    title = f"{number_of_cases(len(found))} with different answers, {outcome:,} of them right in some runs only"
+    yield Table(title, ("case", "question", "gold", *names), rows)
+    if len(found) > most:
+        yield Note(f"{len(found) - most:,} more: --format json lists all", "dim")

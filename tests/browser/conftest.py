@@ -1,0 +1,111 @@
+"""A browser, the pages that it opens, and the runs that they show."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from opened_page import OpenedPage, OpenPage, ReportOf, RunOf
+
+import moot
+from moot.deploy.results.run_report.build import build_report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+RUNS: dict[str, dict[str, Any]] = {
+    "selene": {"task": "sample", "protocol": "selene"},
+    "selene-seed1": {"task": "sample", "protocol": "selene", "seed": 1},
+    "evince": {"task": "sample-symptoms", "protocol": "evince", "limit": 20},
+    "constructor-auditor": {"task": "sample", "protocol": "constructor-auditor", "limit": 30},
+    "ceda": {"task": "sample-claims", "protocol": "ceda"},
+    "socrasynth": {"task": "sample-subjects", "protocol": "socrasynth", "limit": 4},
+}
+"""Arguments of small runs of the simulated model, by name."""
+
+
+@pytest.fixture(scope="session")
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunOf]:
+    """Runs, each made when a test first asks for it; in a thread, as the browser's driver has this one's event loop."""
+    home, made = tmp_path_factory.mktemp("runs"), dict[str, Path]()
+    with ThreadPoolExecutor(1) as thread:
+
+        def make(name: str) -> Path:
+            if name not in made:
+                options = {"engine": "inline", "out": home / name, **RUNS[name]}
+                made[name] = thread.submit(lambda: moot.run(**options).path).result()
+            return made[name]
+
+        yield make
+
+
+@pytest.fixture(scope="session")
+def report_of(run_of: RunOf, tmp_path_factory: pytest.TempPathFactory) -> ReportOf:
+    """Reports of these runs, likewise."""
+    home, made = tmp_path_factory.mktemp("reports"), dict[str, Path]()
+
+    def make(name: str) -> Path:
+        if name not in made:
+            made[name] = home / f"{name}.html"
+            made[name].write_text(build_report(run_of(name)).html(), encoding="utf-8")
+        return made[name]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium, without a window."""
+    from playwright.sync_api import sync_playwright
+
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []  # root has none
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[OpenPage]:
+    """Opens pages, each in a profile of its own. In the end none has said anything on the console or by a dialog."""
+    contexts, opened = [], []
+
+    def make(
+        place: Path | str, fragment: str = "", *, width: int = 1280, scheme: Any = "light", **more: Any
+    ) -> OpenedPage:
+        is_file = isinstance(place, Path)
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            offline=is_file,
+            accept_downloads=False,
+            **more,
+        )
+        contexts.append(context)
+        context.set_default_timeout(20_000)
+        page = OpenedPage(context.new_page())
+        opened.append(page)
+        page.page.goto((place.as_uri() if isinstance(place, Path) else place) + fragment)
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert not [line for page in opened for line in page.said]
+
+
+@pytest.fixture
+def screenshot() -> Callable[..., None]:
+    """Keeps what a page looks like for the documentation, where MOOT_SCREENSHOTS names a folder."""
+    folder = os.environ.get("MOOT_SCREENSHOTS")
+
+    def keep(opened: OpenedPage, name: str, **options: Any) -> None:
+        if folder:
+            opened.page.screenshot(path=Path(folder) / f"{name}.png", animations="disabled", **options)
+
+    return keep
