@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from moot.deploy.runs.judge import judge
     from moot.deploy.runs.outcome import Run
     from moot.deploy.runs.ray_data.stages import DebateStage, JudgeStage, debate_dataset
+    from moot.deploy.runs.recorded_run import open_run
     from moot.deploy.runs.run import arun, run, stream
     from moot.deploy.runs.single_debate import Debated, debate
     from moot.deploy.studies.planning.plan import RunPlan, plan
@@ -60,6 +61,7 @@ _HOME = {
     "moot.deploy.runs.config": ("RunConfig",),
     "moot.deploy.runs.judge": ("judge",),
     "moot.deploy.runs.outcome": ("Run",),
+    "moot.deploy.runs.recorded_run": ("open_run",),
     "moot.deploy.runs.run": ("arun", "run", "stream"),
     "moot.deploy.studies.planning.plan": ("RunPlan", "plan"),
     "moot.deploy.results.show": ("show",),
@@ -126,6 +128,7 @@ __all__ = [
     "index",
     "judge",
     "load_image",
+    "open_run",
     "open_task",
     "plan",
     "run",

@@ -94,7 +94,7 @@ class RunFolder:
     def missing(self) -> str:
         """Error message for a folder without a run; of a folder of several runs, such as a server's, it names them."""
         names = sorted(file.parent.name for file in self.path.glob("*/run.yaml"))
-        more = f"; name one of the runs in it: {', '.join(names[:_SHOWN])}" if names else ""
+        more = f"; name one of the runs in it: {', '.join(names[:_SHOWN])}" if names else "; name a run's folder"
         return f"{self.path}: no run there (no run.yaml){more}{', ...' if len(names) > _SHOWN else ''}"
 
     def is_new(self) -> bool:

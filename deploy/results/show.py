@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from rich.console import Console
@@ -25,7 +26,7 @@ from moot.protocols.errors import ConfigError
 
 
 def show(
-    folder: str | Path,
+    folder: str | os.PathLike[str],
     case_id: str | None = None,
     *,
     attempt: int | None = None,

@@ -6,44 +6,54 @@ import importlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from moot.deploy.results.report.display import DisplayMixin
 from moot.protocols.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from moot.actors.record.store.mirror import Mirror
+    from moot.deploy.results.report.blocks import Block
+    from moot.deploy.results.run_report.case_list import CaseList
     from moot.deploy.results.summaries.summary import Summary
+    from moot.deploy.results.transcripts.views import Transcript
 
 Status = Literal["finished", "waiting", "stopped", "interrupted"]
 """Status of an ended session; `waiting` when all remaining debates wait for a person, `stopped` by a budget or an
 unreachable endpoint."""
 
+RunStatus = Literal["finished", "waiting", "stopped", "interrupted", "failed", "live", "killed", "unknown"]
+"""Status of a recorded run: that of its last session, `failed` where an error ended it, `live` while a process owns the
+folder, `killed` when none does and none has written how it ended, `unknown` when run.yaml does not say."""
+
+STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
+
 EXIT_OK, EXIT_BAD_INPUT, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_INTERRUPTED = 0, 2, 3, 4, 130
 EXIT_HALLUCINATED, EXIT_UNDECIDED = 5, 6
 
 
-@dataclass(frozen=True)
-class Run:
-    """Result of a session of a run.
+@dataclass(frozen=True, repr=False)
+class Run(DisplayMixin):
+    """Result of a session of a run, or a recorded run that `moot.open_run` opened; what takes a folder takes it, too.
 
     Attributes:
         path: the record's folder.
-        status: how the session ended.
+        status: how the session ended; of an opened run also `failed`, `live`, `killed` or `unknown`.
         done: cases with a verdict, failed ones included.
         failed: cases whose latest attempt failed.
         left: cases without a verdict; None when the source cannot be read twice.
         parked: ids of the cases that wait for a person.
         under_way: cases whose debate was interrupted: it resumes from its recorded replies. Known of a stopped or
-            interrupted run.
-        worked: False when there was nothing to do, so that nothing was started.
+            interrupted run. Of a live one, the cases that are being debated.
+        worked: False when nothing was started: there was nothing to do, or the run was only opened.
         stopped_by: the stop reason as text; empty unless `stopped`.
         mirror: for a run in a store, the owner of `path`, its local copy; else None.
     """
 
     path: Path
-    status: Status
+    status: RunStatus
     done: int
     failed: int
     left: int | None
@@ -53,11 +63,14 @@ class Run:
     stopped_by: str = ""
     mirror: Mirror | None = field(default=None, repr=False, compare=False)
 
+    def __fspath__(self) -> str:
+        return str(self.path)
+
     @property
     def exit_code(self) -> int:
         """0 for success, 3 when some cases failed, 4 when a budget or an unreachable endpoint stopped the run, 130 when
-        interrupted."""
-        if self.status == "interrupted":
+        interrupted or killed."""
+        if self.status in ("interrupted", "killed"):
             return EXIT_INTERRUPTED
         if self.status == "stopped":
             return EXIT_STOPPED
@@ -69,6 +82,31 @@ class Run:
         from moot.deploy.results.summaries.summary import summarise
 
         return summarise(self.path)
+
+    @cached_property
+    def cases(self) -> CaseList:
+        """Its cases as rows, as `moot show RUN --wrong` lists them; `only("wrong", "debated")` narrows them down.
+
+        Raises:
+            RecordError: the record cannot be read.
+        """
+        from moot.deploy.results.run_report.case_list import case_list
+
+        return case_list(self.path)
+
+    def transcript(self, case_id: str, attempt: int | None = None) -> Transcript:
+        """One debate, finished or not, as `moot show RUN CASE` prints it.
+
+        Args:
+            attempt: of the case; None for the latest.
+
+        Raises:
+            ConfigError: there is no such case (the message names the nearest) or attempt.
+            RecordError: the record cannot be read.
+        """
+        from moot.deploy.results.transcripts.transcript import build_transcript
+
+        return build_transcript(self.path, case_id, attempt)
 
     @cached_property
     def commonest_failure(self) -> str:
@@ -100,3 +138,15 @@ class Run:
         except ImportError:
             raise ConfigError("pandas is not installed: pip install 'moot[pandas]'") from None
         return table.to_pandas()
+
+    def display_name(self) -> str:
+        """See `DisplayMixin`."""
+        return f"{self.path}: {self.status}, {self.done:,} done, {self.failed:,} failed"
+
+    def report_blocks(self) -> list[Block]:
+        """See `DisplayMixin`: its summary, below what is to be known of an unfinished run."""
+        from moot.deploy.results.report.blocks import Note
+
+        left = "" if self.left is None else f", {self.left:,} cases without a verdict"
+        note = Note(f"this run is {self.status}{left}", "warning")
+        return [*([] if self.status == "finished" else [note]), *self.summary.report_blocks()]

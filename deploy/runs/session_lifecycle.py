@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
@@ -21,7 +21,7 @@ from moot.deploy.runs.caveats import log_caveats
 from moot.deploy.runs.checks import check_models
 from moot.deploy.runs.limits import spent_by_earlier_sessions
 from moot.deploy.runs.listener import Listener
-from moot.deploy.runs.outcome import Status
+from moot.deploy.runs.outcome import RunStatus
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.record_state import RecordState, remaining_cases
 from moot.deploy.runs.resume import RunYaml
@@ -81,7 +81,7 @@ class SessionLifecycle:
         self._interruptible = interruptible
         self._epoch = 0
         self._is_up = False
-        self.status: Status | Literal["failed"] = "failed"
+        self.status: RunStatus = "failed"
 
     async def run(self, work: Callable[[SessionLifecycle], Awaitable[T]]) -> T:
         """Runs the session: start, work, finish. The work sets `status`, and calls `stop_engine` at its end.

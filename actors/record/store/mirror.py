@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 import weakref
@@ -112,7 +113,7 @@ def with_uris(text: str) -> str:
     return text
 
 
-def record_path(named: str | Path) -> Path:
+def record_path(named: str | os.PathLike[str]) -> Path:
     """The folder to read a run in: of a URI a copy of what the store holds now, which lasts as long as this process.
 
     The copy of a bucket's run that was not finished is read as the bucket would be.
@@ -121,12 +122,12 @@ def record_path(named: str | Path) -> Path:
         ConfigError: the URI says nothing that pyarrow knows, or the store cannot be reached.
         RecordError: the store cannot be read.
     """
-    text = str(named)
+    text = os.fspath(named)
     if is_uri(text):
         return _read(text, None)
     path = local_path(text)
     if is_copy(path):
-        return _read(str(named), path)
+        return _read(text, path)
     return path if text.lower().startswith("file:") else Path(text)
 
 

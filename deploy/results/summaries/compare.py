@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from moot.deploy.results.detection.figures import ALWAYS, BARE, VERDICT, ClaimSe
 from moot.deploy.results.detection.show import claims_notes, mean_seconds
 from moot.deploy.results.record import References, latest_verdicts
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
+from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.report.render import SIMULATED
 from moot.deploy.results.summaries.accuracy import PairedComparison, VoteFigures, compare_paired
 from moot.deploy.results.summaries.differing_cases import DifferingCase, differing_blocks, differing_cases
@@ -88,7 +90,7 @@ _SAME = (RunRow.model_fields.keys() & Summary.model_fields.keys()) - {
 """What a row has from the summary as it is."""
 
 
-class RunComparison(FrozenModel):
+class RunComparison(DisplayMixin, FrozenModel):
     """Comparison of several runs.
 
     Attributes:
@@ -101,6 +103,14 @@ class RunComparison(FrozenModel):
     rows: list[RunRow]
     warnings: list[str]
     cases: list[DifferingCase] | None = None
+
+    def display_name(self) -> str:
+        """See `DisplayMixin`."""
+        return ", ".join(run_names([row.run for row in self.rows]))
+
+    def report_blocks(self) -> list[Block]:
+        """See `DisplayMixin`."""
+        return comparison_blocks(self)
 
 
 class _Cases:
@@ -120,11 +130,16 @@ class _Cases:
         return {each: self.claims[each] for each in case_ids if each in self.claims}
 
 
-def compare(folders: Sequence[str | Path], *, baseline: str | Path | None = None, cases: bool = False) -> RunComparison:
+def compare(
+    folders: Sequence[str | os.PathLike[str]],
+    *,
+    baseline: str | os.PathLike[str] | None = None,
+    cases: bool = False,
+) -> RunComparison:
     """Compares runs of the same cases.
 
     Args:
-        folders: the runs' folders.
+        folders: the runs: folders, or what `moot.run` and `moot.open_run` return.
         baseline: the run that the others are compared with: one of the folders, or the end of its path; the first one
             when None.
         cases: whether to list the cases that differ.
@@ -138,9 +153,9 @@ def compare(folders: Sequence[str | Path], *, baseline: str | Path | None = None
     """
     if len(folders) < 2:
         raise ConfigError("name at least two runs to compare: the first one, and others that are compared with it")
-    folders = [record_path(folder) for folder in _baseline_first(folders, baseline)]
-    summaries = [summarise(folder) for folder in folders]
-    by_run = [_Cases(folder) for folder in folders]
+    paths = [record_path(folder) for folder in _baseline_first(folders, baseline)]
+    summaries = [summarise(path) for path in paths]
+    by_run = [_Cases(path) for path in paths]
     first, warnings = by_run[0], list[str]()
     if any(summary.accuracy_by_part for summary in summaries):
         warnings.append("accuracy is over all parts of the task together: `moot show RUN` has it part by part")
@@ -180,24 +195,25 @@ def compare(folders: Sequence[str | Path], *, baseline: str | Path | None = None
         schema_version=summaries[0].schema_version,
         rows=rows,
         warnings=warnings,
-        cases=differing_cases(folders) if cases else None,
+        cases=differing_cases(paths) if cases else None,
     )
 
 
-def _baseline_first(folders: Sequence[str | Path], baseline: str | Path | None) -> list[str | Path]:
+def _baseline_first(folders: Sequence[str | os.PathLike[str]], baseline: str | os.PathLike[str] | None) -> list[str]:
     """The folders, the baseline before the others.
 
     Raises:
         ConfigError: no folder, or more than one, is the baseline.
     """
+    names = [os.fspath(folder) for folder in folders]
     if baseline is None:
-        return list(folders)
-    wanted = str(baseline).rstrip("/")
-    found = [each for each in folders if f"/{str(each).rstrip('/')}".endswith(f"/{wanted}")]
+        return names
+    wanted = os.fspath(baseline).rstrip("/")
+    found = [each for each in names if f"/{each.rstrip('/')}".endswith(f"/{wanted}")]
     if len(found) != 1:
         problem = "none of the runs" if not found else f"{len(found)} of the runs"
-        raise ConfigError(f"--baseline {wanted}: {problem} is called so; name one of {', '.join(map(str, folders))}")
-    return [found[0], *(each for each in folders if each is not found[0])]
+        raise ConfigError(f"--baseline {wanted}: {problem} is called so; name one of {', '.join(names)}")
+    return [found[0], *(each for each in names if each is not found[0])]
 
 
 def run_names(runs: Sequence[str]) -> list[str]:

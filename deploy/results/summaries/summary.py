@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ from moot.deploy.results.record import (
     read_replies,
     read_run_info,
 )
+from moot.deploy.results.report.blocks import Block
+from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.summaries.accuracy import (
     PairedComparison,
     PartAccuracy,
@@ -73,7 +76,7 @@ _OF_THE_RUN = ["schema_version", "task", "protocol", "preset", "models", "simula
 _OF_THE_RUN += ["wall_s", "wall_unknown_since"]
 
 
-class Summary(FrozenModel):
+class Summary(DisplayMixin, FrozenModel):
     """Summary of a run. The latest attempt with a verdict counts for each case; None is unknown, never 0.
 
     Shares of right answers are over the verdicts that can be scored (not failed, with a gold label), and one without an
@@ -216,25 +219,35 @@ class Summary(FrozenModel):
     stopped_early: StoppedEarly | None
     audit: PairedComparison | None
 
+    def display_name(self) -> str:
+        """See `DisplayMixin`."""
+        return self.run
 
-def summarise(folder: str | Path) -> Summary:
+    def report_blocks(self) -> list[Block]:
+        """See `DisplayMixin`."""
+        from moot.deploy.results.show import summary_blocks
+
+        return summary_blocks(self)
+
+
+def summarise(folder: str | os.PathLike[str]) -> Summary:
     """Summarises a run, finished or not.
 
     Raises:
         RecordError: when there is no run in the folder or it cannot be read.
     """
-    folder = record_path(folder)
-    replies = read_replies(folder)
-    facts = read_run_info(folder, replies)
-    verdicts = latest_verdicts(folder)
+    path = record_path(folder)
+    replies = read_replies(path)
+    facts = read_run_info(path, replies)
+    verdicts = latest_verdicts(path)
     attempts = {verdict.case_id: verdict.attempt for verdict in verdicts}
     latest = [reply for reply in replies if reply.attempt == attempts.get(reply.case_id, reply.attempt)]
-    references = References.of(folder)
-    events = read_events(folder, _KINDS)
-    cases = set(read_table(folder, "cases", [])["case_id"].to_pylist()) | {v.case_id for v in verdicts}
+    references = References.of(path)
+    events = read_events(path, _KINDS)
+    cases = set(read_table(path, "cases", [])["case_id"].to_pylist()) | {v.case_id for v in verdicts}
     finished = [verdict for verdict in verdicts if not verdict.failed]
     costs = case_costs(replies, {verdict.key for verdict in finished}, verdict_sources(events))
-    claims = read_claims(folder, verdicts, references, {key: cost.method for key, cost in costs.items()})
+    claims = read_claims(path, verdicts, references, {key: cost.method for key, cost in costs.items()})
     trained_on = ids_trained_on(claims)
     counted = [verdict for verdict in finished if verdict.case_id not in trained_on]
     unfinished = cases - {verdict.case_id for verdict in verdicts}
@@ -253,22 +266,22 @@ def summarise(folder: str | Path) -> Summary:
         failures=_counted(verdict.failure or "unknown" for verdict in verdicts if verdict.failed),
         asks_failed=_counted(reply.failure or "unknown" for reply in latest if reply.outcome == "failed"),
         replies=_counted(reply.outcome or "unknown" for reply in latest),
-        model_replies=(behaviour := model_replies(folder)),
+        model_replies=(behaviour := model_replies(path)),
         warnings=warnings_of(behaviour),
         audit=audit_difference(counted, events, references),
         judge_passes_per_case=mean_of(cost.judge_passes for cost in costs.values()),
-        confidence=confidence_figures(folder, counted),
+        confidence=confidence_figures(path, counted),
         **_debating(finished, gated),
         **_accuracies(counted, gated, references),
-        **judge_figures(folder, finished, events),
+        **judge_figures(path, finished, events),
         **run_totals(replies, [event for event in events if event.kind in BOOKKEEPING_EVENTS], facts.prices),
         **relative_cost(costs.values(), sum(reply.tokens or 0 for reply in replies if is_shared_id(reply.case_id))),
         stopped_early=stopped_early(replies),
-        **_consensus(folder, trained_on),
-        rulings=count_panel_verdicts(folder, finished),
+        **_consensus(path, trained_on),
+        rulings=count_panel_verdicts(path, finished),
         reasoning=reasoning_by_role(events, {verdict.key for verdict in finished}),
-        judging=summarise_judging(folder) if _judges_only(folder, events) else None,
-        scores=trait_scores(folder, finished, references),
+        judging=summarise_judging(path) if _judges_only(path, events) else None,
+        scores=trait_scores(path, finished, references),
         votes=vote_figures(counted, events, references),
         short_answers=short_answers(finished, references),
         detection=measure_detection(claims) if claims else None,
@@ -276,14 +289,14 @@ def summarise(folder: str | Path) -> Summary:
     )
 
 
-def _judges_only(folder: str | Path, events: Iterable[EventRow]) -> bool:
+def _judges_only(folder: Path, events: Iterable[EventRow]) -> bool:
     """Whether the run's cases are replies that were given elsewhere, and only judged in it."""
     if not any(event.kind == ReplyAssessed.kind for event in events):
         return False
     return any(read_table(folder, "cases", ["judged"])["judged"].is_valid().to_pylist())
 
 
-def _consensus(folder: str | Path, trained_on: Collection[str]) -> dict[str, Any]:
+def _consensus(folder: Path, trained_on: Collection[str]) -> dict[str, Any]:
     """Evaluation of the verdicts that are a consensus of distributions, without claims that were trained on."""
     verdicts = [verdict for verdict in consensus_verdicts(folder) if verdict.case_id not in trained_on]
     if not verdicts:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.rounds.round_trace import RoundTrace
+
+if TYPE_CHECKING:
+    from moot.deploy.results.report.blocks import Block
 
 State = Literal["finished", "failed", "parked", "open"]
 """How far a debate is: `parked` waits for a person, `open` has no verdict yet."""
@@ -131,7 +135,7 @@ class AttemptView(FrozenModel):
     state: State
 
 
-class Transcript(AttemptView):
+class Transcript(DisplayMixin, AttemptView):
     """Transcript of one attempt.
 
     Attributes:
@@ -159,3 +163,13 @@ class Transcript(AttemptView):
     trace: RoundTrace | None
     verdict: VerdictView | None
     cost: AttemptCost
+
+    def display_name(self) -> str:
+        """See `DisplayMixin`."""
+        return f"{self.case_id} of {self.run}"
+
+    def report_blocks(self) -> list[Block]:
+        """See `DisplayMixin`."""
+        from moot.deploy.results.show import debate_blocks
+
+        return debate_blocks(self)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -19,14 +19,11 @@ from moot.actors.record.run_yaml import read_run_yaml
 from moot.deploy.results.summaries.run_figures import RunFigures, run_figures
 from moot.deploy.results.text import visible_line
 from moot.deploy.runs.record_state import RecordFiles, record_files
+from moot.deploy.runs.recorded_run import last_session, recorded_status
 from moot.deploy.service.errors import RequestError
 from moot.protocols.errors import ConfigError, MootError, RecordError
 
 _log = structlog.get_logger(__name__)
-
-State = Literal["live", "finished", "waiting", "stopped", "interrupted", "failed", "killed", "unreadable"]
-"""What a run's last session came to: as run.yaml says, `live` while a process owns the folder, `killed` when none does
-and none has written how it ended, `unreadable` when run.yaml cannot be read."""
 
 BELOW = "~"
 """Between the names of a folder and of a run in it, where a run lies one folder deeper: as of a server, or of several
@@ -136,7 +133,10 @@ class RunCatalogue:
                     yield FoundRun(f"{folder.name}{BELOW}{below.name}", below)
 
     async def list(self) -> list[dict[str, Any]]:
-        """A row for each run, the last one started first; `figures` is null until they are computed."""
+        """A row for each run, the last one started first; `figures` is null until they are computed.
+
+        `state` is a `RunStatus`, or `unreadable` when run.yaml cannot be read.
+        """
         runs = await asyncio.to_thread(self.runs)
         rows = [await asyncio.to_thread(self._row, run) for run in runs]
         for run, row in zip(runs, rows, strict=True):
@@ -148,17 +148,13 @@ class RunCatalogue:
         settings = self._settings_of(run)
         if settings is None:
             return {"name": run.name, "state": "unreadable", "started_at": None, "figures": None, "is_pending": False}
-        sessions = settings.get("sessions")
-        last = sessions[-1] if isinstance(sessions, list) and sessions and isinstance(sessions[-1], dict) else {}
-        state = str(last.get("status") or "unknown")
-        if state == "running":
-            state = "live" if run.is_live() else "killed"
+        state = recorded_status(RunFolder(run.path), settings)
         known = self._figures.get(run.path, _UNKNOWN)
         texts = {name: _text(settings.get(name)) for name in ("protocol", "preset", "task", "model", "started_at")}
         return {
             "name": run.name,
             "state": state,
-            "stopped_by": _text(last.get("stopped_by")),
+            "stopped_by": _text(last_session(settings).get("stopped_by")),
             **texts,
             "figures": None if known.figures is None else known.figures.model_dump(),
             "is_pending": known.is_old(live=state == "live") and known.version != run.version(),

@@ -14,6 +14,8 @@ from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.detection import DurationSummary, claims_of
 from moot.deploy.results.detection.figures import ClaimSet
 from moot.deploy.results.record import read_run_info
+from moot.deploy.results.report.blocks import Block
+from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired
 from moot.deploy.results.summaries.summary import Summary, summarise
 from moot.deploy.results.text import Interval, cases
@@ -186,7 +188,7 @@ _SAME = (
 """Fields taken unchanged from the run's summary."""
 
 
-class Ablation(FrozenModel):
+class Ablation(DisplayMixin, FrozenModel):
     """Figures of a grid.
 
     Attributes:
@@ -209,6 +211,16 @@ class Ablation(FrozenModel):
     main_effects: list[MainEffect]
     shared_replies: bool
     warnings: list[str]
+
+    def display_name(self) -> str:
+        """See `DisplayMixin`."""
+        return f"{self.folder}: {len(self.cells):,} cells"
+
+    def report_blocks(self) -> list[Block]:
+        """See `DisplayMixin`."""
+        from moot.deploy.studies.ablation.report import ablation_blocks
+
+        return ablation_blocks(self)
 
 
 def measure_grid(

@@ -27,10 +27,11 @@ _ANSWERS = 3
 
 def show_ablation(found: Ablation, form: str = "text", console: Console | None = None) -> None:
     """Print a grid's figures."""
-    show_report(found, lambda: _report(found), form, console)
+    show_report(found, lambda: ablation_blocks(found), form, console)
 
 
-def _report(found: Ablation) -> list[Block]:
+def ablation_blocks(found: Ablation) -> list[Block]:
+    """Report blocks of a grid: caveats, figures by cell, effects of each key."""
     remarks = [*banner(found.simulated), *(Note(remark, "warning") for remark in _caveats(found))]
     return [Heading("Ablation", 1), *remarks, *_tables(found), *map(Note, _notes(found))]
 
