@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from moot.deploy.runs.recorded_run import open_run
     from moot.deploy.runs.run import arun, run, stream
     from moot.deploy.runs.single_debate import Debated, debate
+    from moot.deploy.studies.ablation.ablate import ablate
     from moot.deploy.studies.planning.plan import RunPlan, plan
     from moot.deploy.studies.training.train import train_classifier
     from moot.protocols.base import DebateProtocol
@@ -63,6 +64,7 @@ _HOME = {
     "moot.deploy.runs.outcome": ("Run",),
     "moot.deploy.runs.recorded_run": ("open_run",),
     "moot.deploy.runs.run": ("arun", "run", "stream"),
+    "moot.deploy.studies.ablation.ablate": ("ablate",),
     "moot.deploy.studies.planning.plan": ("RunPlan", "plan"),
     "moot.deploy.results.show": ("show",),
     "moot.deploy.runs.single_debate": ("Debated", "debate"),
@@ -118,6 +120,7 @@ __all__ = [
     "Turn",
     "UserError",
     "Verdict",
+    "ablate",
     "analyze",
     "arun",
     "calibrate",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,30 +46,23 @@ def ablate(
     The same command again resumes an interrupted grid. A budget covers all runs together.
     """
     from moot.deploy.cli.console import build_run_config, print_next_commands
-    from moot.deploy.studies.ablation.effects import measure_grid
-    from moot.deploy.studies.ablation.grid import baseline_of, check_keys, parse_axes
-    from moot.deploy.studies.ablation.prepare import check_grid, grid_folder, has_gold, prepare_grid, write_grid_file
+    from moot.deploy.studies.ablation.ablate import checked_grid
+    from moot.deploy.studies.ablation.prepare import has_gold
     from moot.deploy.studies.ablation.report import next_cells, show_ablation
     from moot.deploy.studies.ablation.run_grid import plan_lines
 
-    axes = parse_axes(over or [])
-    compared_with = baseline_of(axes, baseline or [])
     base = build_run_config(context.obj, file)
-    check_keys(axes, base, context.obj)
-    grid = check_grid(prepare_grid(base, axes, share_replies=share_replies), network=not dry_run)
-    if not has_gold(grid):
+    grid = checked_grid(base, context.obj, over or [], baseline or [], share_replies=share_replies, network=not dry_run)
+    if not has_gold(grid.cells):
         print(
             "warning: no case has a gold label, so every accuracy will be unknown: answers are counted", file=sys.stderr
         )
     if dry_run:
-        print("\n".join(plan_lines(grid)))
+        print("\n".join(plan_lines(grid.cells)))
         return
-    folder = grid_folder(grid)
-    write_grid_file(folder, axes, compared_with, share_replies=share_replies)
-    code = _run_grid(grid, quiet=quiet)
-    same_as = {each.cell.name: each.same_as for each in grid if each.same_as}
-    cells = [each.cell for each in grid]
-    found = measure_grid(folder, axes, cells, compared_with, same_as=same_as, shared_replies=share_replies)
+    grid.write_file()
+    code = _run_grid(grid.cells, quiet=quiet)
+    found = grid.measure()
     show_ablation(found, form)
     if form == "text":
         print_next_commands(
@@ -77,7 +71,7 @@ def ablate(
     raise typer.Exit(code)
 
 
-def _run_grid(grid: list[ReadyCell], *, quiet: bool) -> int:
+def _run_grid(grid: Sequence[ReadyCell], *, quiet: bool) -> int:
     """Run the unfinished cells; returns the exit code.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Cells of a grid from `--over` flags: one run for every combination of values."""
+"""Cells of a grid, from `--over` flags or from values in Python: one run for every combination of values."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from pydantic import BaseModel
 
 from moot.actors.telemetry.redaction import redact
 from moot.deploy.runs.config import RunConfig, nested
@@ -64,6 +66,25 @@ class Cell:
     values: Mapping[str, AxisValue]
 
 
+def make_axes(over: Mapping[str, Sequence[Any]] | Iterable[str]) -> list[Axis]:
+    """The axes of a grid: values by key, or flags for `parse_axes`. A string among the values of a key stays one.
+
+    >>> [axis.key for axis in make_axes({"gate.tau_d": [0.2, False], "agents": [2, 3]})]
+    ['gate.tau_d', 'agents']
+
+    Raises:
+        ConfigError: a value is given twice, or there is nothing to compare.
+    """
+    if not isinstance(over, Mapping):
+        return parse_axes([over] if isinstance(over, str) else over)
+    axes = []
+    for key, values in over.items():
+        if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+            raise ConfigError(f"over {key}: expected a list of values, such as [2, 3]")
+        axes.append(Axis(key, _values(key, [(_value_text(value), _given(key, value)) for value in values])))
+    return _some(axes)
+
+
 def parse_axes(flags: Iterable[str]) -> list[Axis]:
     """Parse `--over KEY=VALUE,VALUE...` flags; a value is parsed as in `--set`.
 
@@ -83,10 +104,34 @@ def parse_axes(flags: Iterable[str]) -> list[Axis]:
             raise ConfigError(f"--over {redact(flag)!r}: expected KEY=VALUE,VALUE..., such as gate.tau_d=0.2,0.35")
         if key in {axis.key for axis in axes}:
             raise ConfigError(f"--over {key} is given twice: list its values with commas")
-        axes.append(Axis(key, _values(key, texts)))
+        axes.append(Axis(key, _values(key, [(text, _read(key, text)) for text in texts])))
+    return _some(axes)
+
+
+def _some(axes: list[Axis]) -> list[Axis]:
     if not axes:
         raise ConfigError("name what is to vary: --over KEY=VALUE,VALUE..., such as --over agents=2,3")
     return axes
+
+
+def _value_text(value: Any) -> str:
+    """Text of a value given in Python, as it would be typed."""
+    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        return f"[{','.join(value)}]"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """JSON value of an object that may stand for a role's member."""
+    return value.model_dump(exclude_defaults=True) if isinstance(value, BaseModel) else str(value)
+
+
+def _given(key: str, value: Any) -> Any:
+    """A value given in Python; a role's models as a list of members."""
+    if not key.startswith(ROLE):
+        return value
+    members = value if isinstance(value, list | tuple) else [value]
+    return [{"model": one} if isinstance(one, str) else dict(one) for one in members]
 
 
 def _apart(text: str) -> list[str]:
@@ -108,8 +153,9 @@ def _apart(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _values(key: str, texts: Sequence[str]) -> tuple[AxisValue, ...]:
-    read = [_read(key, text) for text in texts]
+def _values(key: str, given: Sequence[tuple[str, Any]]) -> tuple[AxisValue, ...]:
+    """The values of a key, each given as its text and its value."""
+    texts, read = [text for text, _ in given], [value for _, value in given]
     for number, value in enumerate(read):
         same = next((text for text, before in zip(texts, read[:number], strict=False) if _same(value, before)), None)
         if same is not None:
@@ -117,7 +163,7 @@ def _values(key: str, texts: Sequence[str]) -> tuple[AxisValue, ...]:
             both = f"{first!r} and {second!r} both mean {json.dumps(value, ensure_ascii=False, default=str)}"
             twice = f"the value {first!r} is given twice" if first == second else f"{both}: leave one out"
             raise ConfigError(f"--over {key}: {twice}")
-    if len(read) == 1:
+    if len(read) < 2:
         flag = "--role" if key.startswith(ROLE) else flag_of(key) if key in RUN_FIELDS else "--set"
         raise ConfigError(f"--over {key}: one value is no comparison: name another, or use {flag}")
     shown = [redact(text) for text in texts]
@@ -179,27 +225,36 @@ def _cell(values: Mapping[str, AxisValue]) -> Cell:
     return Cell(short, values)
 
 
-def baseline_of(axes: Sequence[Axis], flags: Iterable[str]) -> Cell:
-    """The baseline cell: `--baseline KEY=VALUE` flags, and the first value of any other key.
+def baseline_of(axes: Sequence[Axis], named: Mapping[str, Any] | Iterable[str]) -> Cell:
+    """The baseline cell: values by key or `--baseline KEY=VALUE` flags, and the first value of any other key.
 
     Raises:
         ConfigError: a flag is malformed, or names a key or a value that the grid does not have.
     """
     values = {axis.key: axis.values[0] for axis in axes}
     known = {axis.key: axis.values for axis in axes}
-    for flag in flags:
-        key, equals, text = (part.strip() for part in flag.partition("="))
-        if not (key and equals and text):
-            raise ConfigError(f"--baseline {redact(flag)!r}: expected KEY=VALUE, such as agents=3")
+    for key, text in _baseline_texts(named):
         if key not in known:
             raise unknown_name("key of --baseline", key, known)
-        wanted = _read(key, text)
+        wanted = _given(key, named[key]) if isinstance(named, Mapping) else _read(key, text)
         found = [value for value in known[key] if _same(value.value, wanted)]
         if not found:
             texts = ", ".join(value.text for value in known[key])
             raise ConfigError(f"--baseline {key}={redact(text)}: the grid has no such value; it has {texts}")
         values[key] = found[0]
     return _cell(values)
+
+
+def _baseline_texts(named: Mapping[str, Any] | Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Keys of the baseline, each with its value as it was or would be typed."""
+    if isinstance(named, Mapping):
+        yield from ((key, _value_text(value)) for key, value in named.items())
+        return
+    for flag in [named] if isinstance(named, str) else named:
+        key, equals, text = (part.strip() for part in flag.partition("="))
+        if not (key and equals and text):
+            raise ConfigError(f"--baseline {redact(flag)!r}: expected KEY=VALUE, such as agents=3")
+        yield key, text
 
 
 def check_keys(axes: Sequence[Axis], base: RunConfig, flags: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ from moot.deploy.runs.run_library import LibraryCache
 from moot.deploy.runs.session import outcome_if_complete
 from moot.deploy.studies.ablation.grid import Axis, Cell, cell_config, cells_of
 from moot.protocols.errors import ConfigError, RunMismatch, TaskFileError, UserError
-from moot.protocols.tasks import open_task
+from moot.protocols.tasks import Task, open_task
 
 _TELLING = ("protocol", "seed", "encoder", "settings", "bindings")
 """Keys of a run's description that distinguish cells."""
@@ -45,29 +45,34 @@ class ReadyCell:
     same_as: str = ""
 
 
-def prepare_grid(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool = False) -> list[ReadyCell]:
+def prepare_grid(
+    base: RunConfig, axes: Sequence[Axis], *, share_replies: bool = False, task: Task | None = None
+) -> list[ReadyCell]:
     """Open and check everything that the cells name; writes nothing, calls no model.
 
     Args:
         base: the cells' common configuration; its `out` is the grid's folder, by default in `runs/`.
         share_replies: later cells reuse the first one's replies.
+        task: cases as objects, instead of `base.task`.
 
     Raises:
         UserError: one line for the first thing that is wrong, and in which cell.
     """
     if base.out is not None and is_uri(base.out):
         raise ConfigError(f"--out {base.out}: a grid needs a local folder; `moot run` writes single runs to a bucket")
-    if not open_task(base.task).replayable:
-        raise ConfigError(f"task {base.task!r}: every cell reads it again; put it into a file")
+    opened = open_task(base.task) if task is None else task
+    if not opened.replayable:
+        raise ConfigError(f"task {opened.spec!r}: every cell reads it again; put it into a file")
     if share_replies and base.reuse is not None:
         raise ConfigError("--share-replies and --reuse exclude each other: a run reuses the replies of one other run")
     if share_replies and any(axis.key == "seed" for axis in axes):
         raise ConfigError("--share-replies: with --over seed the cells need replies of their own; leave one out")
-    out = find_grid_folder(base, axes, share_replies=share_replies)
+    out = find_grid_folder(base, axes, share_replies=share_replies, task=opened)
     grid, shared_libraries = [], LibraryCache(out)
     for cell in cells_of(axes):
         with _naming(cell):
-            grid.append(ReadyCell(cell, prepare(cell_config(base, cell, out), shared_libraries=shared_libraries)))
+            config = cell_config(base, cell, out)
+            grid.append(ReadyCell(cell, prepare(config, task=task, shared_libraries=shared_libraries)))
     _check_different(grid)
     grid = _served(grid)
     return _sharing(grid) if share_replies else grid
@@ -181,7 +186,7 @@ def _naming(cell: Cell) -> Iterator[None]:
 _NAME = "grid.yaml"
 
 
-def find_grid_folder(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool) -> str:
+def find_grid_folder(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool, task: Task) -> str:
     """The grid's folder, if a grid over these keys can start or resume there.
 
     Values may be added on a resume: they are further cells.
@@ -192,7 +197,6 @@ def find_grid_folder(base: RunConfig, axes: Sequence[Axis], *, share_replies: bo
     """
     keys = [axis.key for axis in axes]
     named = [] if "protocol" in keys else [run_name(base.protocol, base.preset)]
-    task = open_task(base.task)
     out = base.out or default_out("-".join(["ablate", *named, *keys]), task.name, base.seed, base.model)
     folder = Path(out).expanduser()
     if RunFolder(folder).exists():

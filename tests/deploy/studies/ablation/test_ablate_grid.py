@@ -13,6 +13,9 @@ from moot.deploy.runs.run import run
 from moot.deploy.studies.ablation.grid import baseline_of, cell_config, cells_of, check_keys, parse_axes
 from moot.deploy.studies.ablation.prepare import check_grid, find_grid_folder, prepare_grid, write_grid_file
 from moot.protocols.errors import ConfigError, RunMismatch, UserError
+from moot.protocols.tasks import open_task
+
+SAMPLE = open_task("sample")
 
 
 @pytest.fixture(autouse=True)
@@ -180,15 +183,15 @@ def test_sharing_replies_excludes_what_it_would_spoil(over: str, reuse: str | No
 
 def test_a_folder_holds_one_grid_whose_values_may_grow() -> None:
     base, axes = RunConfig(), parse_axes(["gate.tau_d=0.2,off", "agents=2,3"])
-    out = find_grid_folder(base, axes, share_replies=False)
+    out = find_grid_folder(base, axes, share_replies=False, task=SAMPLE)
     assert out == "runs/ablate-selene-gate.tau_d-agents-sample-s0"
     write_grid_file(out, axes, cells_of(axes)[0], share_replies=True)
     more = parse_axes(["gate.tau_d=0.2,off,0.3", "agents=2,3"])
-    assert find_grid_folder(base, more, share_replies=True) == out
+    assert find_grid_folder(base, more, share_replies=True, task=SAMPLE) == out
     with pytest.raises(RunMismatch, match="--share-replies"):
-        find_grid_folder(base, axes, share_replies=False)
+        find_grid_folder(base, axes, share_replies=False, task=SAMPLE)
     with pytest.raises(RunMismatch, match=r"over gate\.tau_d, agents"):
-        find_grid_folder(RunConfig(out=out), parse_axes(["agents=2,3"]), share_replies=True)
+        find_grid_folder(RunConfig(out=out), parse_axes(["agents=2,3"]), share_replies=True, task=SAMPLE)
 
 
 def test_a_role_s_models_vary_alone_or_in_brackets() -> None:

@@ -1,0 +1,155 @@
+"""Ablation: one run for every combination of settings over the same cases, and the effect of each setting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.interruption import run_in_thread
+from moot.deploy.runs.prepare import Prepared
+from moot.deploy.runs.run import Base, Run, build_configuration
+from moot.deploy.runs.session import Session
+from moot.deploy.runs.task import Cases, task_from_cases
+from moot.deploy.studies.ablation.effects import Ablation, measure_grid
+from moot.deploy.studies.ablation.grid import Axis, Cell, baseline_of, check_keys, make_axes
+from moot.deploy.studies.ablation.prepare import (
+    ReadyCell,
+    check_grid,
+    grid_folder,
+    prepare_grid,
+    write_grid_file,
+)
+from moot.deploy.studies.ablation.run_grid import run_grid
+from moot.protocols.errors import ConfigError
+
+Over = Mapping[str, Sequence[Any]] | Iterable[str]
+"""What varies: the values of each key, or `KEY=VALUE,VALUE...` as after `--over`."""
+
+Baseline = Mapping[str, Any] | Iterable[str]
+"""The cell to compare with: a value of some keys, or `KEY=VALUE` as after `--baseline`."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A grid whose cells were checked.
+
+    Attributes:
+        axes: the varied keys.
+        baseline: the cell that the others are compared with.
+        cells: every cell with its checked run.
+        share_replies: whether later cells reuse the first one's replies.
+    """
+
+    axes: Sequence[Axis]
+    baseline: Cell
+    cells: Sequence[ReadyCell]
+    share_replies: bool
+
+    def write_file(self) -> None:
+        """Write the file that names the cells into the grid's folder.
+
+        Raises:
+            RecordError: it cannot be written.
+        """
+        write_grid_file(grid_folder(self.cells), self.axes, self.baseline, share_replies=self.share_replies)
+
+    def measure(self) -> Ablation:
+        """The figures of its cells, finished or not.
+
+        Raises:
+            ConfigError: no cell has started.
+        """
+        return measure_grid(
+            grid_folder(self.cells),
+            self.axes,
+            [each.cell for each in self.cells],
+            self.baseline,
+            same_as={each.cell.name: each.same_as for each in self.cells if each.same_as},
+            shared_replies=self.share_replies,
+        )
+
+
+def checked_grid(
+    base: RunConfig,
+    given: Mapping[str, Any],
+    over: Over,
+    baseline: Baseline = (),
+    *,
+    share_replies: bool = False,
+    cases: Cases | None = None,
+    network: bool = True,
+) -> Grid:
+    """Open and check everything that the cells name; writes nothing.
+
+    Args:
+        base: the cells' common configuration.
+        given: its fields that were given beside a file; None where not given.
+        over: what varies.
+        baseline: by default the first value of every key.
+        share_replies: whether later cells reuse the first one's replies.
+        cases: as objects, instead of `base.task`.
+        network: False calls no model.
+
+    Raises:
+        UserError: one line for the first thing that is wrong, and in which cell.
+    """
+    axes = make_axes(over)
+    compared_with = baseline_of(axes, baseline)
+    check_keys(axes, base, given)
+    task = None if cases is None else task_from_cases(cases)
+    prepared = prepare_grid(base, axes, share_replies=share_replies, task=task)
+    return Grid(axes, compared_with, check_grid(prepared, network=network), share_replies)
+
+
+def ablate(
+    config: Base | None = None,
+    *,
+    over: Over,
+    baseline: Baseline | None = None,
+    share_replies: bool = False,
+    **options: Any,
+) -> Ablation:
+    """Run every combination of settings over the same cases, and measure the effect of each setting.
+
+    The same call again resumes an interrupted grid. A budget covers all runs together. Also inside a running event
+    loop, as in a notebook.
+
+    >>> import tempfile, moot
+    >>> out = tempfile.mkdtemp()
+    >>> found = moot.ablate(over={"agents": [2, 3]}, task="sample", limit=2, engine="inline", out=out)
+    >>> [cell.cell for cell in found.cells]
+    ['agents=2', 'agents=3']
+
+    Args:
+        config: as for `moot.run`.
+        over: the values of each key that varies: a setting of the protocol, `protocol`, `model`, `agents`, `seed`,
+            `encoder`, or `role.NAME`; or a list of `KEY=VALUE,VALUE...`.
+        baseline: the cell that the others are compared with; by default the first value of every key.
+        share_replies: whether identical requests of later cells reuse the first cell's replies.
+        options: as for `moot.run`; `out` is the folder of the cells' runs.
+
+    Raises:
+        UserError: one line for the first thing that is wrong, and in which cell; nothing was written.
+    """
+    base, objects = build_configuration(config, options)
+    if "protocol" in objects:
+        raise ConfigError("protocol: every cell makes its own; name it as module:Class")
+    given = {key: value for key, value in options.items() if key not in objects}
+    check = partial(
+        checked_grid, base, given, over, baseline or (), share_replies=share_replies, cases=objects.get("task")
+    )
+    with ThreadPoolExecutor(1) as pool:  # the caller's thread may have a running event loop
+        grid = pool.submit(check).result()
+    grid.write_file()
+    stopped = [each.stopped_by for each in run_grid(grid.cells, _run_cell) if each.stopped_by]
+    found = grid.measure()
+    return found.model_copy(update={"warnings": [*(f"stopped: {why}" for why in stopped), *found.warnings]})
+
+
+def _run_cell(prepared: Prepared) -> Run:
+    """Run a cell; Ctrl-C drains it and is raised again."""
+    return run_in_thread(Session(prepared))
