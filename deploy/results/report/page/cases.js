@@ -5,6 +5,7 @@
   const { element } = moot;
   const SIGNS = { right: "✓", wrong: "✗", failed: "!", open: "…", unscored: "–" };
   const PAGE = 200;
+  const [HEIGHT, MOST_SHOWN] = [560, 15];  // the table scrolls by itself from so many rows on
   const collator = new Intl.Collator("en", { numeric: true });
   let table = null;
   let columns = [];
@@ -79,7 +80,7 @@
 
   function settings(data) {
     const common = {
-      index: "case", layout: "fitColumns", maxHeight: "34rem", rowHeight: 30, columns: columns.map(definition),
+      index: "case", layout: "fitColumns", rowHeight: 30, height: data.server || rows.length > MOST_SHOWN ? HEIGHT : false, columns: columns.map(definition),
       placeholder: "No case is like this.", columnDefaults: { resizable: true },
     };
     if (!data.server) return { ...common, data: rows };
@@ -140,15 +141,20 @@
     return element("label", { className: "search" }, "Search ", input);
   }
 
+  // Rows that came into view by scrolling are there after the next frame.
+  const drawn = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+
   async function focusRow(row) {
     if (!row) return;
     const before = table.getRow(current);
     const linkOf = (each) => each && each.getElement().querySelector("a");
     if (linkOf(before)) linkOf(before).tabIndex = -1;
     current = row.getIndex();
-    await table.scrollToRow(row, "nearest", false).catch(() => {});
+    if (row.getElement().isConnected) row.getElement().scrollIntoView({ block: "nearest" });
+    else await table.scrollToRow(row, "center", true).catch(() => {});
+    await drawn();  // a row that is focused before would lose the focus when rows are drawn anew
     const target = linkOf(row);
-    if (target) {
+    if (target && current === row.getIndex()) {
       target.tabIndex = 0;
       target.focus({ preventScroll: true });
     }
@@ -219,8 +225,7 @@
   moot.returnToCases = (id) => {
     if (!table || !table.initialized) return;
     table.redraw();
-    current = id;
-    Promise.resolve(table.getRow(id)).then((row) => row && focusRow(row));
+    drawn().then(() => focusRow(table.getRow(id)));
   };
 
   moot.showCases = (place, data) => {
