@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +55,20 @@ def read_groups(file: Path, groups: list[int], columns: list[str]) -> pa.Table:
     with open_parquet(file) as part:
         there = [name for name in columns if name in part.schema_arrow.names]
         return part.read_row_groups(groups, columns=there).select(there)
+
+
+def groups_with(case_ids: Iterable[str]) -> Groups:
+    """Row groups of a part's file that have rows of some cases: of each file the ids are read, once."""
+    wanted = pa.array(sorted(set(case_ids)), pa.string())
+
+    @cache
+    def groups(file: Path) -> list[int]:
+        with open_parquet(file, read_dictionary=["case_id"]) as part:
+            return [number for number in range(part.num_row_groups) if _has(part, number, wanted)]
+
+    return groups
+
+
+def _has(part: pq.ParquetFile, group: int, case_ids: pa.Array) -> bool:
+    there = part.read_row_group(group, ["case_id"])["case_id"].unique().cast(pa.string())
+    return bool(pc.any(pc.is_in(there, value_set=case_ids)).as_py())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from moot.actors.record.rows import sorted_json
 from moot.actors.record.schema import CaseKey
@@ -106,19 +106,27 @@ def _others(
     others, shares = [], []
     for place, token in enumerate(tokens):
         here = slice(k * place, k * (place + 1))
-        known = [(other, q) for other, q in zip(listed[here], parts[here], strict=True) if q is not None]
-        known = [(other, q) for other, q in known if other != token]
-        others.append([other for other, _ in known])
-        shares.append([q for _, q in known])
+        texts, q = list(listed[here]), parts[here]
+        if token in texts:
+            chosen = texts.index(token)
+            del texts[chosen], q[chosen]
+        while q and q[-1] is None:  # fewer came than were asked for
+            texts.pop()
+            q.pop()
+        others.append(texts)
+        shares.append(q)
     return {"other": others, "q": shares}
 
 
-def _parts(logprobs: Iterable[float | None]) -> list[int | None]:
+def _parts(logprobs: Sequence[float | None]) -> list[int | None]:
     """Probabilities in parts of `PROBABILITY_ONE`; None for one that is not known."""
-    return [
-        None if value is None or math.isnan(value) else round(PROBABILITY_ONE * math.exp(min(0.0, value)))
-        for value in logprobs
-    ]
+    values = np.array(logprobs, float)
+    parts: list[int | None] = (
+        np.rint(PROBABILITY_ONE * np.exp(np.minimum(np.nan_to_num(values), 0.0))).astype(int).tolist()
+    )
+    for place in np.flatnonzero(np.isnan(values)):
+        parts[place] = None
+    return parts
 
 
 def _as_asked(value: float | None) -> str:

@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from moot.actors.agent.attempt import LENGTH
+from moot.actors.record.parts import groups_with
 from moot.actors.record.tables import of_cases, read_table
 from moot.deploy.results.record import decode_json, read_as, read_run_info, rescore_verdicts
 from moot.deploy.results.rounds.round_trace import build_round_trace
@@ -77,12 +78,12 @@ class _Debates:
     """
 
     def __init__(self, folder: str | Path, case_ids: Sequence[str]) -> None:
-        only = of_cases(case_ids)
+        rows: dict[str, Any] = {"only": of_cases(case_ids), "groups": groups_with(case_ids)}
         self._info = read_run_info(folder)
-        self.cases = {row["case_id"]: row for row in read_table(folder, "cases", only=only).to_pylist()}
-        self._turns = _by_case(read_table(folder, "turns", _TURN_COLUMNS, only))
-        self._events = _by_case(read_table(folder, "events", ["data", "at"], only))
-        self._verdicts = _by_case(read_table(folder, "verdicts", only=only))
+        self.cases = {row["case_id"]: row for row in read_table(folder, "cases", **rows).to_pylist()}
+        self._turns = _by_case(read_table(folder, "turns", _TURN_COLUMNS, **rows))
+        self._events = _by_case(read_table(folder, "events", ["data", "at"], **rows))
+        self._verdicts = _by_case(read_table(folder, "verdicts", **rows))
         rescore_verdicts(folder, [row for rows in self._verdicts.values() for row in rows])
 
     def transcript(self, case_id: str, attempt: int | None = None) -> Transcript:
