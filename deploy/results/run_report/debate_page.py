@@ -191,7 +191,8 @@ def _position(turn: TurnView, noted: Iterable[EventView]) -> Position:
     """What the agent holds: as it answers, or as its distribution or its stance says."""
     for event in noted:
         if event.kind == DistributionStated.kind and (stated := DistributionStated.read(event.data)) is not None:
-            return Position(*next(iter(stated.cleaned.items()), (None, None)))
+            known = [(share, label) for label, share in stated.cleaned.items() if share is not None]
+            return Position(*max(known)[::-1]) if known else Position(None, None)
         if event.kind == StanceTaken.kind and (taken := StanceTaken.read(event.data)) is not None:
             return Position(taken.stance, None)
     return Position(turn.answer, turn.confidence)
