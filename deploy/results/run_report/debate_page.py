@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from moot.deploy.results.report.blocks import Block, Items, Note, Pairs, Table
+from moot.deploy.results.document.blocks import document_blocks
+from moot.deploy.results.document.read import build_document
+from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Pairs, Quote, Table
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.rounds.round_trace import trace_blocks
 from moot.deploy.results.run_report.sent_replies import SentReplies
@@ -45,7 +47,7 @@ class Position(NamedTuple):
 def debate_page(debate: Transcript, sent: SentReplies) -> dict[str, Any]:
     """A debate as JSON values: what the page writes, in the order in which it is read."""
     replies = [turn for section in debate.sections for turn in section.turns]
-    page = _Page(debate, sent)
+    page, document = _Page(debate, sent), build_document(debate)
     return {
         "case": debate.case_id,
         "run": debate.run,
@@ -56,12 +58,21 @@ def debate_page(debate: Transcript, sent: SentReplies) -> dict[str, Any]:
         "correct": debate.verdict and debate.verdict.correct,
         "failed": debate.state == "failed",
         "about": [pair for pair in case_pairs(debate) if pair[0] != "question"],
-        "verdict": [*verdict_pairs(debate.verdict, debate.state), ("cost", cost_words(debate.cost))],
+        "verdict": [*_verdict(debate, document is None), ("cost", cost_words(debate.cost))],
+        "document": [] if document is None else blocks_data(document_blocks(document)),
         "columns": debate_roles(replies, debate.sections),
         "stages": [stage for section in debate.sections if (stage := page.stage(section))],
         "trace": [] if debate.trace is None else blocks_data(trace_blocks(debate.trace)),
         "texts": page.texts.values,
     }
+
+
+def _verdict(debate: Transcript, whole: bool) -> list[tuple[str, str]]:
+    """The verdict; not whole beside a document, which says what the payload does."""
+    verdict = debate.verdict
+    if verdict is not None and not whole:
+        verdict = verdict.model_copy(update={"payload": {}})
+    return verdict_pairs(verdict, debate.state)
 
 
 def debate_roles(turns: Iterable[TurnView], sections: Iterable[Section]) -> list[str]:
@@ -207,12 +218,16 @@ def _scores(event: EventView) -> Iterable[str]:
 
 
 def blocks_data(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """Blocks as JSON values, of the kinds that events and traces have."""
+    """Blocks as JSON values, of the kinds that transcripts and documents have."""
     return [data for block in blocks if (data := _block_data(block)) is not None]
 
 
 def _block_data(block: Block) -> dict[str, Any] | None:
     match block:
+        case Heading():
+            return {"heading": block.text, "level": block.level}
+        case Quote():
+            return {"quote": block.text, "head": block.head}
         case Note():
             return {"note": block.text, "style": block.style}
         case Table():

@@ -166,7 +166,10 @@
     const inTable = event.target.closest(".tabulator-tableholder");
     const fromFilter = event.key === "ArrowDown" && event.target.closest(".tabulator-header-filter");
     if (!table || !(inTable || fromFilter)) return;
-    if (event.key === "Enter" && event.target.tagName !== "A" && current !== null) moot.openCase(current);
+    if (event.key === "Enter" && inTable && current !== null) {
+      event.preventDefault();  // the focus may still be on its way to the case
+      moot.openCase(current);
+    }
     const ends = { Home: 0, End: -1 }[event.key];
     let step = fromFilter ? 0 : STEPS[event.key];
     if (step === undefined && ends === undefined) return;

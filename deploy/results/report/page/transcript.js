@@ -65,9 +65,12 @@
         : null);
   }
 
+  // Whether the reply is shown as it was written, so that its own text can be shaded.
+  const isPlain = (turn) => Boolean(turn.tokens) && turn.tokens.token.join("").trim() === turn.body.trim();
+
   function card(turn, texts) {
     const [who, ...facts] = turn.facts;
-    const plain = turn.tokens && turn.tokens.token.join("").trim() === turn.body.trim();
+    const plain = isPlain(turn);
     return element("article", { className: turn.failed ? "turn failed" : "turn" },
       element("h3", {}, who),
       element("p", { className: "facts" }, facts.join(" · ")),
@@ -134,8 +137,16 @@
     return button;
   }
 
+  function asDocument(blocks) {
+    const made = details("The debate as a document", () => moot.blocks(blocks), "document");
+    made.open = true;
+    return made;
+  }
+
   function parts(debate, id) {
-    const withTokens = debate.stages.some((part) => part.turns.some((turn) => turn.tokens));
+    const turns = debate.stages.flatMap((part) => part.turns);
+    const withTokens = turns.some((turn) => turn.tokens);
+    const folded = turns.some((turn) => turn.tokens && !isPlain(turn));
     return [
       bar(id),
       moot.blocks(debate.banner),
@@ -145,11 +156,13 @@
       element("div", { className: "facts-of-case" },
         element("section", {}, element("h2", {}, "Verdict"), moot.pairs(debate.verdict)),
         element("section", {}, element("h2", {}, "The case"), moot.pairs(debate.about))),
-      withTokens ? [openTokens(document.getElementById("transcript")), moot.tokenLegend()] : null,
+      debate.document.length ? asDocument(debate.document) : null,
+      folded ? openTokens(document.getElementById("transcript")) : null,
+      withTokens ? moot.tokenLegend() : null,
       debate.stages.map((part) => stage(part, debate.columns, debate.texts)),
       debate.trace.length ? element("section", {}, element("h2", {}, "Round by round"), moot.blocks(debate.trace)) : null,
       bar(id),
-    ].flat(2).filter(Boolean);
+    ].flat().filter(Boolean);
   }
 
   function missing(id) {
