@@ -20,8 +20,9 @@ from moot.deploy.results.run_report.judges import judges
 from moot.deploy.results.run_report.overview import overview
 from moot.deploy.results.run_report.pairs import pairs
 from moot.deploy.results.run_report.selene import selene
+from moot.deploy.results.run_report.side_by_side import side_by_side
 from moot.deploy.results.run_report.socrasynth import socrasynth
-from moot.deploy.results.run_report.transcripts import transcripts_data
+from moot.deploy.results.run_report.transcripts import several_transcripts, transcripts_data
 from moot.deploy.results.run_report.worth import worth
 
 Part = Callable[[RunData], Iterable[Block]]
@@ -63,9 +64,10 @@ class RunReport:
 
     def data(self) -> Mapping[str, Any]:
         """What the page's scripts read beside the charts."""
-        run = self.runs[0]
-        columns = case_columns(run)
-        return {"cases": cases_data(columns), "transcripts": transcripts_data(run, columns)}
+        run, *others = self.runs
+        columns = side_by_side(self.runs) if others else case_columns(run)
+        transcripts = several_transcripts(self.runs, columns) if others else transcripts_data(run, columns)
+        return {"cases": cases_data(columns), "transcripts": transcripts}
 
     def html(self) -> str:
         """The page."""

@@ -41,7 +41,13 @@ def transcripts_data(run: RunData, columns: Sequence[CaseColumn], size: int = TR
     if used and len(wanted) > _FIRST:
         packed |= _packed(run.folder, wanted[_FIRST : int(len(packed) * size / used)])
     kept = dict(_fitting(packed, size))
-    return {"packed": kept, "command": f"moot view {run.info.name}"}
+    return {"run": run.info.name, "packed": kept, "command": f"moot view {run.info.name}"}
+
+
+def several_transcripts(runs: Sequence[RunData], columns: Sequence[CaseColumn]) -> dict[str, Any]:
+    """Transcripts of the same cases in several runs, those of the others under `others`; they share the room."""
+    first, *others = (transcripts_data(run, columns, TRANSCRIPT_BYTES // len(runs)) for run in runs)
+    return {**first, "others": others}
 
 
 def sample_order(case_ids: Sequence[str], outcomes: Sequence[str]) -> list[str]:

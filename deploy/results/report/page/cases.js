@@ -46,7 +46,7 @@
   const textFilter = (wanted, value) => String(value ?? "").toLowerCase().includes(String(wanted).toLowerCase());
 
   const isChosen = (row, outcome) =>
-    outcome === "all" || (outcome === "debated" ? row.rounds > 0 : outcome === "here" ? isHere(row.case) : row.outcome === outcome);
+    outcome === "all" || (outcome === "differ" ? row.differ === "differ" : outcome === "debated" ? row.rounds > 0 : outcome === "here" ? isHere(row.case) : row.outcome === outcome);
   const isHere = (id) => moot.data.server || Object.hasOwn((moot.data.transcripts || { packed: {} }).packed, id);
   const hasWords = (row, words) =>
     !words || columns.some(({ name }) => row[name] !== null && String(row[name]).toLowerCase().includes(words));
@@ -61,7 +61,7 @@
     const value = cell.getValue();
     const name = cell.getField();
     if (value === null || value === undefined) return element("span", { className: "dim" }, "–");
-    if (name === "outcome") return element("span", { className: `outcome ${value}` }, `${SIGNS[value] || ""} ${value}`);
+    if (name.startsWith("outcome")) return element("span", { className: `outcome ${value}` }, `${SIGNS[value] || ""} ${value}`);
     return element("span", {}, typeof value === "number" ? moot.number(value) : value);
   }
 
@@ -112,7 +112,7 @@
     const counts = data.counts || {};
     const of = (name) => (data.server ? counts[name] : rows.filter((row) => isChosen(row, name)).length);
     const all = data.server ? data.total : rows.length;
-    const names = { all: "All", right: "Right", wrong: "Wrong", unscored: "Not scored", failed: "Failed", open: "Open", debated: "Debated" };
+    const names = { all: "All", right: "Right", wrong: "Wrong", unscored: "Not scored", failed: "Failed", open: "Open", debated: "Debated", differ: "Runs differ" };
     if (!data.server && rows.some((row) => !isHere(row.case))) names.here = "Transcript here";
     const made = Object.entries(names).filter(([name]) => name === "all" || of(name)).map(([name, label]) => {
       const n = name === "all" ? all : of(name);

@@ -143,26 +143,40 @@
     return made;
   }
 
-  function parts(debate, id) {
+  // What is under the title: of one run, or of each of several, side by side.
+  function parts(debate, box) {
     const turns = debate.stages.flatMap((part) => part.turns);
     const withTokens = turns.some((turn) => turn.tokens);
     const folded = turns.some((turn) => turn.tokens && !isPlain(turn));
-    return [
-      bar(id),
+    box.append(...[
       moot.blocks(debate.banner),
-      element("h1", {}, `Case ${debate.case}`),
-      element("p", { className: "question" }, debate.question),
       verdict(debate),
       element("div", { className: "facts-of-case" },
         element("section", {}, element("h2", {}, "Verdict"), moot.pairs(debate.verdict)),
         element("section", {}, element("h2", {}, "The case"), moot.pairs(debate.about))),
       debate.document.length ? asDocument(debate.document) : null,
-      folded ? openTokens(document.getElementById("transcript")) : null,
+      folded ? openTokens(box) : null,
       withTokens ? moot.tokenLegend() : null,
       debate.stages.map((part) => stage(part, debate.columns, debate.texts)),
       debate.trace.length ? element("section", {}, element("h2", {}, "Round by round"), moot.blocks(debate.trace)) : null,
-      bar(id),
-    ].flat().filter(Boolean);
+    ].flat().filter(Boolean));
+    return box;
+  }
+
+  async function ofOtherRuns(id) {
+    const others = (moot.data.transcripts || {}).others || [];
+    return Promise.all(others.map(async ({ run, packed }) =>
+      [run, Object.hasOwn(packed, id) ? await unpacked(packed[id]) : null]));
+  }
+
+  function whole(debate, others, id) {
+    const title = [bar(id), element("h1", {}, `Case ${debate.case}`), element("p", { className: "question" }, debate.question)];
+    if (!others.length) return [...title, parts(debate, element("div")), bar(id)];
+    const runs = [[debate.run, debate], ...others].map(([run, held]) => {
+      const box = element("section", { className: "run" }, element("h2", {}, `Run ${run}`));
+      return held ? parts(held, box) : (box.append("The run has no transcript of this case here."), box);
+    });
+    return [...title, element("div", { className: "side-by-side" }, runs), bar(id)];
   }
 
   function missing(id) {
@@ -183,7 +197,7 @@
     let shown;
     try {
       const debate = await moot.fetchTranscript(id);
-      shown = debate === null ? missing(id) : parts(debate, id);
+      shown = debate === null ? missing(id) : whole(debate, await ofOtherRuns(id), id);
     } catch (error) {
       shown = [bar(id), element("p", { className: "warning" }, `The transcript cannot be shown: ${error.message}`)];
     }

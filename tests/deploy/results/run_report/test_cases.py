@@ -124,3 +124,23 @@ def test_transcripts_end_where_the_room_does(inline_run: InlineRun) -> None:
     assert 0 < len(some) < len(everything)
     assert len(msgspec.json.encode(some)) < 21_000
     assert all(everything[case] == text for case, text in some.items())
+
+
+def test_runs_stand_side_by_side(session: PlantedSession) -> None:
+    other = session.new()
+    for each, answers in ((session, ("Yes", "Yes", None)), (other, ("Yes", "No", "Yes"))):
+        for case, answer in zip(("same", "changed", "only one"), answers, strict=True):
+            each.case(case)
+            if answer is not None:
+                each.verdict(case, answer)
+    data = build_report(session.plant(), other.plant()).data()
+    rows = rows_of(data["cases"])
+    assert {case: row["differ"] for case, row in rows.items()} == {
+        "same": "same", "changed": "differ", "only one": "differ",
+    }  # fmt: skip
+    assert (rows["changed"]["outcome"], rows["changed"]["outcome_1"], rows["changed"]["answer_1"]) == (
+        "right", "wrong", "No",
+    )  # fmt: skip
+    assert rows["only one"]["outcome"] == "open"
+    [others] = data["transcripts"]["others"]
+    assert list(others["packed"]) == list(data["transcripts"]["packed"])

@@ -1,0 +1,31 @@
+"""Cases of several runs in one table: what each run answered, and whether the runs differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moot.deploy.results.run_report.cases import CaseColumn, case_columns, outcome
+from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.summaries.compare import run_names
+
+
+def side_by_side(runs: Sequence[RunData]) -> list[CaseColumn]:
+    """The first run's table, with the outcome and the answer of each other run, and whether any is another."""
+    columns = case_columns(runs[0])
+    by_name = {column.name: column for column in columns}
+    ids = [str(case_id) for case_id in by_name["case"].values]
+    verdicts = [[run.by_case.get(case_id) for case_id in ids] for run in runs]
+    answers = [[verdict and verdict.answer for verdict in of_run] for of_run in verdicts]
+    outcomes = [[outcome(verdict) for verdict in of_run] for of_run in verdicts]
+    differ = [
+        "differ" if len(set(held)) > 1 or len(set(ended)) > 1 else "same"
+        for held, ended in zip(zip(*answers, strict=True), zip(*outcomes, strict=True), strict=True)
+    ]
+    names = list(enumerate(run_names([run.info.name for run in runs])))[1:]
+    columns.insert(1, CaseColumn("differ", "Runs", differ, "whether outcome and answer are the same", coded=True))
+    for kind, title, values in (("outcome", "Outcome", outcomes), ("answer", "Answer", answers)):
+        after = next((place for place, column in enumerate(columns, 1) if column.name == kind), len(columns))
+        columns[after:after] = [
+            CaseColumn(f"{kind}_{place}", f"{title}: {name}", values[place], coded=True) for place, name in names
+        ]
+    return columns
