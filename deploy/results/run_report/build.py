@@ -13,6 +13,7 @@ from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.html import report_html
 from moot.deploy.results.run_report.calibration import calibration
 from moot.deploy.results.run_report.cases import case_columns, cases_data
+from moot.deploy.results.run_report.ceda import ceda
 from moot.deploy.results.run_report.constructor_auditor import constructor_auditor
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.evince import evince
@@ -34,6 +35,7 @@ PARTS: tuple[Part, ...] = (
     evince,
     socrasynth,
     constructor_auditor,
+    ceda,
     calibration,
     judges,
 )

@@ -16,6 +16,7 @@ from moot.deploy.results.analysis.settings import AnalysisSettings
 from moot.deploy.results.analysis.trajectories import trajectories
 from moot.deploy.results.report.blocks import Block, Chart, Note, Series, Table
 from moot.deploy.results.report.html import blocks_html, report_html
+from moot.deploy.results.run_report.ceda import ceda
 from moot.deploy.results.run_report.constructor_auditor import constructor_auditor
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.evince import evince
@@ -24,7 +25,7 @@ from moot.deploy.results.run_report.selene import selene
 from moot.deploy.results.run_report.socrasynth import socrasynth
 from moot.protocols.socrasynth.closing_events import JudgeScoreSheet, MissingMarks, PanelJudged, SideTotals
 
-PARTS = (selene, evince, socrasynth, constructor_auditor)
+PARTS = (selene, evince, socrasynth, constructor_auditor, ceda)
 
 
 def charts(blocks: Iterable[Block]) -> dict[str, Chart]:
@@ -226,3 +227,35 @@ def test_judged_replies_are_shown_as_the_analysis_counts_them(inline_run: Inline
     (cases,) = (block for block in blocks if isinstance(block, Table))
     assert [row[3] for row in cases.rows] == [row["case"] for row in listed.rows]
     assert cases.case_column == 3
+
+
+def test_claims_are_shown_with_stances_by_message_and_evidence_with_its_place(session: PlantedSession) -> None:
+    shown = {"debater/0": ["E1"], "debater/1": ["E1"]}
+    for case_id, gold, answer, stances in (
+        ("a", "supported", "supported", ("supports", "supports")),
+        ("b", "hallucinated", "supported", ("denies", "supports", "supports")),
+        ("c", "hallucinated", None, ("denies", "denies")),
+    ):
+        session.case(case_id, gold=gold, labels=("supported", "hallucinated"))
+        item = {"id": "E1", "kind": "document", "document": "cats.pdf", "chunk": 2, "page": 4, "text": "Cats.",
+                "similarity": 0.5}  # fmt: skip
+        session.event(case_id, "evidence", "evidence", {"items": [item], "shown_to": shown})
+        for place, stance in enumerate(stances):
+            data = {"turn": place + 1, "debater": f"debater/{place % 2}", "says": "AGREE", "of": "claim"}
+            held = {"stance": stance, "stated": True, "implied": None, "consensus": False}
+            session.event(case_id, "stance", f"turn/{place + 1}", data | held)
+        session.verdict(case_id, answer, "consensus", payload={"verdict": 1, "p_judges": 0.3})
+    blocks = list(ceda(RunData(session.plant())))
+    found = charts(blocks)
+    by_stance = by_name(found["stances"])
+    assert {name: list(each.y) for name, each in by_stance.items()} == {
+        "supports": [1.0, 2.0, 1.0],
+        "denies": [2.0, 1.0, 0.0],
+    }
+    assert list(found["stances-right"].series[0].y) == pytest.approx([1.0, 2 / 3, 0.0])
+    measured = by_name(found["claims-reliability-judges"])["measured"]
+    assert [*measured.x, *measured.y] == pytest.approx([0.3, 2 / 3])
+    tables = [block for block in blocks if isinstance(block, Table)]
+    assert [row[1:] for row in tables[0].rows] == [("1", "0", "0"), ("1", "0", "1")]
+    (places,) = (table for table in tables if table.case_column == 0)
+    assert places.rows[0] == ("a", "E1", "cats.pdf, page 4, chunk 3", "0.5", "debater/0, debater/1", "Cats.")

@@ -1,0 +1,194 @@
+"""Checks of claims in a report: how well claims are classified, stances turn by turn, and evidence with its place."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from moot.deploy.results.detection.calibration import BINS, SourceCalibration
+from moot.deploy.results.detection.claims import Claim, read_claims
+from moot.deploy.results.detection.detection import counted_claims
+from moot.deploy.results.detection.show import detection_blocks
+from moot.deploy.results.report.blocks import Block, Chart, Heading, Note, Series, Table
+from moot.deploy.results.rounds.case_means import mean_over_cases
+from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.summaries.accuracy import share
+from moot.deploy.results.text import cases, count, natural_sort_key
+from moot.deploy.results.transcripts.ceda import similarity_words
+from moot.metrics.calibration_error import reliability_null_bands
+from moot.protocols.ceda.events import EvidenceGathered, StanceTaken
+from moot.protocols.ceda.items import Item
+from moot.protocols.ceda.stance import Stance
+from moot.protocols.claims import CLAIM_LABELS, SUPPORTED
+
+MOST_LISTED, MOST_RANKS, MOST_DOCUMENTS = 100, 10, 15
+"""Items of evidence that are listed, places in the ranking that are drawn, and documents that are."""
+
+_LEFT_OPEN = "left open"
+_STANCES: Mapping[Stance | None, str] = {"supports": "supports", "denies": "denies", None: "not clear"}
+_LONGEST_TEXT = 160
+
+
+def ceda(run: RunData) -> Iterator[Block]:
+    """Claims that were checked; nothing for a run over anything else."""
+    gathered = [(row.case_id, each) for row, each in run.events(EvidenceGathered)]
+    stances = [(row.case_id, each) for row, each in run.events(StanceTaken)]
+    claims = counted_claims(read_claims(run.folder, run.verdicts, run.references))
+    if not gathered and not stances and not claims:
+        return
+    yield Heading("Claims and their evidence")
+    detection = run.summary.detection
+    if claims:
+        yield _confusion(claims)
+    yield from (_reliability(found, claims) for found in (() if detection is None else detection.calibration))
+    if stances:
+        yield _stances_by_turn(stances)
+        yield from _right_by_turn(run, stances)
+    if gathered:
+        yield from _evidence(gathered)
+    if claims and detection is not None:
+        yield Heading("How well claims are told apart", 3)
+        yield from detection_blocks(detection)
+
+
+def _confusion(claims: Sequence[Claim]) -> Table:
+    """The confusion matrix: a row for each gold label, a column for each answer."""
+    counts = Counter((claim.gold, claim.answer or _LEFT_OPEN) for claim in claims)
+    answers = (*CLAIM_LABELS, _LEFT_OPEN)
+    rows = [(f"is {gold}", *(count(counts[gold, answer]) for answer in answers)) for gold in CLAIM_LABELS]
+    header = ("gold label", *(f"called {answer}" for answer in CLAIM_LABELS), _LEFT_OPEN)
+    return Table(f"Confusion matrix of {cases(len(claims))}: what claims are, and what they were called", header, rows)
+
+
+def _reliability(found: SourceCalibration, claims: Sequence[Claim]) -> Chart:
+    stated = [claim.p_classifier if found.source == "classifier" else claim.p_judges for claim in claims]
+    bands = reliability_null_bands([p for p in stated if p is not None], bins=BINS)
+    x, low, high = [each.p_hallucinated for each in found.bins], [b.low for b in bands], [b.high for b in bands]
+    return Chart(
+        f"claims-reliability-{found.source}",
+        f"Reliability: of the claims that the {found.source} gave a probability of being hallucinated, how many are?",
+        [
+            Series("if calibrated (95 %)", x, low=low, high=high, mark="band", style=4),
+            Series("calibrated", [0.0, 1.0], [0.0, 1.0], mark="line", style=4),
+            Series("measured", x, [each.hallucinated for each in found.bins], style=0),
+        ],
+        x_label="stated probability, mean of the bin",
+        y_label="share hallucinated",
+        x_range=(0.0, 1.0),
+        y_range=(0.0, 1.0),
+        note="Points on the diagonal are calibrated; above it, claims are hallucinated more often than stated. A "
+        f"calibrated source would fall into the band 95 % of the time. n = {count(found.n)}.",
+    )
+
+
+def _stances_by_turn(stances: Sequence[tuple[str, StanceTaken]]) -> Chart:
+    counts = Counter((each.turn, each.stance) for _, each in stances)
+    turns = sorted({turn for turn, _ in counts})
+    words = [str(turn) for turn in turns]
+    held = {words: [float(counts[turn, stance]) for turn in turns] for stance, words in _STANCES.items()}
+    return Chart(
+        "stances",
+        "Where debaters stand on the claim, message by message",
+        [Series(name, words, values, mark="bars") for name, values in held.items() if any(values)],
+        x_label="message",
+        y_label="debates",
+        note="The first message answers the claim, each later one the message before. A debate ends when both sides "
+        "hold the same, so later messages are of the debates that were still open.",
+    )
+
+
+def _right_by_turn(run: RunData, stances: Sequence[tuple[str, StanceTaken]]) -> Iterator[Chart]:
+    """Share of stances that fit the gold label, by message; nothing without gold labels."""
+    right: dict[int, list[bool | None]] = defaultdict(list)
+    for case_id, each in stances:
+        verdict = run.by_case.get(case_id)
+        if verdict is not None and verdict.gold in CLAIM_LABELS and each.stance is not None:
+            right[each.turn].append((each.stance == "supports") == (verdict.gold == SUPPORTED))
+    shares = {str(turn): share(right[turn]) for turn in sorted(right)}
+    known = {turn: (value, ends, n) for turn, (value, ends, n) in shares.items() if value is not None and ends}
+    if known:
+        held = ", ".join(count(n) for _, _, n in known.values())
+        yield Chart(
+            "stances-right",
+            "How often the stance is right, message by message",
+            [
+                Series(
+                    "right",
+                    list(known),
+                    [value for value, _, _ in known.values()],
+                    low=[ends[0] for _, ends, _ in known.values()],
+                    high=[ends[1] for _, ends, _ in known.values()],
+                )
+            ],
+            x_label="message",
+            y_label="share right",
+            y_range=(0.0, 1.0),
+            note=f"Of messages with a known stance on claims with a gold label ({held}); bars are 95 % intervals. "
+            "Later messages are of debates in which the sides did not agree at once, and so of harder claims.",
+        )
+
+
+def _evidence(gathered: Sequence[tuple[str, EvidenceGathered]]) -> Iterator[Block]:
+    at_odds = sum(bool(each.conflicts) for _, each in gathered)
+    without = sum(not each.items for _, each in gathered)
+    items = [(case_id, item) for case_id, each in gathered for item in each.items]
+    said = f"{count(len(items))} items of evidence for {cases(len(gathered))}"
+    said += f"; none for {count(without)}" if without else ""
+    yield Note(f"{said}. Items seem to be at odds with each other in {cases(at_odds)}.")
+    yield from _similarity(items)
+    yield from _documents(items)
+    if items:
+        yield _places(gathered, len(items))
+
+
+def _similarity(items: Sequence[tuple[str, Item]]) -> Iterator[Chart]:
+    by_rank: dict[str, list[tuple[str, float | None]]] = defaultdict(list)
+    for case_id, item in items:
+        if item.similarity is not None:
+            by_rank[item.id].append((case_id, item.similarity))
+    ranks = sorted(by_rank, key=lambda name: natural_sort_key(name.removeprefix("E")))[:MOST_RANKS]
+    if ranks:
+        means = [mean_over_cases(by_rank[rank]) for rank in ranks]
+        low, high = [each.low for each in means], [each.high for each in means]
+        yield Chart(
+            "evidence-similarity",
+            "How near the evidence is to its claim, by place in the ranking",
+            [Series("cosine similarity", ranks, [each.mean for each in means], low=low, high=high, mark="line")],
+            x_label="item",
+            y_label="cosine with the claim",
+            note="Means over claims with such an item, with 95 % intervals where there are ten or more. Low values "
+            "from E1 on say that the texts hold little about the claims.",
+        )
+
+
+def _documents(items: Sequence[tuple[str, Item]]) -> Iterator[Chart]:
+    """Which documents the evidence is from; nothing where every claim brings its own passage."""
+    claims = Counter(name for _, name in {(case_id, item.document or item.kind) for case_id, item in items})
+    if len(claims) > 1:
+        most = claims.most_common(MOST_DOCUMENTS)
+        shown = f" (the {MOST_DOCUMENTS} most used of {len(claims):,})" if len(claims) > MOST_DOCUMENTS else ""
+        yield Chart(
+            "evidence-documents",
+            f"Which documents the evidence comes from{shown}",
+            [Series("claims", [name for name, _ in most], [float(n) for _, n in most], mark="bars")],
+            x_label="document",
+            y_label="claims",
+        )
+
+
+def _places(gathered: Sequence[tuple[str, EvidenceGathered]], total: int) -> Table:
+    rows: list[tuple[str, ...]] = []
+    for case_id, each in gathered:
+        for item in each.items:
+            readers = ", ".join(name for name, ids in each.shown_to.items() if item.id in ids) or "judges"
+            rows.append((case_id, item.id, item.source, similarity_words(item), readers, _beginning(item.text)))
+        if len(rows) >= MOST_LISTED:
+            break
+    shown = f"the first {MOST_LISTED} of {total:,} items" if total > MOST_LISTED else f"{total:,} items"
+    header = ("case", "", "place", "similarity", "shown to", "text")
+    return Table(f"Evidence with its place: {shown}", header, rows[:MOST_LISTED], folded=True, case_column=0)
+
+
+def _beginning(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT].rstrip()} …"
