@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from moot.actors.debate.moderator import Assignment, ModeratorReport
+from moot.actors.limits.envelopes import LimiterState
 from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.schema import CaseKey
@@ -72,6 +73,11 @@ class Runtime(Protocol):
     moderators: Sequence[ModeratorHandle]
     writers: WriterPool
     max_open: int
+
+    async def limiter_state(self) -> LimiterState | None:
+        """What the limiter grants, and what is left of the budgets; None when nothing is limited, or the limiter does
+        not answer now."""
+        ...
 
     async def start(self) -> None:
         """Start everything; raises a `UserError` when that is not possible."""

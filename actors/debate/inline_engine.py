@@ -18,6 +18,7 @@ from moot.actors.debate.context_factory import (
 from moot.actors.debate.engine import ModeratorHandle, WriterPool
 from moot.actors.debate.moderator import Moderator
 from moot.actors.debate.run_spec import RunSpec
+from moot.actors.limits.envelopes import LimiterState
 from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
@@ -156,13 +157,17 @@ class InlineRuntime:
         self._record_client = LocalRecordClient(self._writer)
         telemetry = Telemetry(tracer=Tracing(self._spec.store or self._spec.folder))
         self._tracer = telemetry.tracer
-        limited = needs_limiter(self._spec)
-        self._limiter_client = build_limiter_client(self._spec, build_limiter(self._spec).exchange) if limited else None
+        limiter = self._limiter = build_limiter(self._spec) if needs_limiter(self._spec) else None
+        self._limiter_client = None if limiter is None else build_limiter_client(self._spec, limiter.exchange)
         self._agent_pool = await asyncio.to_thread(
             LocalAgentPool, self._spec, self._record_client, self._limiter_client, telemetry
         )
         self._context = build_debate_context(self._spec, self._agent_pool, self._record_client, telemetry)
         self.moderators = [Moderator(self._protocol, self._context, self.max_open, self._spec.debate_timeout_s)]
+
+    async def limiter_state(self) -> LimiterState | None:
+        """See `Runtime.limiter_state`."""
+        return None if self._limiter is None else self._limiter.state()
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `Runtime.stop`."""

@@ -108,3 +108,34 @@ class Grant(msgspec.Struct, frozen=True):
     reserved: dict[str, float] = {}
     exhausted: str = ""
     left: float = 0.0
+
+
+class EndpointState(msgspec.Struct, frozen=True):
+    """State of an endpoint at the limiter.
+
+    Attributes:
+        bound: requests that may be in flight.
+        in_use, waiting: requests in flight, and calls that wait to start, as last reported.
+        down_s: seconds for which it has been failing; None while it works.
+    """
+
+    endpoint: str
+    bound: int
+    in_use: int
+    waiting: int
+    down_s: float | None = None
+
+
+class BudgetState(msgspec.Struct, frozen=True):
+    """State of a budget: its cap, and what is spent or reserved of it."""
+
+    name: str
+    cap: float
+    used: float
+
+
+class LimiterState(msgspec.Struct, frozen=True):
+    """State of a limiter."""
+
+    endpoints: list[EndpointState] = []
+    budgets: list[BudgetState] = []

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from moot.actors.limits.envelopes import Grant, UsageReport
+from moot.actors.limits.envelopes import Grant, LimiterState, UsageReport
 from moot.actors.limits.limiter import BudgetAccount, Limiter
 from moot.actors.limits.limiter_client import Exchange
 from moot.actors.limits.settings import EndpointLimits
@@ -68,6 +68,10 @@ class DurableLimiter:
         """By budget, the share that is spent or reserved; without budgets that have no cap."""
         found = {name: account.used_ratio for name, account in self._limiter.accounts.items()}
         return {name: ratio for name, ratio in found.items() if ratio is not None}
+
+    def state(self) -> LimiterState:
+        """See `Limiter.state`."""
+        return self._limiter.state()
 
     def _has_fallen(self) -> bool:
         if time.monotonic() < self._written_at + _FALLEN_S:

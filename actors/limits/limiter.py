@@ -6,7 +6,16 @@ import math
 from collections.abc import Callable, Collection, Mapping
 
 from moot.actors.limits.concurrency import CircuitBreaker, ConcurrencyLimit
-from moot.actors.limits.envelopes import BudgetTotals, EndpointGrant, EndpointReport, Grant, UsageReport
+from moot.actors.limits.envelopes import (
+    BudgetState,
+    BudgetTotals,
+    EndpointGrant,
+    EndpointReport,
+    EndpointState,
+    Grant,
+    LimiterState,
+    UsageReport,
+)
 from moot.actors.limits.rates import RateLimit
 from moot.actors.limits.settings import EndpointLimits
 
@@ -86,6 +95,15 @@ class Limiter:
         reserved, exhausted, left = self._reserve(report, now)
         grants = [self._grant(report.holder, each, now) for each in report.endpoints]
         return Grant(grants, reserved, exhausted, left)
+
+    def state(self) -> LimiterState:
+        """What is in flight, what waits, and what is left of the budgets."""
+        budgets = [
+            BudgetState(name, account.cap, account.spent + account.reserved)
+            for name, account in self.accounts.items()
+            if account.cap is not None
+        ]
+        return LimiterState([_state(name, each) for name, each in self._endpoints.items()], budgets)
 
     def _reserve(self, report: UsageReport, now: float) -> tuple[dict[str, float], str, float]:
         """New reservations by budget, the budget that is used up for the first call that waits, and what is left of
@@ -205,6 +223,14 @@ class Limiter:
     def _next_lease(self) -> int:
         self._leases += 1
         return self._leases
+
+
+def _state(name: str, endpoint: _Endpoint) -> EndpointState:
+    demand, waiting = (
+        sum(getattr(holder, what) for holder in endpoint.holders.values()) for what in ("demand", "waiting")
+    )
+    down_s = endpoint.breaker.down_s if endpoint.breaker.is_open else None
+    return EndpointState(name, endpoint.concurrency.bound, demand - waiting, waiting, down_s)
 
 
 def _reserved(account: BudgetAccount, holder: str, totals: BudgetTotals) -> float:

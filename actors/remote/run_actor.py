@@ -200,6 +200,11 @@ class LimiterActor(RunActor):
             self._meter.set(BUDGET_USED, ratio, budget)
         return msgspec.msgpack.encode(grant)
 
+    async def state(self) -> bytes:
+        """See `Limiter.state`."""
+        await self._up()
+        return msgspec.msgpack.encode(self._limiter.state())
+
 
 class AgentActor(RunActor):
     """Agent actor: an agent or judge, one role on one model."""

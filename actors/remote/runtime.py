@@ -19,6 +19,7 @@ from moot.actors.debate.context_factory import Service, needs_limiter, services
 from moot.actors.debate.engine import ModeratorHandle, ModeratorLost, WriterPool
 from moot.actors.debate.moderator import Assignment, ModeratorReport
 from moot.actors.debate.run_spec import Placement, RunSpec
+from moot.actors.limits.envelopes import LimiterState
 from moot.actors.models.off_loop import to_thread_shielded
 from moot.actors.models.resolve import ModelSpec
 from moot.actors.record.schema import CaseKey
@@ -214,6 +215,16 @@ class RayRuntime:
         else:
             processes = sum(len(names) for service, names in self.directory.agents if service in self._weight_owners)
         return gpu_share(ray.cluster_resources().get("GPU", 0.0), processes)
+
+    async def limiter_state(self) -> LimiterState | None:
+        """See `Runtime.limiter_state`."""
+        if not self.directory.limiter:
+            return None
+        (limiter,) = self.directory.peers([self.directory.limiter])
+        with suppress(PeerLost):
+            state: LimiterState = msgspec.msgpack.decode(await limiter.call("state"), type=LimiterState)
+            return state
+        return None
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `Runtime.stop`."""

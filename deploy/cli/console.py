@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typer import Exit
 
@@ -24,11 +24,15 @@ from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.decide import answer_forms, decide_command, pending_forms
 from moot.deploy.runs.flag_parsers import flag_of
 from moot.deploy.runs.interruption import run_in_thread
+from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.outcome import EXIT_INTERRUPTED, Run
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.progress import progress_listener
 from moot.deploy.runs.session import Session
 from moot.protocols.errors import REPLAY_DIVERGED, UNSENT
+
+if TYPE_CHECKING:
+    from moot.deploy.service.view.watch import WatchedSession
 
 _NAMED = 3
 """Waiting cases listed by name, at most."""
@@ -53,9 +57,16 @@ def build_run_config(flags: Mapping[str, Any], file: Path | None = None, **fixed
     return RunConfig.build(file, {**flags, **fixed}, flag_of)
 
 
-def run_with_progress(prepared: Prepared, *, quiet: bool) -> Run:
-    """Run with progress on stderr; the first Ctrl-C drains, the second ends this process."""
-    session = Session(prepared, progress_listener(quiet=quiet, gated=prepared.gated))
+def run_with_progress(prepared: Prepared, *, quiet: bool, watch: bool = False) -> Run:
+    """Run with progress on stderr; the first Ctrl-C drains, the second ends this process.
+
+    Args:
+        prepared: the run.
+        quiet: no progress.
+        watch: whether a page shows the run meanwhile; its address is printed even if `quiet`.
+    """
+    listener = progress_listener(quiet=quiet, gated=prepared.gated)
+    session = _watched(prepared, listener) if watch else Session(prepared, listener)
     tried = dict.fromkeys(member.model for member in prepared.members if not is_embedded(member.model))
     if tried and not prepared.record.exists():
         print_status(f"testing {', '.join(tried)} before the first debate ...", quiet=quiet)
@@ -66,20 +77,28 @@ def run_with_progress(prepared: Prepared, *, quiet: bool) -> Run:
     return run_in_thread(session, on_signals=lambda: report_stopping(session))
 
 
-def run_and_report(prepared: Prepared, *, quiet: bool, tells: bool = True, summarised: bool = False) -> Run:
+def _watched(prepared: Prepared, listener: Listener) -> WatchedSession:
+    from moot.deploy.service.view.watch import WatchedSession
+
+    return WatchedSession(prepared, listener, lambda line: print(line, file=sys.stderr, flush=True))
+
+
+def run_and_report(
+    prepared: Prepared, *, quiet: bool, tells: bool = True, summarised: bool = False, watch: bool = False
+) -> Run:
     """Run with progress and report the outcome; see `report_outcome`.
 
     Raises:
         Exit: the run was interrupted; the message is printed.
     """
-    done = run_with_progress(prepared, quiet=quiet)
+    done = run_with_progress(prepared, quiet=quiet, watch=watch)
     if done.status == "interrupted":
         raise Exit(report_interrupted(done, prepared))
     report_outcome(done, prepared, quiet=quiet or not tells, summarised=summarised)
     return done
 
 
-def report_stopping(session: Session) -> None:
+def report_stopping(session: Session | WatchedSession) -> None:
     """Print what a stop waits for."""
     what = "finishing calls in flight" if session.is_running else "shutting down what was starting"
     print(f"stopping: {what} ... press Ctrl-C again to stop immediately", file=sys.stderr, flush=True)

@@ -113,11 +113,14 @@ def run(
     file: options.File = None,
     dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the run in a browser, at an address that is printed.")
+    ] = False,
 ) -> None:
     """Run debates, or resume an interrupted run with the same command."""
     from moot.deploy.cli.run import execute
 
-    raise typer.Exit(execute(file, context.obj, dry_run=dry_run, quiet=quiet))
+    raise typer.Exit(execute(file, context.obj, dry_run=dry_run, quiet=quiet, watch=watch))
 
 
 @app.command()

@@ -33,9 +33,12 @@ from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.prepare import Prepared, prepare
 from moot.deploy.runs.resume import check_resumable
 from moot.deploy.runs.run_library import LibraryCache
+from moot.deploy.service.view.process import check_watchable
 
 
-def execute(file: Path | None, flags: Mapping[str, Any], *, dry_run: bool = False, quiet: bool = False) -> int:
+def execute(
+    file: Path | None, flags: Mapping[str, Any], *, dry_run: bool = False, quiet: bool = False, watch: bool = False
+) -> int:
     """Run `moot run`; returns the exit code.
 
     Raises:
@@ -47,8 +50,10 @@ def execute(file: Path | None, flags: Mapping[str, Any], *, dry_run: bool = Fals
     if dry_run:
         show_plans(runs)
         return 0
+    if watch:
+        check_watchable()
     if len(runs) == 1:
-        ends = [run_and_report(runs[0], quiet=quiet, summarised=True)]
+        ends = [run_and_report(runs[0], quiet=quiet, summarised=True, watch=watch)]
         show_summary(summarise(readable_folder(runs[0])))
     else:
         for each in runs:
@@ -56,7 +61,7 @@ def execute(file: Path | None, flags: Mapping[str, Any], *, dry_run: bool = Fals
         ends = []
         for each in asyncio.run(_checked(runs, network=True)):
             print_status(f"{each.protocol.name}:", quiet=quiet)
-            ends.append(run_and_report(each, quiet=quiet))
+            ends.append(run_and_report(each, quiet=quiet, watch=watch))
             if ends[-1].status == "stopped":
                 return ends[-1].exit_code
         found = compare([readable_folder(each) for each in runs])

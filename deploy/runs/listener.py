@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moot.actors.limits.envelopes import LimiterState
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.signals import Signals
 
@@ -13,9 +14,11 @@ class Listener:
 
     Attributes:
         wants_events: whether `events` and `signals` are called.
+        wants_limits: whether `limits` is called.
     """
 
     wants_events = False
+    wants_limits = False
 
     def indexed(self, done: int, total: int) -> None:
         """Number of embedded chunks of the run's documents; periodically while the library is built, before the engine
@@ -29,6 +32,9 @@ class Listener:
 
     def events(self, events: Sequence[StreamedEvent]) -> None:
         """Events since the last call."""
+
+    def limits(self, state: LimiterState) -> None:
+        """What the limiter grants, about once a second; never in a run without limits."""
 
     def signals(self, signals: Signals) -> None:
         """Signals of the run's judged replies: about once a second while they change, and once at the end; never in a

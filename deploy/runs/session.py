@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from moot.actors.debate.engine import WriterPool
+from moot.actors.debate.engine import Runtime, WriterPool
 from moot.actors.debate.pending_decisions import Person
 from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.limits.limiter_client import BudgetSpent
@@ -53,7 +53,7 @@ class Session:
         self._stopping = asyncio.Event()
         self._stop_asked = False
         self._out_of_time = False
-        self._told_of, self._told_at = 0, 0.0
+        self._told_of, self._told_at, self._limits_at = 0, 0.0, 0.0
         self._outdated = 0
 
     def stop(self) -> None:
@@ -130,7 +130,7 @@ class Session:
         writers = session.runtime.writers
         if self._stop_asked:
             dispatcher.stop()
-        following = asyncio.create_task(self._follow(writers))
+        following = asyncio.create_task(self._follow(session.runtime))
         minutes = self._prepared.config.max_minutes
         clock = asyncio.get_running_loop().call_later(minutes * 60.0, self._stop_at_deadline) if minutes else None
         try:
@@ -161,13 +161,21 @@ class Session:
             rest = remaining_work(state, left, self._prepared.prices)
         return describe_stop(dispatcher.stopped_by, config, rest)
 
-    async def _follow(self, writers: WriterPool) -> None:
+    async def _follow(self, runtime: Runtime) -> None:
         while True:
             await asyncio.sleep(_POLL_S)
             try:
-                await self._poll(writers)
+                await self._poll(runtime.writers)
+                await self._report_limits(runtime)
             except Exception as error:
                 _log.debug("the record's writers are unreachable", error=repr(error))
+
+    async def _report_limits(self, runtime: Runtime) -> None:
+        now = time.monotonic()
+        if self._listener.wants_limits and now - self._limits_at >= _SIGNALS_S:
+            self._limits_at = now
+            if (state := await runtime.limiter_state()) is not None:
+                self._listener.limits(state)
 
     async def _poll(self, writers: WriterPool) -> None:
         if self._listener.wants_events:

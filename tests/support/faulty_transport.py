@@ -113,6 +113,9 @@ class FaultyRuntime:
         self.moderators: Sequence[ModeratorHandle] = ()
         self.writers: WriterPool
 
+    async def limiter_state(self) -> None:
+        """See `dispatcher.Runtime.limiter_state`."""
+
     async def start(self) -> None:
         """See `dispatcher.Runtime.start`."""
         spec, actors = self._spec.model_dump_json(), self._wire.actors

@@ -97,6 +97,7 @@ class LiveRun:
         prices: by model.
         is_live: whether a process works on the run.
         beside: further values of the figures, such as what only the run's own process knows.
+        hint: what to do when the run has ended, where this process ends with it.
 
     Attributes:
         lookers: pages that follow it.
@@ -110,8 +111,9 @@ class LiveRun:
         prices: Mapping[str, Price],
         is_live: Callable[[], bool],
         beside: Callable[[], Mapping[str, Any]] = dict,
+        hint: str = "",
     ) -> None:
-        self._folder, self._is_live, self._beside = folder, is_live, beside
+        self._folder, self._is_live, self._beside, self._hint = folder, is_live, beside, hint
         self._follower = RecordFollower(folder, READ, READ_OF_JOURNAL)
         self._running = RunningFigures(total, prices)
         self._readers: list[_Reader] = []
@@ -215,7 +217,7 @@ class LiveRun:
                     seen_charts = self._charts_version
                     yield encode_event("charts", self._charts)
             if self._ended:
-                yield encode_event("end", b"{}")
+                yield encode_event("end", msgspec.json.encode({"hint": self._hint}))
                 return
             if not await self._wait(partial(self._is_newer, seen)):
                 yield b": still here\n\n"

@@ -27,11 +27,13 @@ class OwnProcess:
         control: acts on the run.
         total: cases of the run; None when unknown.
         prices: by model.
+        named: the run's folder as the user gave it.
     """
 
     control: RunControl
     total: int | None
     prices: Mapping[str, Price]
+    named: str
 
 
 class FollowedRuns:
@@ -74,7 +76,8 @@ class FollowedRuns:
     def _make(self, run: FoundRun) -> LiveRun:
         folder, beside = RunFolder(run.path), partial(self.control(run).beside)
         if self._process is not None:
-            return LiveRun(folder, self._process.total, self._process.prices, lambda: True, beside)
+            hint = f"moot view {self._process.named}"
+            return LiveRun(folder, self._process.total, self._process.prices, lambda: True, beside, hint)
         info = read_run_info(run.path, [])
         return LiveRun(folder, info.cases, info.prices, run.is_live, beside)
 

@@ -16,11 +16,12 @@ from moot.protocols.errors import ConfigError
 if TYPE_CHECKING:
     from moot.deploy.service.view.catalogue import RunCatalogue
 
+LOOPBACK = "127.0.0.1"
 TOKEN_ENV = "MOOT_TOKEN"
 """The environment variable with the token of the pages."""
 
 
-def run_view(root: Path, host: str = "127.0.0.1", port: int = 8001) -> int:
+def run_view(root: Path, host: str = LOOPBACK, port: int = 8001) -> int:
     """Serve a folder's runs until SIGINT or SIGTERM; returns the exit code.
 
     Args:
@@ -38,6 +39,15 @@ def run_view(root: Path, host: str = "127.0.0.1", port: int = 8001) -> int:
     with listening_socket(host, port) as listening:
         run_in_thread(ViewServer(catalogue, listening, token), on_signals=_report_stopping)
     return 0
+
+
+def check_watchable() -> None:
+    """Check that a run of this process can be watched.
+
+    Raises:
+        UserError: the server's packages are missing, or the token is too short.
+    """
+    page_token(LOOPBACK, 0)
 
 
 def _report_stopping() -> None:

@@ -39,7 +39,7 @@
   function facts(of) {
     const atLeast = of.calls_without_usage ? "at least " : "";
     const rows = [
-      ["accuracy so far", `${accuracy(of)} of ${count(of.scored)}`],
+      ["verdicts scored", count(of.scored)],
       ["failed", count(of.failed)],
       ["debates per second", rate(of.debates_per_s)],
       ["time left", duration(of.left_s)],
@@ -60,7 +60,7 @@
   function headline(of) {
     const done = of.finished + of.failed;
     const share = of.total ? `${count(done)} of ${count(of.total)} cases have a verdict` : `${count(done)} cases have a verdict`;
-    return `${of.phase || "Under way"}: ${share}.`;
+    return `${of.phase || "Under way"}: ${share}. Accuracy so far: ${accuracy(of)}.`;
   }
 
   async function post(address, body) {
@@ -179,7 +179,6 @@
         if (!this.drawn.has(id)) {
           const known = this.figure(data);
           this.drawn.set(id, known);
-          this.box.append(known.figure);
           this.seen.observe(known.figure);
         }
         const known = this.drawn.get(id);
@@ -187,6 +186,10 @@
         known.isNew = true;
         this.draw(known);
       }
+      charts.forEach(({ name }, i) => {
+        const { figure } = this.drawn.get(`chart-${name}`);
+        if (this.box.children[i] !== figure) this.box.insertBefore(figure, this.box.children[i] || null);
+      });
     }
   }
 
@@ -285,13 +288,15 @@
       forms.update(of.waiting);
     });
     stream.addEventListener("charts", ({ data }) => charts.update(JSON.parse(data)));
-    stream.addEventListener("end", () => {
+    stream.addEventListener("end", ({ data }) => {
+      const { hint } = JSON.parse(data);
       stream.close();
       button.hidden = true;
-      write(head, "The run is not under way any more.");
+      report.hidden = Boolean(hint);
+      write(head, `The run is not under way any more.${hint ? ` Read on with: ${hint}` : ""}`);
       write(report, "Open its report");
     });
-    stream.onerror = () => write(told, "No connection to the server: trying again. When a run's own page ends, `moot view` shows its report.");
+    stream.onerror = () => write(told, "No connection to the server: trying again.");
     stream.onopen = () => write(told, "");
   };
 

@@ -1,0 +1,90 @@
+"""The page of a run's own process: it knows limits and budgets, stops the run, and its person answers at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from server_client import ServerClient, parsed, until
+
+from moot.actors.record.tables import read_table
+from moot.deploy.runs.listener import Listener
+from moot.deploy.runs.outcome import Run
+from moot.deploy.runs.run import prepare_from
+from moot.deploy.service.view.watch import WatchedSession
+
+
+@asynccontextmanager
+async def watched(out: Path, **options: Any) -> AsyncIterator[tuple[ServerClient, asyncio.Task[Run], list[str]]]:
+    """A run under way, a client of its page, and what it says."""
+    said: list[str] = []
+    prepared = prepare_from(None, {"engine": "inline", "out": out, **options})
+    session = WatchedSession(prepared, Listener(), said.append)
+    running = asyncio.create_task(session.run())
+    try:
+        await until(lambda: said or running.done())
+        async with aiohttp.ClientSession() as http:
+            yield ServerClient(said[0].split()[-1].rstrip("/"), http), running, said
+    finally:
+        session.stop()
+        await running
+
+
+async def test_it_shows_limits_and_budgets_and_ends_with_the_run(tmp_path: Path) -> None:
+    slow = {"model": "simulated?latency_ms=150", "max_open": 4, "max_tokens": 10_000_000, "limit": 40}
+    async with watched(tmp_path / "run", **slow) as (client, running, said):
+        assert (await client.get("/")).status == 200, "it leads to the run's page"
+        told: list[dict[str, str]] = []
+
+        async def follow() -> None:
+            told.extend(parsed((await client.get("/runs/run/events")).text))
+
+        following = asyncio.create_task(follow())
+        await until(
+            lambda: (tmp_path / "run" / "journal").exists() and read_table(tmp_path / "run", "verdicts").num_rows
+        )
+        assert (await client.post("/runs/run/stop", {})).status == 200
+        done = await running
+        await following
+    assert done.status == "interrupted"
+    assert any("stopping" in line for line in said)
+    assert told[-1]["event"] == "end"
+    assert f"moot view {tmp_path / 'run'}" in told[-1]["data"]
+    figures = " ".join(each["data"] for each in told if each["event"] == "figures")
+    assert '"cap":10000000.0' in figures
+    assert "requests in flight" in figures
+    assert '"phase":"Stopping"' in figures or '"can_stop":true' in figures
+
+
+async def _answer_all(client: ServerClient) -> None:
+    for form in (await client.get("/runs/run/decisions.json")).json:
+        wrong = await client.post("/runs/run/decisions", {"case": form["case"], "action": "fly"})
+        assert wrong.status == 422
+        action = next(each["action"] for each in form["actions"] if not each["takes_text"])
+        answered = await client.post("/runs/run/decisions", {"case": form["case"], "action": action})
+        assert answered.status == 200
+
+
+async def test_its_person_answers_a_debate_that_goes_on_at_once(tmp_path: Path) -> None:
+    subject = {"task": "sample-subjects", "protocol": "socrasynth", "limit": 1, "attended": True}
+    async with watched(tmp_path / "run", **subject) as (client, running, _):
+        while not running.done():
+            with suppress(aiohttp.ClientConnectionError):  # the page ends with the run
+                await _answer_all(client)
+            await asyncio.wait([running], timeout=0.02)
+        done = running.result()
+    assert (done.status, done.parked) == ("finished", ())
+    assert any(row["role"] == "person" for row in read_table(tmp_path / "run", "turns", ["role"]).to_pylist())
+
+
+async def test_a_run_with_nothing_to_do_has_no_page(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"limit": 1, "protocol": "single-agent", "engine": "inline", "out": tmp_path / "run"}
+    said: list[str] = []
+    for begins in (True, False):
+        done = await WatchedSession(prepare_from(None, options), Listener(), said.append).run()
+        assert (done.status, done.worked) == ("finished", begins)
+    assert sum("watch the run at" in line for line in said) <= 1
