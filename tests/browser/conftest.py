@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from opened_page import OpenedPage, OpenPage, ReportOf, RunOf
+from opened_page import ODD_IDS, Apart, OpenedPage, OpenPage, ReportOf, RunOf
 
 import moot
 from moot.deploy.results.run_report.build import build_report
@@ -24,24 +24,33 @@ RUNS: dict[str, dict[str, Any]] = {
     "evince": {"task": "sample-symptoms", "protocol": "evince", "limit": 20},
     "constructor-auditor": {"task": "sample", "protocol": "constructor-auditor", "limit": 30},
     "ceda": {"task": "sample-claims", "protocol": "ceda"},
+    "odd-ids": {
+        "task": [{"id": case_id, "question": f"Is {number} prime?"} for number, case_id in enumerate(ODD_IDS)],
+        "protocol": "single-agent",
+    },
     "socrasynth": {"task": "sample-subjects", "protocol": "socrasynth", "limit": 4},
 }
 """Arguments of small runs of the simulated model, by name."""
 
 
 @pytest.fixture(scope="session")
-def run_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunOf]:
-    """Runs, each made when a test first asks for it; in a thread, as the browser's driver has this one's event loop."""
-    home, made = tmp_path_factory.mktemp("runs"), dict[str, Path]()
+def apart() -> Iterator[Apart]:
+    """Calls functions in a thread without an event loop: this one has that of the browser's driver."""
     with ThreadPoolExecutor(1) as thread:
+        yield lambda function: thread.submit(function).result()
 
-        def make(name: str) -> Path:
-            if name not in made:
-                options = {"engine": "inline", "out": home / name, **RUNS[name]}
-                made[name] = thread.submit(lambda: moot.run(**options).path).result()
-            return made[name]
 
-        yield make
+@pytest.fixture(scope="session")
+def run_of(apart: Apart, tmp_path_factory: pytest.TempPathFactory) -> RunOf:
+    """Runs, each made when a test first asks for it."""
+    home, made = tmp_path_factory.mktemp("runs"), dict[str, Path]()
+
+    def make(name: str) -> Path:
+        if name not in made:
+            made[name] = apart(lambda: moot.run(engine="inline", out=home / name, **RUNS[name]).path)
+        return made[name]
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,26 @@ RunOf = Callable[[str], Path]
 ReportOf = Callable[[str], Path]
 """The report of such a run, as `moot report` writes it."""
 
+Apart = Callable[[Callable[[], Any]], Any]
+"""Calls a function where no event loop runs."""
+
 OpenPage = Callable[..., "OpenedPage"]
 """Opens a file or an address."""
+
+ODD_IDS = (
+    "a b",
+    "a#b",
+    "100%",
+    "%23",
+    "a/../b?c=d&e",
+    "\u00e4\u00f6\u4f60\U0001f41f",
+    "<b>x</b>",
+    "case=1",
+    "'\"`",
+    "__proto__",
+    "-",
+)
+"""Ids of cases that an address must not change."""
 
 # Of each text that is seen: the contrast of its colour with the first background behind it that is not transparent.
 _CONTRASTS = """() => {
@@ -119,6 +137,13 @@ class OpenedPage:
         found: list[dict[str, Any]] = self.page.evaluate(_CONTRASTS)
         assert found
         return [each for each in found if each["ratio"] < least]
+
+    def unfold(self) -> None:
+        """Open everything that can be opened, and what that holds."""
+        closed = self.page.locator("details:not([open])")
+        while closed.count():
+            closed.evaluate_all("all => all.forEach((each) => { each.open = true; })")
+            self.page.wait_for_timeout(20)  # its content comes with an event
 
     def overflow(self) -> int:
         """By how many pixels the page is wider than its window."""

@@ -74,7 +74,8 @@
       sorter: compare, headerSortTristate: true, hozAlign: numeric ? "right" : "left", headerHozAlign: numeric ? "right" : "left",
       minWidth: WIDTH[column.name] || 85, widthGrow: column.name === "question" ? 6 : 1, headerTooltip: column.note || false,
       headerFilter: moot.data.cases.server ? false : "input", headerFilterPlaceholder: numeric ? "> 0.5, 1..2" : "contains",
-      headerFilterFunc: numeric ? numberFilter : textFilter, 
+      headerFilterFunc: numeric ? numberFilter : textFilter,
+      headerFilterParams: { elementAttributes: { "aria-label": `Filter by ${column.title}` } },
     };
   }
 

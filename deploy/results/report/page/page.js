@@ -53,6 +53,11 @@
       window.scrollTo(0, 0);
       transcript.focus();
     } else if (wasOpen) {
+      const part = location.hash === "#cases" ? null : document.getElementById(location.hash.slice(1));
+      if (part) {
+        part.scrollIntoView();  // a link of the header: the browser looked for it while the report was hidden
+        return;
+      }
       if (place) window.scrollTo(0, place);
       else document.getElementById("cases").scrollIntoView();
       moot.returnToCases(opened);

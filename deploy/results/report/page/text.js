@@ -18,7 +18,7 @@ window.moot = window.moot || {};
   moot.element = (tag, properties = {}, ...children) => {
     const made = document.createElement(tag);
     for (const [name, value] of Object.entries(properties)) {
-      if (name.includes("-") || name === "role") made.setAttribute(name, value);
+      if (name.includes("-") || name === "role") made.setAttribute(name, moot.visible(value));
       else made[name] = value;
     }
     for (const child of children.flat()) {
