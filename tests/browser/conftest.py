@@ -96,7 +96,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
             **more,
         )
         contexts.append(context)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)
         page = OpenedPage(context.new_page())
         opened.append(page)
         page.page.goto((place.as_uri() if isinstance(place, Path) else place) + fragment)
