@@ -179,7 +179,7 @@ def test_the_keyboard_is_enough(table: OpenedPage) -> None:
     page.keyboard.press("Enter")
     page.locator("#transcript h1").filter(has_text="sample-002").wait_for()
     assert page.evaluate("document.activeElement.id") == "transcript"
-    page.keyboard.press("Alt+ArrowLeft")
+    page.keyboard.press("Escape")
     page.locator("#report").wait_for()
     page.wait_for_function(f"{focused} === 'sample-002'")
 
@@ -236,3 +236,4 @@ def test_tokens_show_their_alternatives(report_of: ReportOf, open_page: OpenPage
     assert opened.rows("#token-tip table") != rows
     page.keyboard.press("Escape")
     assert page.locator("#token-tip").is_hidden()
+    assert page.locator("#transcript").is_visible()

@@ -64,6 +64,9 @@
     }
   }
   window.addEventListener("hashchange", route);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !transcript.hidden && !event.defaultPrevented) location.hash = "cases";
+  });
   if (moot.data.home) {
     const home = document.createElement("a");
     home.href = moot.data.home;

@@ -35,7 +35,10 @@
   // One stop of the Tab key for a reply, not one for each token: the arrow keys move inside.
   function move(box, event) {
     const step = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity }[event.key];
-    if (event.key === "Escape") hide(event.target);
+    if (event.key === "Escape" && !tip.hidden) {
+      hide(event.target);
+      event.preventDefault();  // a second Escape leaves the case
+    }
     if (step === undefined || !event.target.dataset.i) return;
     event.preventDefault();
     const last = box.children.length - 1;
