@@ -181,7 +181,7 @@ def test_the_keyboard_is_enough(table: OpenedPage) -> None:
     assert page.evaluate("document.activeElement.id") == "transcript"
     page.keyboard.press("Escape")
     page.locator("#report").wait_for()
-    page.wait_for_function(f"{focused} === 'sample-002'")
+    page.wait_for_function(f"() => {focused} === 'sample-002'")
 
 
 @pytest.mark.parametrize("case_id", ODD_IDS)
