@@ -40,7 +40,7 @@ class DebateProtocol(ABC):
     without_logprobs: str = ""
     """How to continue with a model that gives no log-probabilities; shown when one is refused."""
     goes_on_without_logprobs: bool = False
-    """Whether it continues where a server gives no log-probabilities of a reply that is held to a schema."""
+    """Whether it continues where a server gives no log-probabilities of a reply that is constrained to a schema."""
     needs_labels: bool = False
     """Whether to refuse a task whose cases have no labels."""
     needs_reply: bool = False

@@ -129,8 +129,8 @@ TRUNCATED = "truncated at max_tokens="
 RAISE_MAX_TOKENS = "raise the role's max_tokens (`--max-reply-tokens`)"
 """What mends truncated replies."""
 
-NOT_HELD = "not held to a schema: `--structured on`"
-"""What mends an unreadable reply that was left free."""
+UNCONSTRAINED = "not constrained to a schema: `--structured on`"
+"""The remedy for an unreadable reply that was generated without a schema."""
 
 UNSENT = "unsent"
 """The kind of failure of an ask of which nothing could be sent: its template lacks a slot, for one. It is no call."""

@@ -17,7 +17,7 @@ from moot.actors.models.interface import ModelReply
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.record.rows import SaveTokens, image_hashes, messages_json, reading_marks, token_columns
 from moot.actors.telemetry.telemetry import NO_SPAN, Span
-from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED
+from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED
 from moot.protocols.messages import Ask, Decoding, Message, Usage
 from moot.protocols.replies import FreeText
 from moot.protocols.reply_ids import load_reply
@@ -146,7 +146,7 @@ def unparsable_failure(reply: ModelReply, attempt: Attempt, error: str, *, can_b
     if _is_all_hidden(reply):
         return f"the reply was all hidden reasoning ({error})"
     if can_be_held and load_reply(attempt.ask.reply) is not FreeText:
-        return f"{error} ({_HOLDS_NONE if _was_tried_in_vain(attempt) else NOT_HELD})"
+        return f"{error} ({_HOLDS_NONE if _was_tried_in_vain(attempt) else UNCONSTRAINED})"
     return error
 
 

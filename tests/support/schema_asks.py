@@ -1,4 +1,4 @@
-"""Asks that are held to a schema."""
+"""Asks that are constrained to a schema."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def evaluation_rows(found: Evaluation) -> list[tuple[str, str]]:
         ("Brier, all labels (0 to 2)", _value(found.brier_multiclass)),
         ("Brier, top label (0 to 1)", _value(found.brier_top_label)),
         (f"ECE, {BINS} equal-frequency bins", _value(found.calibration_error)),
-        ("ECE if perfectly calibrated", calibration_null_words(found.calibration_null)),
+        ("ECE if calibrated", calibration_null_words(found.calibration_null)),
     ]
 
 
@@ -235,7 +235,7 @@ def confidence_rows(figures: Sequence[ConfidenceFigures]) -> list[tuple[str, str
             (f"Brier, {kind}", f"{number(each.brier)} (n = {each.n:,})"),
             (
                 f"ECE, {kind}",
-                f"{number(each.calibration_error)}; if perfect {calibration_null_words(each.calibration_null)}",
+                f"{number(each.calibration_error)}; if calibrated {calibration_null_words(each.calibration_null)}",
             ),
         ]
     return rows

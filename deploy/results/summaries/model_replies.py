@@ -17,7 +17,7 @@ from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.report.blocks import Block, Table
 from moot.deploy.results.text import count
-from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED
+from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED
 from moot.protocols.messages import family_of
 from moot.protocols.reply_parsing import is_outside_labels
 from moot.protocols.text.repetition import is_repetitive
@@ -223,7 +223,8 @@ def _latest_attempts(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
 
 def _reason(kind: str, error: str) -> str:
     """The common part of failures: the remedy where one is named, else the message without a model's text."""
-    if error.startswith(TRUNCATED) or NOT_HELD in error:
+    # Older records say "not held to a schema"; the remedy is the same.
+    if error.startswith(TRUNCATED) or UNCONSTRAINED.partition(" to ")[2] in error:
         return error
     return f"an answer outside the labels ({kind})" if is_outside_labels(error) else f"{kind}: {error}"
 
