@@ -135,7 +135,7 @@ def paired_difference_interval(b: int, c: int, n: int, level: float = 0.95) -> t
     paired data", Journal of Educational and Behavioral Statistics 2012.
 
     >>> [round(end, 3) for end in paired_difference_interval(8, 2, 50)]
-    [-0.007, 0.238]
+    [-0.011, 0.242]
     """
     if min(b, c, n - b - c) < 0:
         raise ValueError(f"{b} and {c} discordant pairs of {n}")

@@ -114,7 +114,7 @@ async def test_an_unresponsive_actor_is_reported_once() -> None:
         await asyncio.sleep(0.1)
         telling.cancel()
     assert [(line["actor"], line.get("pid")) for line in logs] == [("hung", 7), ("hung", None)]
-    assert "its process is ended" in logs[0]["event"]
+    assert "its process is killed" in logs[0]["event"]
     assert not hung.ended
 
 

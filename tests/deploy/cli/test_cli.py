@@ -82,7 +82,7 @@ def test_the_bare_command_finds_a_protocol_in_the_current_folder(engine: str, tm
         [*command, *more], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "quiet 2" in done.stdout
+    assert "2: quiet" in done.stdout
     assert "skipped" not in done.stderr
 
 

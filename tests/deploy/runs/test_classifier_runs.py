@@ -98,7 +98,7 @@ def test_claims_it_was_trained_on_are_left_out_in_whatever_spelling_and_with_the
     assert "run: 2 claims left out: its classifier was trained on 1 of them, and on others of the groups of 1" in words
     assert "all: 2 claims left out" in words
     assert "bare: " not in words
-    assert "1 of a group that the classifier was trained on" in " ".join(printed(show, tmp_path / "run").split())
+    assert "1 of a group in the classifier's training data" in " ".join(printed(show, tmp_path / "run").split())
 
 
 class Classifying(SummaryDebate):

@@ -46,7 +46,7 @@ def test_runs_count_how_a_consensus_came_about(done: Run, printed: Printed) -> N
 
 def test_a_debate_says_who_argued_for_what_and_how_it_ended(done: Run, printed: Printed) -> None:
     rows = verdicts(done)
-    for how, words in (("at once", "named it before they had heard"), ("concession", "a side conceded, and both")):
+    for how, words in (("at once", "both sides named it independently"), ("concession", "a side conceded")):
         case = next(case for case, row in rows.items() if json.loads(row["payload"])["consensus"] == how)
         named = json.loads(rows[case]["payload"])["positions"]["named"]
         shown = " ".join(printed(show, done.path, case, width=200).split())
@@ -65,4 +65,4 @@ def test_without_a_consensus_the_document_says_so(session: PlantedSession, print
     session.verdict("c1", None, "plateau", flags=("no-consensus",), payload={"consensus": None})
     shown = " ".join(printed(show, session.plant(), "c1").split())
     assert "No answer: the sides reached no consensus" in shown
-    assert "the sides came to no common answer" in shown
+    assert shown.count("the sides reached no consensus") == 2
