@@ -1,7 +1,7 @@
 """Limits that a reply type states for whoever holds a model to its schema; no reply is refused for them.
 
-A model that is constrained to a schema could fill one text until its tokens run out, and would then never reach the fields
-behind it. What reads replies stays generous: a longer text of a model that is not held is as good as a short one.
+A model that is constrained to a schema could fill one text until its tokens run out, and would then never reach the
+fields behind it. What reads replies stays generous: without the constraint, a longer text is as good as a short one.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ TERMS = {
     "judge flip rate": "share of the evidence variants that alone would have chosen another winner than most",
     "Brier score": "mean squared distance of stated confidence from the outcome; 0 is best, always 0.5 gives 0.25",
     "ECE": "expected calibration error: mean gap between stated confidence and the share that is right, over bins",
-    "if calibrated": "the ECE that a calibrated forecaster shows by chance with these cases: one inside it proves nothing",
+    "if calibrated": "the ECE of a calibrated forecaster by chance with these cases: one inside proves nothing",
     "McNemar p": "how probable so uneven a split of the cases that only one run got right is by chance",
     "alpha": "Krippendorff's alpha: agreement of judges beyond chance; 1 is full agreement, 0 is chance",
     "AC2": "Gwet's AC2: agreement beyond chance that stays meaningful when nearly all scores are equal",

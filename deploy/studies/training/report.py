@@ -52,7 +52,7 @@ def _blocks(card: ClassifierCard, out: str | Path) -> Iterator[Block]:
     yield Table("", _PROBABILITIES, probabilities)
     yield Note(
         f"Held out: {made.folds} folds by group, seed {made.seed}; 95 % intervals over resampled groups. Positive "
-        "class of AUROC: hallucinated. ECE if calibrated: what a calibrated forecaster stays below. Without verdict words: "
+        "class of AUROC: hallucinated. ECE if calibrated: a calibrated forecaster stays below. Without verdict words: "
         "at most so much is the argument's, for not every word of a verdict is found."
     )
     yield Note(f"to use it: moot run --protocol ceda --classifier {out} ...", "strong")
