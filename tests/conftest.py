@@ -17,8 +17,6 @@ import structlog
 from hypothesis import settings
 from places import DATA, TESTS
 
-PROCESSES = {"slow": 3}
-"""By tier; two for any other. What is slow mostly waits: for processes to come, and for clocks."""
 TIERS = ("slow", "docs", "lint", "extras", "browser")
 PAGE = "::test_everything_on_a_page_runs["
 
@@ -54,17 +52,25 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if chosen or not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
         return
     if config.option.numprocesses is None and not (config.option.usepdb or config.option.collectonly):
-        config.option.numprocesses = PROCESSES.get(config.option.markexpr, 2)
+        # What is slow often waits: for processes to come, and for clocks.
+        config.option.numprocesses = 3 if "slow" in _tiers(config) else 2
         config.option.dist = "loadgroup"
         config.option.loadscopereorder = False
 
 
+def _tiers(config: pytest.Config) -> set[str]:
+    """The tiers that `-m` asks for, as in `docs` or `lint or slow`; none where it asks for anything else."""
+    asked = {*config.option.markexpr.split(" or ")}
+    return asked if asked <= {*TIERS} else set()
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """A tier's tests stand in few files: the other hundreds need not be imported by each process to be left out."""
-    tier = config.option.markexpr
-    if tier not in TIERS or not collection_path.name.startswith("test_"):
+    tiers = _tiers(config)
+    if not tiers or not collection_path.name.startswith("test_"):
         return None
-    return None if f"pytest.mark.{tier}" in collection_path.read_text("utf-8") else True
+    text = collection_path.read_text("utf-8")
+    return None if any(f"pytest.mark.{tier}" in text for tier in tiers) else True
 
 
 def _is_absent(need: str) -> bool:
@@ -102,9 +108,11 @@ def _has_marker(item: pytest.Item, *names: str) -> bool:
     return any(item.get_closest_marker(name) for name in names)
 
 
-def _turn(item: pytest.Item) -> int:
-    """The longest first, so that no process is left alone with them."""
-    return 0 if _has_marker(item, "xdist_group") else 1 if PAGE in item.nodeid else 2
+def _turn(item: pytest.Item) -> tuple[int, float]:
+    """The longest first, so that no process is left alone with them: types, and what is allowed most time."""
+    allowed = item.get_closest_marker("timeout")
+    first = _has_marker(item, "xdist_group", "lint")
+    return 0 if first else 1, -allowed.args[0] if allowed else 0.0
 
 
 @pytest.hookimpl(trylast=True)
