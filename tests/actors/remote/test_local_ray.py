@@ -56,7 +56,9 @@ PACKAGES = ("yaml", "pyarrow", "pydantic", "msgspec", "structlog", "aiohttp", "j
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [(), ("--protocol", "beside_data:Mine")], ids=["a command", "a class that is named"])
+@pytest.mark.parametrize(
+    "more", [("--engine", "inline"), ("--protocol", "beside_data:Mine")], ids=["a command", "a class that is named"]
+)
 def test_no_process_imports_a_package_that_lies_beside_the_data(more: tuple[str, ...], tmp_path: Path) -> None:
     data, imported, bin_folder = tmp_path / "data", tmp_path / "imported", tmp_path / "bin"
     for folder in (data, imported, bin_folder):
