@@ -42,16 +42,16 @@ ASK = [Message("user", "Is the sky blue? Say Yes or No, and why.")]
 LEAST_USABLE, LEAST_FINISHED = 0.95, 0.9
 ONE_REASON = {"crit.max_calls": 1, "crit.max_reasons": 1, "crit.max_rivals": 1}
 TRIED: dict[str, tuple[int, dict[str, Any]]] = {
-    "single-agent": (2, {}),
-    "majority-vote": (1, {}),
-    "selene": (1, {}),
+    "single-agent": (1, {}),
+    "majority-vote": (1, {"vote.samples": 1}),
+    "selene": (1, {"debate.max_rounds": 1}),
     "judge-panel": (1, {}),
     "ceda": (1, {}),
     "constructor-auditor": (1, {}),
     "evince": (1, {"max_rounds": 1, **ONE_REASON}),
     "socrasynth": (1, {"max_rounds": 0, "topics.count": 1, "topics.proposed": 1, **ONE_REASON}),
 }
-"""Cases and settings by protocol: fewer of those whose replies are long."""
+"""Cases and settings by protocol: each template is asked for, none of them often."""
 
 
 @pytest.fixture(autouse=True)
