@@ -46,14 +46,18 @@ JudgedRuns = Annotated[
 File = Annotated[Path | None, typer.Argument(help="A YAML configuration; flags override it.")]
 
 
-def _known_form(form: str) -> str:
+def _known_form(form: str | None) -> str | None:
     from moot.deploy.results.text import check_output_format
 
-    check_output_format(form)
+    if form is not None:
+        check_output_format(form)
     return form
 
 
 Form = Annotated[str, typer.Option("--format", callback=_known_form, help="text, json or md.")]
+PrintedForm = Annotated[
+    str | None, typer.Option("--format", callback=_known_form, help="Print it instead: text, json or md.")
+]
 KeepTruncated = Annotated[
     bool, typer.Option("--keep-truncated", help="Include replies truncated at their token limit.")
 ]

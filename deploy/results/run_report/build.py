@@ -8,8 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.glossary import explain
-from moot.deploy.results.report.blocks import Block
+from moot.deploy.results.report.block_data import blocks_data
+from moot.deploy.results.report.blocks import Block, Heading
 from moot.deploy.results.report.html import report_html
 from moot.deploy.results.run_report.calibration import calibration
 from moot.deploy.results.run_report.cases import case_columns, cases_data
@@ -25,6 +27,9 @@ from moot.deploy.results.run_report.side_by_side import side_by_side
 from moot.deploy.results.run_report.socrasynth import socrasynth
 from moot.deploy.results.run_report.transcripts import several_transcripts, transcripts_data
 from moot.deploy.results.run_report.worth import worth
+
+_SUBSECTION = 3
+"""Level of a heading that begins no part."""
 
 Part = Callable[[RunData], Iterable[Block]]
 
@@ -42,6 +47,33 @@ PARTS: tuple[Part, ...] = (
 """The parts of a run's report; one that the run has nothing for gives no block."""
 
 
+class ReportPart(FrozenModel):
+    """A part of a report.
+
+    Attributes:
+        blocks: in the order in which they are read, each named by its first key: `heading`, `note`, `table`, `pairs`,
+            `items`, `quote`, `code` or `chart`.
+    """
+
+    title: str
+    blocks: list[dict[str, Any]]
+
+
+class ReportDocument(FrozenModel):
+    """A report as data.
+
+    Attributes:
+        runs: that it is over, the first one being the baseline of the others.
+        simulated: whether any answer comes from the simulated model.
+        parts: under their headings.
+    """
+
+    schema_version: int
+    runs: list[str]
+    simulated: bool
+    parts: list[ReportPart]
+
+
 @dataclass(frozen=True)
 class RunReport:
     """A report, for every form of output.
@@ -51,6 +83,11 @@ class RunReport:
     """
 
     runs: Sequence[RunData]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any answer comes from the simulated model."""
+        return any(run.info.simulated for run in self.runs)
 
     @property
     def title(self) -> str:
@@ -64,6 +101,16 @@ class RunReport:
         blocks = pairs(self.runs) if several else (block for part in PARTS for block in part(self.runs[0]))
         return [*blocks, explain()._replace(folded=True)]
 
+    def document(self) -> ReportDocument:
+        """The report as a document, for JSON."""
+        parts = [ReportPart(title=title, blocks=blocks_data(blocks)) for title, blocks in _by_part(self.blocks)]
+        return ReportDocument(
+            schema_version=self.runs[0].info.schema_version,
+            runs=[run.info.name for run in self.runs],
+            simulated=self.simulated,
+            parts=parts,
+        )
+
     def data(self) -> Mapping[str, Any]:
         """What the page's scripts read beside the charts."""
         run, *others = self.runs
@@ -74,6 +121,18 @@ class RunReport:
     def html(self) -> str:
         """The page."""
         return report_html(self.title, self.blocks, self.data())
+
+
+def _by_part(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
+    """Blocks by the headings of the report and its sections; what stands before the first one has none."""
+    parts: list[tuple[str, list[Block]]] = []
+    for block in blocks:
+        if isinstance(block, Heading) and block.level < _SUBSECTION:
+            parts.append((block.text, []))
+        else:
+            parts = parts or [("", [])]
+            parts[-1][1].append(block)
+    return parts
 
 
 def build_report(*runs: str | Path) -> RunReport:

@@ -207,4 +207,4 @@ def _table(rows: Sequence[CaseRow], *, with_truncated: bool) -> Table:
     }
     if with_truncated:
         columns["truncated"] = [str(row.truncated) for row in rows]
-    return Table("", tuple(columns), list(zip(*columns.values(), strict=True)))
+    return Table("", tuple(columns), list(zip(*columns.values(), strict=True)), case_column=0)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from moot.deploy.results.document.blocks import document_blocks
 from moot.deploy.results.document.read import build_document
-from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Pairs, Quote, Table
+from moot.deploy.results.report.block_data import blocks_data
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.rounds.round_trace import trace_blocks
 from moot.deploy.results.run_report.sent_replies import SentReplies
@@ -215,26 +215,3 @@ def _scores(event: EventView) -> Iterable[str]:
         yield f"CRIT {out_of_ten(crit.score)}"
     if event.kind == ReplyAssessed.kind and (panel := ReplyAssessed.read(event.data)) is not None:
         yield f"Q {number(panel.quality, 2)}" + (", flagged" if panel.flag else "")
-
-
-def blocks_data(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """Blocks as JSON values, of the kinds that transcripts and documents have."""
-    return [data for block in blocks if (data := _block_data(block)) is not None]
-
-
-def _block_data(block: Block) -> dict[str, Any] | None:
-    match block:
-        case Heading():
-            return {"heading": block.text, "level": block.level}
-        case Quote():
-            return {"quote": block.text, "head": block.head}
-        case Note():
-            return {"note": block.text, "style": block.style}
-        case Table():
-            return {"table": block.rows, "header": block.header, "title": block.title}
-        case Pairs():
-            return {"pairs": block.rows}
-        case Items():
-            return {"items": block.items}
-        case _:
-            return None

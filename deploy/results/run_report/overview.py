@@ -80,4 +80,4 @@ def next_steps(summary: Summary) -> Iterator[str]:
     if summary.labels_questioned:
         yield f"{count(summary.labels_questioned)} gold labels look doubtful: moot show {run} --questioned"
     if summary.accuracy is not None:
-        yield "Read the cases that are wrong: sort the table of cases by outcome, and open one."
+        yield f"Read the cases that are wrong: moot show {run} --wrong, or the table of cases, by outcome."

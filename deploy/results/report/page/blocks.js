@@ -27,6 +27,7 @@
       if (block.quote !== undefined) {
         return element("figure", {}, element("figcaption", {}, block.head), element("pre", {}, block.quote));
       }
+      if (block.code !== undefined) return element("pre", {}, block.code);
       return element("ul", {}, block.items.map((item) => element("li", {}, item)));
     });
 })();

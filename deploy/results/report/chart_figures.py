@@ -1,0 +1,196 @@
+"""Figures of a report's charts as SVG and PNG, drawn by matplotlib from the same series as the page's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from moot.actors.record.files import write_whole
+from moot.deploy.results.plotting import (
+    OF_ALL,
+    OF_SIDES,
+    plot_label,
+    plot_style,
+    plot_text,
+    render_figure,
+    require_matplotlib,
+)
+from moot.deploy.results.report.blocks import Block, Chart, Guide, Series
+from moot.deploy.results.report.charts import MOST_POINTS
+from moot.protocols.errors import ConfigError, RecordError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FORMS = ("svg", "png")
+"""Forms of every figure."""
+
+_LOOKS = (*OF_SIDES, *OF_ALL)
+_HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++", "oo")
+_WIDTHS = {"bars": 0.8, "points": 0.3}
+"""Share of a category that bars, and points, of all series take."""
+
+_SIZE_INCHES = (8.0, 4.2)
+_TITLE, _LABEL, _CATEGORY, _NOTE = 90, 70, 16, 120
+"""Characters of a line of the title, of an axis' label, of a category and of the caption."""
+
+_MANY = 2_000
+"""Points of a series that an SVG holds as such; more of them are a picture in it."""
+
+_MARKED = 60
+"""Points of a line that have markers, at most."""
+
+
+def save_figures(blocks: Iterable[Block], folder: Path, *, simulated: bool) -> list[Path]:
+    """Writes each chart as SVG and PNG, named after it; existing files are replaced. The same charts give the same
+    bytes.
+
+    Args:
+        blocks: a report.
+        folder: made if it does not exist.
+        simulated: whether the title says that the models are simulated.
+
+    Returns:
+        The files.
+
+    Raises:
+        ConfigError: matplotlib is not installed, or the folder is a file.
+        RecordError: a file cannot be written.
+    """
+    require_matplotlib("--figures")
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"--figures {folder}: that is a file; name a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RecordError(f"--figures {folder}: {error.strerror or error}") from error
+    files = []
+    for chart in (block for block in blocks if isinstance(block, Chart)):
+        for form in FORMS:
+            files.append(folder / f"{chart.name}.{form}")
+            write_whole(files[-1], draw_chart(chart, form, simulated=simulated))
+    return files
+
+
+def draw_chart(chart: Chart, form: str, *, simulated: bool = False) -> bytes:
+    """Draws a chart.
+
+    Args:
+        form: `svg` or `png`.
+        simulated: whether the title says that the models are simulated.
+    """
+    from matplotlib.figure import Figure
+
+    with plot_style():
+        drawn = Figure(figsize=_SIZE_INCHES, layout="constrained")
+        axes = drawn.subplots()
+        axes.set_axisbelow(True)
+        categories = _categories(chart.series)
+        for place, series in enumerate(chart.series):
+            style = (place if series.style is None else series.style) % len(_LOOKS)
+            _draw(axes, series, style, _dodge(series, chart.series, categories), categories)
+        _axes(axes, chart, categories)
+        for guide in chart.guides:
+            _guide(axes, guide)
+        title = plot_label(chart.title, _TITLE)
+        axes.set_title(f"{title}\nSIMULATED models" if simulated else title, loc="left", fontsize=10.5)
+        if len(chart.series) > 1:
+            axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+        if chart.note:
+            drawn.supxlabel(fill(plot_text(chart.note), _NOTE), x=0.01, ha="left", fontsize=8, color="#444444")
+        return render_figure(drawn, form)
+
+
+def _categories(several: Sequence[Series]) -> list[str]:
+    """Words on the x axis in the order in which they occur; empty where x is a number."""
+    return list(dict.fromkeys(x for series in several for x in series.x if isinstance(x, str)))
+
+
+class _Dodge(NamedTuple):
+    """Where points and bars of one of several series stand in their category: width, and distance from the middle."""
+
+    width: float
+    shift: float
+
+
+def _dodge(series: Series, several: Sequence[Series], categories: Sequence[str]) -> _Dodge:
+    alike = [each for each in several if each.mark == series.mark]
+    width = _WIDTHS.get(series.mark, 0.0) / len(alike)
+    place = next(i for i, each in enumerate(alike) if each is series)
+    return _Dodge(width, (place - (len(alike) - 1) / 2) * width if categories else 0.0)
+
+
+def _draw(axes: Axes, series: Series, style: int, dodge: _Dodge, categories: Sequence[str]) -> None:
+    step = math.ceil(len(series.x) / MOST_POINTS) or 1
+    x = _positions(series.x[::step], categories) + dodge.shift
+    y, low, high = (_numbers(values[::step]) for values in (series.y, series.low, series.high))
+    look, label = _LOOKS[style], plot_label(series.name, 28, 3)
+    marked: dict[str, Any] = {
+        "marker": look.marker,
+        "markersize": look.size,
+        "markerfacecolor": "none",
+        "color": look.color,
+    }
+    if series.mark == "bars":
+        axes.bar(x, y, dodge.width, color=look.color, edgecolor="white", hatch=_HATCHES[style], label=label)
+    elif series.mark == "points":
+        axes.plot(x, y, linestyle="", label=label, zorder=3, clip_on=False, rasterized=len(x) > _MANY, **marked)
+    elif len(y):
+        marked["marker"] = look.marker if len(x) <= _MARKED else ""
+        axes.plot(x, y, linestyle=look.dashes, label=label, zorder=3, **marked)
+    if len(low) and series.mark in _WIDTHS:
+        axes.vlines(x, low, high, color="black" if series.mark == "bars" else look.color, linewidth=1.1, zorder=2)
+    elif len(low):
+        named = label if series.mark == "band" else None
+        axes.fill_between(x, low, high, color=look.color, alpha=0.18, linewidth=0, label=named)
+
+
+def _positions(values: Sequence[float | str], categories: Sequence[str]) -> np.ndarray:
+    places = {word: float(place) for place, word in enumerate(categories)}
+    return np.array([places[value] if isinstance(value, str) else value for value in values], dtype=float)
+
+
+def _numbers(values: Sequence[float | None]) -> np.ndarray:
+    return np.array([math.nan if value is None else value for value in values], dtype=float)
+
+
+def _axes(axes: Axes, chart: Chart, categories: Sequence[str]) -> None:
+    if categories:
+        words = list(_tick_labels(categories))
+        is_long = max(map(len, categories)) > _CATEGORY or len(categories) > 10
+        axes.set_xticks(
+            range(len(categories)), words, rotation=30 if is_long else 0, ha="right" if is_long else "center"
+        )
+        axes.set_xlim(-0.6, len(categories) - 0.4)
+    if chart.x_log:
+        axes.set_xscale("log")
+    if chart.x_range is not None:
+        axes.set_xlim(*chart.x_range)
+    if chart.y_range is not None:
+        axes.set_ylim(*chart.y_range)
+    axes.set_xlabel(plot_label(chart.x_label, _LABEL))
+    axes.set_ylabel(plot_label(chart.y_label, _LABEL // 2))
+
+
+def _tick_labels(categories: Iterable[str]) -> Iterator[str]:
+    return (plot_label(word, 2 * _CATEGORY) for word in categories)
+
+
+def _guide(axes: Axes, guide: Guide) -> None:
+    """A dashed line across the chart, with its label at the end."""
+    look: dict[str, Any] = {"color": "#767676", "linewidth": 1.0, "linestyle": (0, (5, 4)), "zorder": 1}
+    label = plot_text(guide.label)
+    words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "color": "#444444"}
+    if guide.x is not None:
+        axes.axvline(guide.x, **look)
+        is_right = guide.x > sum(axes.get_xlim()) / 2
+        side: dict[str, Any] = {"xytext": (-3 if is_right else 3, -9), "ha": "right" if is_right else "left"}
+        axes.annotate(label, (guide.x, 1.0), xycoords=("data", "axes fraction"), **side, **words)
+    elif guide.y is not None:
+        axes.axhline(guide.y, **look)
+        axes.annotate(label, (0.0, guide.y), xycoords=("axes fraction", "data"), xytext=(3, 3), **words)

@@ -1,0 +1,62 @@
+"""Forms of a report: terminal, Markdown, JSON, page and figures are of one report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from planted_records import Command, InlineRun
+
+from moot.deploy.results.report.blocks import Chart, Heading, Table
+from moot.deploy.results.run_report.build import build_report
+
+
+@pytest.fixture(scope="module")
+def run(inline_run: InlineRun) -> Path:
+    return inline_run("selene")
+
+
+def test_json_has_every_part_and_its_numbers(run: Path, command: Command) -> None:
+    report = build_report(run)
+    code, out, _ = command("report", str(run), "--format", "json")
+    found = json.loads(out)
+    assert (code, found["simulated"], found["runs"]) == (0, True, [str(run)])
+    titles = [block.text for block in report.blocks if isinstance(block, Heading) and block.level < 3]
+    assert [part["title"] for part in found["parts"]] == titles
+    blocks = [block for part in found["parts"] for block in part["blocks"]]
+    tables = [[list(row) for row in block.rows] for block in report.blocks if isinstance(block, Table)]
+    assert [block["table"] for block in blocks if "table" in block] == tables
+    charts = {block["chart"]["name"]: block["chart"] for block in blocks if "chart" in block}
+    for chart in (block for block in report.blocks if isinstance(block, Chart)):
+        shown = charts.pop(chart.name)
+        assert [series["name"] for series in shown["series"]] == [series.name for series in chart.series]
+        assert (shown["title"], shown["note"]) == (chart.title, chart.note)
+    assert not charts
+
+
+def test_the_terminal_and_markdown_have_the_same_parts(run: Path, command: Command) -> None:
+    for form, mark in (("text", ""), ("md", "## ")):
+        code, out, _ = command("report", str(run), "--format", form)
+        assert code == 0
+        for block in build_report(run).blocks:
+            if isinstance(block, Heading) and block.level == 2:
+                assert f"{mark}{block.text}" in out
+    assert not list(Path().iterdir()), "nothing is written"
+
+
+@pytest.mark.needs("module/matplotlib")
+def test_figures_are_written_beside_the_page(run: Path, command: Command) -> None:
+    code, out, _ = command("report", str(run), "--figures", "figures")
+    charts = [block.name for block in build_report(run).blocks if isinstance(block, Chart)]
+    names = sorted(f"{name}.{form}" for name in charts for form in ("svg", "png"))
+    assert (code, sorted(file.name for file in Path("figures").iterdir())) == (0, names)
+    assert f"figures: figures ({len(names)} files)" in out
+    assert Path("report.html").exists()
+
+
+def test_a_printed_report_is_no_file(run: Path, command: Command) -> None:
+    code, _, err = command("report", str(run), "--format", "text", "--out", "x.html")
+    assert (code, "leave one out" in err) == (2, True)
+    code, _, err = command("report", str(run), "--format", "html")
+    assert (code, "format" in err) == (2, True)
