@@ -122,8 +122,12 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def safe_json(result: BaseModel) -> str:
     """Encodes indented JSON; terminal control characters are escaped, and parsed back unchanged."""
-    text = msgspec.json.format(result.model_dump_json(), indent=2)
-    return _HIDDEN_IN_JSON.sub(lambda found: _json_escape(ord(found.group())), text)
+    return escape_hidden(msgspec.json.format(result.model_dump_json(), indent=2))
+
+
+def escape_hidden(json: str) -> str:
+    """The same JSON with everything escaped that `visible` would replace: its readers get the texts as they are."""
+    return _HIDDEN_IN_JSON.sub(lambda found: _json_escape(ord(found.group())), json)
 
 
 def _json_escape(code: int) -> str:

@@ -13,7 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from moot.actors.record.store.mirror import display_name, record_path
-from moot.deploy.results.analysis import figures as drawn
+from moot.deploy.results.analysis.charts import (
+    band_charts,
+    divergence_charts,
+    position_charts,
+    score_charts,
+    signal_charts,
+    strength_charts,
+)
 from moot.deploy.results.analysis.correctness import correctness_table, signal_pairs_table, stated_confidence_table
 from moot.deploy.results.analysis.divergences import divergence_tables
 from moot.deploy.results.analysis.features import ablation_table, associations_table, top_features_table
@@ -28,6 +35,8 @@ from moot.deploy.results.analysis.table import AnalysisTable
 from moot.deploy.results.analysis.trajectories import entropies_table, openings_table, trajectories, trajectory_tables
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record import read_run_info
+from moot.deploy.results.report.blocks import Chart
+from moot.deploy.results.report.chart_figure import draw_charts
 from moot.deploy.results.summaries.model_replies import ModelReplies, model_replies
 from moot.protocols.errors import ConfigError, unknown_name
 
@@ -82,13 +91,18 @@ class Analysis:
         facts: its scope.
         settings: its settings.
         tables: by name, in the order in which they are read.
-        figures: by name, a function that draws the figure, or returns None when there is nothing to show.
+        charts: by name of the figure, what it shows; empty when there is nothing to show.
     """
 
     facts: AnalysisScope
     settings: AnalysisSettings
     tables: Mapping[str, AnalysisTable]
-    figures: Mapping[str, Draw]
+    charts: Mapping[str, Sequence[Chart]]
+
+    @property
+    def figures(self) -> Mapping[str, Draw]:
+        """By name, a function that draws the figure, or returns None when there is nothing to show."""
+        return {name: partial(draw_charts, several) for name, several in self.charts.items()}
 
     def table(self, name: str) -> pa.Table:
         """The rows of a table as Arrow (`.to_pandas()` where pandas is installed).
@@ -184,15 +198,19 @@ def analyze_replies(
         cases,
         associations_table(sweeps),
     ]
-    figures: dict[str, Draw] = {
-        "bands": partial(drawn.by_percent, found),
-        "trajectories": partial(drawn.by_position, found),
-        "strengths": partial(drawn.association_heatmap, sweeps),
-        "score_distributions": partial(drawn.score_distributions, replies, by_dataset),
-        "divergences": partial(drawn.divergences, divergences.rows),
+    charts = {
+        "bands": band_charts(found),
+        "trajectories": position_charts(found),
+        "strengths": strength_charts(sweeps),
+        "score_distributions": score_charts(replies, by_dataset),
+        "divergences": divergence_charts(divergences.rows),
+        "signals": signal_charts(measured, by_domain, settings),
     }
     return Analysis(
-        _facts(measured, sources, simulated, behaviour), settings, {each.name: each for each in tables}, figures
+        _facts(measured, sources, simulated, behaviour),
+        settings,
+        {each.name: each for each in tables},
+        {name: list(several) for name, several in charts.items()},
     )
 
 

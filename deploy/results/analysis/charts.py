@@ -162,8 +162,8 @@ def signal_charts(measured: ReplyFeatures, strata: Sequence[Stratum], settings: 
                 Guide("weak", y=settings.low_quality),
                 Guide("well reasoned", y=settings.high_quality),
             ],
-            note="Each point is a reply; on a run's page a click opens its case. Right of `confident` lie the surest "
-            f"{number(100 * settings.quantile)} % of the replies.",
+            note="Each point is a reply; on a run's page a click opens its case. Right of the line for "
+            f"confident lie the surest {number(100 * settings.quantile)} % of the replies.",
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,7 @@ from moot.actors.record.files import write_whole
 from moot.deploy.results.analysis.analysis import Analysis, AnalysisScope
 from moot.deploy.results.analysis.table import AnalysisTable
 from moot.deploy.results.plotting import has_matplotlib, plot_style, render_figure
-from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Picture
+from moot.deploy.results.report.blocks import Block, Heading, Items, Note
 from moot.deploy.results.report.html import report_html
 from moot.deploy.results.report.render import banner, show_report
 from moot.deploy.results.summaries.model_replies import replies_words, warnings_of
@@ -35,13 +35,6 @@ FEW_GROUPS = 30
 """Below this number of groups, intervals from resampled groups are too narrow."""
 
 _NO_FIGURES = "need matplotlib (pip install 'moot[plot]')"
-_CAPTIONS = {
-    "bands": "Log-probability along the replies: mean, middle half and middle four fifths",
-    "trajectories": "Mean token probability by position; the dotted lines bound the phases",
-    "strengths": "Spearman's rho of judged quality with every log-probability feature",
-    "score_distributions": "The judges' scores: a reply's mean over its marks, rounded to a whole score",
-    "divergences": "How often the signals disagree, with 95 % intervals",
-}
 
 
 class AnalysisView(BaseModel):
@@ -73,24 +66,19 @@ def show_analysis(found: Analysis, written: Path, form: str = "text", console: C
     data = AnalysisView(
         facts=found.facts, settings=found.settings.model_dump(), tables=tables, files=str(written.parent)
     )
-    but = "tables and figures" if has_matplotlib() else f"tables (figures {_NO_FIGURES})"
-    end = Note(f"page with all {but}: {written}")
+    but = "" if has_matplotlib() else f" (as files, figures {_NO_FIGURES})"
+    end = Note(f"page with all tables and figures{but}: {written}")
     show_report(data, lambda: [*_front(found), *_read(found), end], form, console)
 
 
-def analysis_page(found: Analysis, pictures: Mapping[str, bytes]) -> str:
-    """Renders the analysis as a self-contained HTML page.
-
-    Args:
-        found: the analysis.
-        pictures: SVG files by name.
-    """
+def analysis_page(found: Analysis) -> str:
+    """Renders the analysis as a self-contained HTML page."""
     counted = "; ".join(f"{name} = {value}" for name, value in found.settings.model_dump().items())
     more = [block for table in _tables(found, folded=True) for block in _blocks(table, table.title)]
     how = "Intervals are 95 %, with replies on one case, or on cases of one group, resampled together."
     blocks = [
         *_front(found),
-        *_pictures(pictures),
+        *_figures(found),
         *_read(found, MOST_ROWS),
         *([Heading("More"), *more] if more else []),
         Note(f"Settings: {counted}. {how}", "dim"),
@@ -106,13 +94,14 @@ def _front(found: Analysis) -> list[Block]:
     return [Heading(TITLE, 1), *banner(found.facts.simulated), Items(list(scope_words(found.facts)))]
 
 
-def _pictures(pictures: Mapping[str, bytes]) -> Iterable[Block]:
-    if not pictures:
-        yield Note(f"No figures: they {_NO_FIGURES}.", "dim")
-        return
+def _figures(found: Analysis) -> Iterable[Block]:
     yield Heading("Figures")
-    for name in (Path(file).stem for file in pictures):
-        yield Picture(f"{_CAPTIONS[name]} ({name}.svg, {name}.png)", pictures[f"{name}.svg"])
+    if not has_matplotlib():
+        yield Note(f"Beside this page there are no figures as files: they {_NO_FIGURES}.", "dim")
+    for name, charts in found.charts.items():
+        yield from charts
+        if charts and has_matplotlib():
+            yield Note(f"As files: {name}.svg, {name}.png.", "dim")
 
 
 def _read(found: Analysis, most: int | None = None) -> Iterator[Block]:
@@ -185,11 +174,8 @@ def write_analysis(found: Analysis, folder: Path) -> Path:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder}: is a file, not a folder")
     files = dict(_table_files(found))
-    pictures = _figure_files(found)
-    files |= pictures
-    files[PAGE] = analysis_page(
-        found, {name: picture for name, picture in pictures.items() if name.endswith(".svg")}
-    ).encode()
+    files |= _figure_files(found)
+    files[PAGE] = analysis_page(found).encode()
     manifest = {
         "facts": found.facts.model_dump(),
         "settings": found.settings.model_dump(),

@@ -74,14 +74,6 @@ class TextFigure:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """An image of an HTML page; other formats leave it out."""
-
-    caption: str
-    svg: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Series:
     """One series of a chart.
 
@@ -145,4 +137,4 @@ class Code:
     text: str
 
 
-Block = Heading | Note | Table | Pairs | Items | Quote | TextFigure | Picture | Chart | Code
+Block = Heading | Note | Table | Pairs | Items | Quote | TextFigure | Chart | Code

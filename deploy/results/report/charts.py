@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from moot.deploy.results.report.blocks import Chart, Series, Table
-from moot.deploy.results.text import number
+from moot.deploy.results.text import number, visible_line
 
 MOST_POINTS = 20_000
 """Points of one series that a page draws; of a longer one, every n-th."""
@@ -23,10 +23,10 @@ def chart_data(chart: Chart) -> dict[str, Any]:
     """What a page needs to draw a chart, as JSON values; a number that is not finite is null."""
     return {
         "name": chart.name,
-        "title": chart.title,
-        "x": {"label": chart.x_label, "range": chart.x_range, "log": chart.x_log},
-        "y": {"label": chart.y_label, "range": chart.y_range},
-        "guides": [{"label": guide.label, "x": guide.x, "y": guide.y} for guide in chart.guides],
+        "title": visible_line(chart.title),
+        "x": {"label": visible_line(chart.x_label), "range": chart.x_range, "log": chart.x_log},
+        "y": {"label": visible_line(chart.y_label), "range": chart.y_range},
+        "guides": [{"label": visible_line(guide.label), "x": guide.x, "y": guide.y} for guide in chart.guides],
         "series": [_series_data(series) for series in chart.series],
     }
 
@@ -56,7 +56,7 @@ def _rows(chart: Chart, has_interval: bool, has_cases: bool) -> Iterator[list[st
 
 def _series_data(series: Series) -> Mapping[str, Any]:
     step = math.ceil(len(series.x) / MOST_POINTS) or 1
-    data: dict[str, Any] = {"name": series.name, "mark": series.mark, "style": series.style}
+    data: dict[str, Any] = {"name": visible_line(series.name), "mark": series.mark, "style": series.style}
     data["x"] = [_finite(x) for x in series.x[::step]]
     for name in ("y", "low", "high"):
         if len(values := getattr(series, name)):
@@ -75,7 +75,7 @@ def _at(values: Sequence[float | None], i: int) -> float | None:
 def _finite(value: float | str | None) -> float | str | None:
     """A value with as many digits as a figure shows."""
     if value is None or isinstance(value, str):
-        return value
+        return value if value is None else visible_line(value)
     return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
 
 

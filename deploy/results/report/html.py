@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from moot.deploy.results.report.blocks import Block, Chart, Heading
 from moot.deploy.results.report.charts import chart_data, chart_table
-from moot.deploy.results.text import visible
+from moot.deploy.results.text import escape_hidden, visible
 
 PAGE = Path(__file__).parent / "page"
 STYLES = ("page.css",)
@@ -110,8 +110,9 @@ def report_html(
 
 
 def inert_json(data: Any) -> Markup:
-    """JSON for a script element that never runs: `<` is escaped, so that nothing in it can end the element."""
-    return Markup(msgspec.json.encode(data).decode().replace("<", "\\u003c"))
+    """JSON for a script element that never runs: `<` is escaped, so that nothing in it can end the element, and so is
+    what would change how the page's source is read."""
+    return Markup(escape_hidden(msgspec.json.encode(data).decode()).replace("<", "\\u003c"))
 
 
 def blocks_html(blocks: Sequence[Block]) -> str:
@@ -124,11 +125,6 @@ def blocks_html(blocks: Sequence[Block]) -> str:
     )
 
 
-def _uri(svg: bytes) -> str:
-    """A picture as an address that holds it: the page needs no other file, and no script in a picture would run."""
-    return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
-
-
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -139,7 +135,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda text: visible(text) if isinstance(text, str) and not isinstance(text, Markup) else text,
     )
-    environment.filters["uri"] = _uri
     environment.filters["chart_table"] = chart_table
     return environment
 

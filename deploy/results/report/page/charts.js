@@ -105,7 +105,7 @@ window.moot = window.moot || {};
     if (!series) return null;
     const { i, x, y } = item.raw;
     const interval = series.low && series.low[i] !== null ? ` [${series.low[i]}, ${series.high[i]}]` : "";
-    const of = series.cases ? `, case ${series.cases[i]}` : "";
+    const of = series.cases && moot.visible ? `, case ${moot.visible(series.cases[i])}` : "";
     return `${series.name}: ${x}, ${y}${interval}${of}`;
   }
 

@@ -6,11 +6,12 @@ import json
 import math
 import re
 
-from planted_records import EVIL
+from planted_records import CONTROL, EVIL
 
 from moot.deploy.results.report.blocks import Chart, Guide, Series
 from moot.deploy.results.report.charts import MOST_POINTS, MOST_ROWS, chart_data, chart_table
 from moot.deploy.results.report.html import SCRIPTS, STYLES, asset, blocks_html, report_html
+from moot.deploy.results.text import visible_line
 
 CHART = Chart(
     "plane",
@@ -36,8 +37,9 @@ def test_a_page_has_the_numbers_of_its_charts_and_hostile_names_stay_data() -> N
     data = embedded(page)
     first, second = data["charts"][0]["series"]  # type: ignore[index]
     assert first["y"] == [None, None]
-    assert first["name"] == EVIL
-    assert first["cases"] == [EVIL, "b"]
+    assert first["name"] == visible_line(EVIL)
+    assert first["cases"] == [EVIL, "b"], "a case is looked up by it"
+    assert not CONTROL.search(page)
     assert second["y"] == [0.12346, 0.5]
     assert second["low"] == [0.1, 0.4]
     assert page.count("<script") == 1 + len(SCRIPTS)
