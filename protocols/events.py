@@ -82,8 +82,7 @@ class DebateEvent(EventData):
     @classmethod
     def read(cls, data: Any, path: str = "") -> Self | None:
         """A recorded event's data in this type; None when they are not of it: another protocol's event of that kind."""
-        read = super().read(data)
-        return read.model_copy(update={"path": path}) if read is not None and path else read
+        return super().read({**data, "path": path} if path and isinstance(data, dict) else data)
 
 
 def as_event(event: Event | DebateEvent) -> Event:

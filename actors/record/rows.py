@@ -187,7 +187,7 @@ def step_of(path: str) -> str:
     >>> step_of("opening/agent/0~1~cut2")
     'opening/agent/0'
     """
-    return _SUFFIXED.sub("", path)
+    return _SUFFIXED.sub("", path) if "~" in path else path
 
 
 def call_of(path: str) -> str | None:

@@ -305,41 +305,33 @@ def _models_used(replies: Iterable[ReplyRow]) -> dict[str, list[str]]:
 
 def read_replies(folder: str | Path) -> list[ReplyRow]:
     """Every paid or reused reply, superseded ones included; a person's decisions, which cost nothing, are not."""
-    names = ["role", "model", "outcome", "failure", "prompt_tokens", "completion_tokens", "reused_from"]
-    more = ["unconfirmed_attempts", "unconfirmed_tokens_max", "completion_tokens_estimate"]
-    more += ["prompt_tokens_stated", "completion_tokens_stated", "finish_reason"]
-    return [
-        ReplyRow(
-            case_id=row["case_id"],
-            attempt=row["attempt"],
-            path=row["path"],
-            role=row["role"] or "",
-            model=row["model"] or "",
-            outcome=row["outcome"] or "",
-            failure=row["failure"] or "",
-            prompt=row["prompt_tokens"],
-            completion=row["completion_tokens"],
-            reused=bool(row["reused_from"]),
-            superseded=row["superseded"],
-            unconfirmed=row["unconfirmed_attempts"] or 0,
-            unconfirmed_tokens=row["unconfirmed_tokens_max"] or 0,
-            received=row["completion_tokens_estimate"],
-            estimated=row["prompt_tokens_stated"] is not None or row["completion_tokens_stated"] is not None,
-            truncated=row["finish_reason"] == LENGTH,
-        )
-        for row in read_table(folder, "turns", [*names, *more]).to_pylist()
-        if row["role"] != "person"
-    ]
+    texts = ["role", "model", "outcome", "failure"]
+    more = ["prompt_tokens", "completion_tokens", "reused_from", "finish_reason", "completion_tokens_estimate"]
+    more += ["unconfirmed_attempts", "unconfirmed_tokens_max", "prompt_tokens_stated", "completion_tokens_stated"]
+    table = read_table(folder, "turns", [*texts, *more])
+    table = table.filter(pc.not_equal(pc.fill_null(table["role"], ""), "person"))
+    estimated = pc.or_(pc.is_valid(table["prompt_tokens_stated"]), pc.is_valid(table["completion_tokens_stated"]))
+    columns = {
+        **{name: table[name] for name in ("case_id", "attempt", "path")},
+        **{name: pc.fill_null(table[name], "") for name in texts},
+        "prompt": table["prompt_tokens"],
+        "completion": table["completion_tokens"],
+        "reused": pc.not_equal(pc.fill_null(table["reused_from"], ""), ""),
+        "superseded": table["superseded"],
+        "unconfirmed": pc.fill_null(table["unconfirmed_attempts"], 0),
+        "unconfirmed_tokens": pc.fill_null(table["unconfirmed_tokens_max"], 0),
+        "received": table["completion_tokens_estimate"],
+        "estimated": estimated,
+        "truncated": pc.equal(pc.fill_null(table["finish_reason"], ""), LENGTH),
+    }
+    return list(map(ReplyRow._make, zip(*(columns[name].to_pylist() for name in ReplyRow._fields), strict=True)))
 
 
 def read_events(folder: str | Path, kinds: Iterable[str]) -> list[EventRow]:
     """The events of some kinds."""
-    table = read_table(folder, "events", ["data"])
-    table = table.filter(pc.is_in(table["kind"], value_set=pa.array(sorted(kinds), pa.string())))
-    return [
-        EventRow(row["case_id"], row["attempt"], row["kind"], row["path"], decode_json(row["data"]))
-        for row in table.to_pylist()
-    ]
+    table = read_table(folder, "events", ["data"], pc.field("kind").isin(pa.array(sorted(kinds), pa.string())))
+    columns = (table[name].to_pylist() for name in ("case_id", "attempt", "kind", "path"))
+    return list(map(EventRow._make, zip(*columns, map(decode_json, table["data"].to_pylist()), strict=True)))
 
 
 def read_as(events: Iterable[R], event_type: type[E]) -> Iterator[tuple[R, E]]:

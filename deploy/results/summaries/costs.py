@@ -152,7 +152,7 @@ def case_costs(
 def _case_cost(replies: Sequence[ReplyRow], verdict_from: str | None) -> CaseCost:
     single = [reply for reply in replies if step_of(reply.path) == _SINGLE]
     measuring = [reply for reply in replies if measurement_only(reply.path, verdict_from)]
-    of_method = {step_of(reply.path) for reply in replies} - {step_of(reply.path) for reply in measuring}
+    of_method = {step_of(reply.path) for reply in replies}.difference(step_of(reply.path) for reply in measuring)
     return CaseCost(
         total=total_tokens(replies),
         measuring=sum(map(_known, measuring)),
