@@ -343,7 +343,9 @@ def read_as(events: Iterable[R], event_type: type[E]) -> Iterator[tuple[R, E]]:
 
 def decode_json(data: str | None) -> dict[str, Any]:
     """A JSON object of the record; empty for null."""
-    found = msgspec.json.decode(data) if data else {}
+    if not data or data == "{}":  # as of each ask
+        return {}
+    found = msgspec.json.decode(data)
     return found if isinstance(found, dict) else {"value": found}
 
 
@@ -368,3 +370,11 @@ def latest_verdicts(folder: str | Path) -> list[VerdictRow]:
         )
         for case_id, row in sorted(latest.items())
     ]
+
+
+def latest_rows(rows: pa.Table) -> pa.Table:
+    """The rows of each case's latest attempt among them."""
+    if not rows.num_rows or pc.max(rows["attempt"]).as_py() == 0:
+        return rows
+    last = rows.group_by("case_id").aggregate([("attempt", "max")]).rename_columns({"attempt_max": "attempt"})
+    return rows.join(last, ["case_id", "attempt"], join_type="left semi")

@@ -19,8 +19,8 @@ from moot.deploy.results.run_report.data import RunData
 Outcome = Literal["right", "wrong", "unscored", "failed", "open"]
 """How a case ended: `unscored` has a verdict but nothing to compare it with, `open` has no verdict yet."""
 
-_QUESTION = (40, 120)
-_QUESTIONS = 4_000_000
+_QUESTION = (30, 120)
+_QUESTIONS = 3_000_000
 """Fewest and most characters of a question that the table shows, and about how many all questions may have together."""
 
 _DIGITS = 4

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from moot.actors.record.parts import groups_with
 from moot.actors.record.rows import sorted_json
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import of_cases, read_table
@@ -30,10 +31,10 @@ class SentReplies:
         case_ids: of the debates.
     """
 
-    def __init__(self, folder: str | Path, case_ids: Iterable[str]) -> None:
-        only = of_cases(case_ids)
-        self._requests = _by_debate(read_table(folder, "turns", _SENT, only).to_pylist())
-        self._tokens = _by_debate(read_table(folder, "tokens", only=only).to_pylist())
+    def __init__(self, folder: str | Path, case_ids: Sequence[str]) -> None:
+        rows: dict[str, Any] = {"only": of_cases(case_ids), "groups": groups_with(case_ids)}
+        self._requests = _by_debate(read_table(folder, "turns", _SENT, **rows).to_pylist())
+        self._tokens = _by_debate(read_table(folder, "tokens", **rows).to_pylist())
 
     def of_debate(self, case_id: str, attempt: int) -> DebateReplies:
         """Those of one attempt at a case."""

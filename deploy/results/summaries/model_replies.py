@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from moot.actors.agent.attempt import LENGTH
 from moot.actors.models.early_stop import CUT, REPETITION
@@ -15,6 +16,7 @@ from moot.actors.models.token_logprobs import UNALIGNED
 from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record import latest_rows
 from moot.deploy.results.report.blocks import Block, Table
 from moot.deploy.results.text import count
 from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED
@@ -33,7 +35,7 @@ USABLE = frozenset({"ok", "repaired", "reasked"})
 
 _REFUSED = frozenset({"refused", "content_filter"})
 _BY_THE_SERVER = "HTTP "
-_COLUMNS = ("role", "template", "outcome", "failure", "error", "finish_reason", "text", "reading", "p_reason")
+_COLUMNS = ("role", "template", "outcome", "failure", "error", "finish_reason", "reading", "p_reason")
 
 
 class ModelReplies(FrozenModel):
@@ -94,23 +96,29 @@ def model_replies(*folders: str | Path) -> list[ModelReplies]:
     counts: dict[tuple[str, str], Counter[str]] = {}
     with_reasoning_tokens: set[tuple[str, str]] = set()
     for folder in folders:
-        table = read_table(folder, "turns", [*_COLUMNS, "reasoning_tokens"])
-        latest = _latest_attempts(_rows(table.select(["case_id", "attempt"])))
-        for row in _rows(table):
-            if row["role"] == "person" or row["superseded"] or row["attempt"] != latest[row["case_id"]]:
-                continue
+        for row in _kinds_of_replies(folder):
             key = (family_of(row["role"] or ""), row["template"] or "")
-            counts.setdefault(key, Counter()).update(_marks(row))
-            if row["reasoning_tokens"] is not None:
+            marked = counts.setdefault(key, Counter())
+            for mark in _marks(row):
+                marked[mark] += row["count_all"]
+            if row["reasoning_tokens_count"]:
                 with_reasoning_tokens.add(key)
-                counts[key]["reasoning_tokens"] += row["reasoning_tokens"]
+                marked["reasoning_tokens"] += row["reasoning_tokens_sum"]
     return [_made(*key, counts[key], known=key in with_reasoning_tokens) for key in sorted(counts)]
 
 
-def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Iterates over rows in batches, so that the texts of a long run are not in memory twice."""
-    for batch in table.to_batches(max_chunksize=4096):
-        yield from batch.to_pylist()
+def _kinds_of_replies(folder: str | Path) -> list[dict[str, Any]]:
+    """The replies of the latest attempts, one row for all that are alike in what is counted, with their number."""
+    table = latest_rows(read_table(folder, "turns", [*_COLUMNS, "text", "reasoning_tokens"]))
+    asked = pc.not_equal(pc.fill_null(table["role"], ""), "person")
+    table = table.filter(pc.and_(asked, pc.invert(table["superseded"])))
+    texts = (text for batch in table.select(["text"]).to_batches(4096) for text in batch["text"].to_pylist())
+    repetitive = [text is not None and is_repetitive(text) for text in texts]  # by batch: not all texts at once
+    table = table.append_column("repetitive", pa.array(repetitive, pa.bool_()))
+    table = table.append_column("received", table["text"].is_valid())
+    counted: Any = [([], "count_all"), ("reasoning_tokens", "sum"), ("reasoning_tokens", "count")]
+    kinds: list[dict[str, Any]] = table.group_by([*_COLUMNS, "repetitive", "received"]).aggregate(counted).to_pylist()
+    return kinds
 
 
 def _made(role: str, template: str, found: Counter[str], *, known: bool) -> ModelReplies:
@@ -120,7 +128,7 @@ def _made(role: str, template: str, found: Counter[str], *, known: bool) -> Mode
 
 
 def _marks(row: dict[str, Any]) -> Iterator[str]:
-    outcome, text, error = row["outcome"], row["text"], row["error"] or ""
+    outcome, error = row["outcome"], row["error"] or ""
     if outcome not in ("invalid", CUT):
         yield "asks"
     if outcome in USABLE:
@@ -131,12 +139,12 @@ def _marks(row: dict[str, Any]) -> Iterator[str]:
             yield "by_prefix"
     if row["failure"] in _REFUSED and not error.startswith(_BY_THE_SERVER):
         yield "refused"
-    if text is None:
+    if not row["received"]:
         return
     yield "replies"
     if row["finish_reason"] == LENGTH:
         yield "truncated"
-    if row["finish_reason"] == REPETITION or is_repetitive(text):
+    if row["finish_reason"] == REPETITION or row["repetitive"]:
         yield "repetitive"
     if is_outside_labels(error):
         yield "outside_labels"

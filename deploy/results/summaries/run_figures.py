@@ -15,7 +15,7 @@ from moot.actors.classifiers.card import CARD
 from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import read_run_info, rescore_verdicts
+from moot.deploy.results.record import latest_rows, read_run_info, rescore_verdicts
 from moot.deploy.results.summaries.summary import summarise
 from moot.protocols.messages import Usage
 
@@ -46,7 +46,7 @@ def run_figures(folder: str | Path) -> RunFigures:
         summary = summarise(folder)
         return RunFigures(**{name: getattr(summary, name) for name in RunFigures.model_fields})
     info = read_run_info(folder, [])
-    verdicts = latest_attempts(read_table(folder, "verdicts", ["answer", "failed", "gold", "correct"]))
+    verdicts = latest_rows(read_table(folder, "verdicts", ["answer", "failed", "gold", "correct"]))
     failed = pc.sum(verdicts["failed"]).as_py() or 0
     right, scored = _scored(folder, verdicts)
     seen = len(read_table(folder, "cases", [])["case_id"])
@@ -60,14 +60,6 @@ def run_figures(folder: str | Path) -> RunFigures:
         tokens_paid=tokens,
         cost_usd=usd,
     )
-
-
-def latest_attempts(rows: pa.Table) -> pa.Table:
-    """The rows of each case's latest attempt among them."""
-    if not rows.num_rows or pc.max(rows["attempt"]).as_py() == 0:
-        return rows
-    last = rows.group_by("case_id").aggregate([("attempt", "max")]).rename_columns({"attempt_max": "attempt"})
-    return rows.join(last, ["case_id", "attempt"], join_type="left semi")
 
 
 def _scored(folder: str | Path, verdicts: pa.Table) -> tuple[int, int]:
