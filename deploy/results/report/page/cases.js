@@ -200,7 +200,7 @@
       if (!data.server) tell(found.length, rows.length);
     });
     table.on("dataSorted", () => { order = null; });
-    table.on("tableBuilt", apply);
+    if (!data.server) table.on("tableBuilt", apply); // a server has been asked already
     place.addEventListener("keydown", onKey);
   }
 

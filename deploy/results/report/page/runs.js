@@ -74,11 +74,20 @@
     refresh();
   };
 
+  // The report takes this page's place when it is ready; whoever does something here already is asked first.
   moot.awaitReport = async (address) => {
+    let touched = Boolean(location.hash);
+    for (const kind of ["pointerdown", "keydown", "wheel"]) {
+      window.addEventListener(kind, () => { touched = true; }, { once: true });
+    }
     for (;;) {
       const answer = await fetch(address);
       if (!answer.ok || (await answer.json()).ready) break;
     }
-    location.reload();
+    if (!touched) return location.reload();
+    const link = document.createElement("a");
+    link.href = "";
+    link.textContent = "The figures are ready: show them";
+    document.querySelector("main .strong").replaceChildren(link);
   };
 })();

@@ -1,0 +1,98 @@
+"""`moot view` in a browser: from the list to a run, its cases and a debate; and a run under way as it grows."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from opened_page import OpenPage, RunOf
+from waiting import wait_until
+
+from moot.actors.record.tables import read_table
+from moot.deploy.runs.interruption import run_in_thread
+from moot.deploy.service.listener import listening_socket
+from moot.deploy.service.view.catalogue import RunCatalogue
+from moot.deploy.service.view.process import ViewServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.needs("program/chromium", "module/playwright")]
+
+
+@contextmanager
+def viewed(runs: Path) -> Iterator[str]:
+    """The address of the pages of a folder's runs, which a thread serves."""
+    with listening_socket("127.0.0.1", 0) as listening:
+        server = ViewServer(RunCatalogue(runs), listening, None)
+        serving = threading.Thread(target=run_in_thread, args=(server,))
+        serving.start()
+        try:
+            yield f"http://127.0.0.1:{_port(listening)}/"
+        finally:
+            server.stop()
+            serving.join()
+
+
+def _port(listening: socket.socket) -> int:
+    return int(listening.getsockname()[1])
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+def test_from_the_list_to_a_debate(run_of: RunOf, open_page: OpenPage, scheme: str, width: int) -> None:
+    run = run_of("selene")
+    with viewed(run.parent) as address:
+        opened = open_page(address, scheme=scheme, width=width)
+        page = opened.page
+        page.get_by_role("link", name="selene", exact=True).click()
+        page.get_by_text("All 72 cases finished.").wait_for()
+        page.get_by_role("link", name="All runs").wait_for()
+        wrong = {row["case_id"] for row in read_table(run, "verdicts", ["correct"]).to_pylist() if not row["correct"]}
+        page.get_by_role("button", name=f"Wrong {len(wrong)}").click()
+        page.get_by_text(f"{len(wrong)} of 72 cases shown").wait_for()
+        page.get_by_role("searchbox").fill(sorted(wrong)[0])
+        page.get_by_text("1 of 72 cases shown").wait_for()
+        page.get_by_role("link", name=sorted(wrong)[0]).first.click()
+        page.get_by_role("heading", name=f"Case {sorted(wrong)[0]}").wait_for()
+        assert page.get_by_text("✗ wrong").count()
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        assert all(request.startswith(address) for request in opened.requests)
+
+
+def test_a_run_under_way_grows_and_is_stopped(tmp_path: Path, open_page: OpenPage) -> None:
+    out = tmp_path / "runs" / "live"
+    command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--out", str(out)]
+    command += ["--model", "simulated?latency_ms=300", "--max-open", "4"]
+    with viewed_soon(tmp_path / "runs") as address, subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until((out / "run.yaml").exists)
+            opened = open_page(f"{address}runs/live/")
+            page = opened.page
+            bar = page.get_by_role("progressbar")
+            page.wait_for_function("() => document.querySelector('progress').value >= 4")
+            assert bar.get_attribute("max") == "72"
+            assert "simulated models" in opened.texts("p.warning")[0]
+            page.wait_for_function("() => document.querySelector('#chart-live-accuracy canvas')")
+            before = page.evaluate("() => document.querySelector('progress').value")
+            page.wait_for_function(f"() => document.querySelector('progress').value > {before}")
+            page.locator("section a[href^='#case=']").first.click()
+            page.locator("#transcript article.turn").first.wait_for()
+            page.go_back()
+            page.get_by_role("button", name="Stop after what is under way").click()
+            page.get_by_text("The run is not under way any more.").wait_for()
+            assert process.wait(60) == 130
+            page.get_by_role("link", name="Open its report").click()
+            page.get_by_text("the run is not complete").wait_for()
+        finally:
+            process.kill()
+
+
+@contextmanager
+def viewed_soon(runs: Path) -> Iterator[str]:
+    """The same of a folder that holds no run yet."""
+    runs.mkdir()
+    with viewed(runs) as address:
+        yield address
