@@ -145,18 +145,21 @@
   // Rows that came into view by scrolling are there after the next frame.
   const drawn = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 
+  // Tabulator complains on the console about a row that it does not have.
+  function rowOf(id) {
+    const there = moot.data.cases.server ? table.getData().some((row) => row.case === id) : byId.has(id);
+    return there ? table.getRow(id) : null;
+  }
+
   async function focusRow(row) {
     if (!row) return;
-    const before = table.getRow(current);
-    const linkOf = (each) => each && each.getElement().querySelector("a");
-    if (linkOf(before)) linkOf(before).tabIndex = -1;
     current = row.getIndex();
     if (row.getElement().isConnected) row.getElement().scrollIntoView({ block: "nearest" });
     else await table.scrollToRow(row, "center", true).catch(() => {});
     await drawn();  // a row that is focused before would lose the focus when rows are drawn anew
-    const target = linkOf(row);
+    const target = row.getElement().querySelector("a");
     if (target && current === row.getIndex()) {
-      target.tabIndex = 0;
+      table.element.querySelectorAll(".tabulator-cell a").forEach((each) => { each.tabIndex = each === target ? 0 : -1; });
       target.focus({ preventScroll: true });
     }
   }
@@ -177,7 +180,7 @@
     event.preventDefault();
     const first = () => table.getRows("active")[0];
     if (ends !== undefined) return void focusRow(table.getRows("active").at(ends));
-    let row = event.target.tagName === "A" ? table.getRow(current) : null;
+    let row = event.target.tagName === "A" ? rowOf(current) : null;
     if (!row) return void focusRow(first());
     while (step) {
       const next = step > 0 ? row.getNextRow() : row.getPrevRow();
@@ -229,7 +232,7 @@
   moot.returnToCases = (id) => {
     if (!table || !table.initialized) return;
     table.redraw();
-    drawn().then(() => focusRow(table.getRow(id)));
+    drawn().then(() => focusRow(rowOf(id)));
   };
 
   moot.showCases = (place, data) => {

@@ -12,11 +12,11 @@
   const spoken = (token) => (token === "" ? "(empty)" : JSON.stringify(token).slice(1, -1).replaceAll('\\"', '"'));
 
   function show(span, tokens, i) {
-    const rows = [[spoken(tokens.token[i]), words(tokens.p[i]), "chosen"]];
-    (tokens.other ? tokens.other[i] : []).forEach((other, k) => rows.push([spoken(other), words(tokens.q[i][k]), ""]));
+    const rows = [[words(tokens.p[i]), `${spoken(tokens.token[i])} (chosen)`]];
+    (tokens.other ? tokens.other[i] : []).forEach((other, k) => rows.push([words(tokens.q[i][k]), spoken(other)]));
     const cells = rows.map((row) => element("tr", {}, row.map((text) => element("td", {}, text))));
     const note = tokens.other ? "" : "The record has no alternatives.";
-    const caption = element("caption", {}, "token, probability");
+    const caption = element("caption", {}, "probability, token");
     tip.replaceChildren(element("table", {}, caption, element("tbody", {}, cells)), note);
     tip.hidden = false;
     const box = span.getBoundingClientRect();
