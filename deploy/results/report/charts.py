@@ -40,7 +40,11 @@ def chart_table(chart: Chart) -> Table:
     header += ["case"] if has_cases else []
     rows = list(islice(_rows(chart, has_interval, has_cases), MOST_ROWS))
     total = sum(len(series.x) for series in chart.series)
-    shown = f"first {len(rows):,} of {total:,} points" if total > len(rows) else f"{total:,} points"
+    shown = (
+        f"first {len(rows):,} of {total:,} points"
+        if total > len(rows)
+        else f"{total:,} point{'s' if total != 1 else ''}"
+    )
     case_column = len(header) - 1 if has_cases else None
     return Table(f"Numbers of this figure: {shown}", header, rows, folded=True, case_column=case_column)
 

@@ -54,10 +54,10 @@ def calibration(run: RunData) -> Iterator[Block]:
 
 
 def _sources(run: RunData) -> Iterator[tuple[str, Sequence[ScoredConfidence]]]:
-    finished = [verdict for verdict in run.verdicts if not verdict.failed]
-    for (source, stage), found in scored_confidences(run.folder, finished).items():
+    for (source, stage), found in scored_confidences(run.folder, run.counted).items():
         yield f"{source} confidence{f' ({stage})' if stage else ''}", found
-    yield "probability of the answer in the consensus", top_label_confidences(consensus_verdicts(run.folder))
+    consensus = [each for each in consensus_verdicts(run.folder) if each.case_id not in run.trained_on]
+    yield "probability of the answer in the consensus", top_label_confidences(consensus)
 
 
 def calibration_blocks(

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.store.mirror import record_path
+from moot.deploy.results.detection.claims import ids_trained_on, read_claims
 from moot.deploy.results.record import (
     EventRow,
     References,
@@ -68,6 +69,16 @@ class RunData:
         return {verdict.case_id: verdict for verdict in self.verdicts}
 
     @cached_property
+    def trained_on(self) -> frozenset[str]:
+        """Cases that the run's classifier was trained on: they are in no accuracy."""
+        return frozenset(ids_trained_on(read_claims(self.folder, self.verdicts, self.references)))
+
+    @cached_property
+    def counted(self) -> list[VerdictRow]:
+        """The verdicts that accuracies are over, as in the summary: not failed, and of no case of `trained_on`."""
+        return [each for each in self.verdicts if not each.failed and each.case_id not in self.trained_on]
+
+    @cached_property
     def replies(self) -> list[ReplyRow]:
         """Every paid or reused reply."""
         return read_replies(self.folder)
@@ -82,7 +93,7 @@ class RunData:
     @cached_property
     def answers(self) -> list[AgentAnswers]:
         """What the agents answered in each round; empty for a protocol whose agents give no answer by the round."""
-        return agent_answers(self.folder, self.verdicts, self.references)
+        return agent_answers(self.folder, self.counted, self.references)
 
     @cached_property
     def dynamics(self) -> Dynamics | None:

@@ -28,13 +28,14 @@ class _Price(NamedTuple):
 
 def worth(run: RunData) -> Iterator[Block]:
     """What the debates cost and bring, by their length; nothing for a run without a finished debate."""
-    finished = [verdict for verdict in run.verdicts if not verdict.failed]
+    finished = run.counted
     if not finished or run.summary.judging is not None:
         return
     yield Heading("Is it worth it")
     yield from _prices(run, finished)
     yield from _flips(run)
-    yield _lengths(finished)
+    if len({verdict.rounds for verdict in finished}) > 1:
+        yield _lengths(finished)
     endings = Counter(verdict.how or "unknown" for verdict in finished)
     rows = [(ending_words(how), how, count(n), percent(n / len(finished))) for how, n in endings.most_common()]
     yield Table("How the debates ended", ("ended because", "recorded as", "cases", "share"), rows)
@@ -49,9 +50,17 @@ def _prices(run: RunData, finished: Sequence[VerdictRow]) -> Iterator[Block]:
         if (price := _price(run, _rounds_words(n), [each for each in finished if each.rounds == n])) is not None
     ]
     found += by_rounds if len(rounds) > 1 else []
-    if not found:
-        return
-    yield Chart(
+    if len(found) > 1:
+        yield _price_chart(found)
+    rows = [(price.name, number(price.tokens, 0), percent(price.accuracy, price.interval, price.n)) for price in found]
+    if rows:
+        yield Table("", ("", "tokens per case", "accuracy"), rows)
+    if (words := _difference(run, finished)) is not None:
+        yield Note(f"Verdict less agent 0's first answer, on the same cases: {words}.")
+
+
+def _price_chart(found: Sequence[_Price]) -> Chart:
+    return Chart(
         "worth",
         "Accuracy against tokens per case",
         [_point(place, price) for place, price in enumerate(found)],
@@ -61,10 +70,6 @@ def _prices(run: RunData, finished: Sequence[VerdictRow]) -> Iterator[Block]:
         note="Higher is better, further left is cheaper. Bars are 95 % Wilson intervals, which cases that "
         "share a text do not have. Cases of different lengths are different cases: a long debate is a hard one.",
     )
-    rows = [(price.name, number(price.tokens, 0), percent(price.accuracy, price.interval, price.n)) for price in found]
-    yield Table("", ("", "tokens per case", "accuracy"), rows)
-    if (words := _difference(run, finished)) is not None:
-        yield Note(f"Verdict less agent 0's first answer, on the same cases: {words}.")
 
 
 def _rounds_words(rounds: int) -> str:
