@@ -142,13 +142,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Tests that share one Ray go to one process, and a file's to one; a page of the documentation shares nothing."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByRayFileOrPage(LoadScopeScheduling):
+    class ByGroupFileOrPage(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            if nodeid.endswith("@ray"):
-                return "ray"
+            _, at, group = nodeid.rpartition("@")
+            if at and not group.endswith("]"):
+                return group
             return nodeid if PAGE in nodeid else nodeid.partition("::")[0]
 
-    return ByRayFileOrPage(config, log) if config.getoption("dist") == "loadgroup" else None
+    return ByGroupFileOrPage(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(autouse=True)
