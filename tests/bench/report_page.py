@@ -91,6 +91,7 @@ def measured(folder: Path, cases: int, out: Path) -> dict[str, Any]:
         "cases": cases,
         "MB": megabytes,
         "s": wall_s,
+        "CPU s": used.ru_utime + used.ru_stime,
         "GB of memory": used.ru_maxrss / 2**20,
         "ok": megabytes <= MEGABYTES.get(cases, megabytes) and wall_s <= SECONDS.get(cases, wall_s),
     }

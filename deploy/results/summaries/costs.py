@@ -93,14 +93,15 @@ def tokens_repaid(replies: Sequence[ReplyRow], bookkeeping: Iterable[EventRow]) 
     for event in bookkeeping:
         if event.data.get("why") != DUPLICATE:
             notes[(*event.key, event.path)] += 1 if event.kind == ASKED else -1
-    recorded: Counter[tuple[str, int, str]] = Counter()
+    recorded = Counter((reply.case_id, reply.attempt, reply.path) for reply in replies)
+    extra = {place: count - recorded[place] for place, count in notes.items() if count > recorded[place]}
+    if not extra:
+        return 0
     cost: Counter[tuple[str, int, str]] = Counter()
     for reply in replies:
-        place = (*reply.key, step_of(reply.path))
-        recorded[place] += place[2] == reply.path
         if not (reply.superseded or reply.reused):
-            cost[place] += _known(reply)
-    return sum(max(0, count - recorded[place]) * cost[place] for place, count in notes.items() if place in cost)
+            cost[(*reply.key, step_of(reply.path))] += _known(reply)
+    return sum(count * cost[place] for place, count in extra.items())
 
 
 def measurement_only(path: str, verdict_from: str | None) -> bool:
@@ -150,14 +151,15 @@ def case_costs(
 
 
 def _case_cost(replies: Sequence[ReplyRow], verdict_from: str | None) -> CaseCost:
-    single = [reply for reply in replies if step_of(reply.path) == _SINGLE]
+    steps = [step_of(reply.path) for reply in replies]
+    single = [reply for reply, step in zip(replies, steps, strict=True) if step == _SINGLE]
     measuring = [reply for reply in replies if measurement_only(reply.path, verdict_from)]
-    of_method = {step_of(reply.path) for reply in replies}.difference(step_of(reply.path) for reply in measuring)
+    judged = {step for step in steps if "/judge/" in step}.difference(step_of(reply.path) for reply in measuring)
     return CaseCost(
         total=total_tokens(replies),
         measuring=sum(map(_known, measuring)),
         single=total_tokens(single),
-        judge_passes=sum(JUDGE_PASS.fullmatch(step) is not None for step in of_method),
+        judge_passes=sum(JUDGE_PASS.fullmatch(step) is not None for step in judged),
     )
 
 
