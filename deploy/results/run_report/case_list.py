@@ -11,6 +11,7 @@ from moot.actors.agent.attempt import LENGTH
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record import read_run_info
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.report.render import banner
@@ -33,6 +34,9 @@ KINDS: Mapping[str, str] = {
     "truncated": "a reply ended at its token limit",
 }
 """Kinds of cases that a list can be narrowed to, with what each means."""
+
+_QUESTION = 40
+"""Characters of a question in a terminal."""
 
 _EXCLUSIVE = (("right", "wrong", "failed"), ("debated", "failed"))
 
@@ -74,7 +78,7 @@ class CaseList(DisplayMixin, FrozenModel):
 
     Attributes:
         kinds: what the list is narrowed to; empty for all cases.
-        total: cases of the run.
+        total: cases of the run, those that have not begun included.
         cases: the rows.
     """
 
@@ -126,12 +130,12 @@ def case_list(run: RunData | str | Path) -> CaseList:
         RecordError: there is no run in the folder, or it cannot be read.
     """
     run = run if isinstance(run, RunData) else RunData(run)
-    info = run.info
+    info = read_run_info(run.folder)
     values = {column.name: column.values for column in case_columns(run)}
     nothing: Sequence[None] = [None] * len(values["case"])
     names = ("question", "gold", "answer", "outcome", "rounds", "confidence", "disagreement", "tokens")
     columns = {name: values.get(name, nothing) for name in names}
-    gated = {row.key for row, _ in run.events(GateDecided)}
+    gated = _gated(run)
     debated = {v.case_id for v in skipped_and_debated([v for v in run.verdicts if not v.failed], gated)[1]}
     truncated = _truncated(run)
     rows = []
@@ -152,9 +156,16 @@ def case_list(run: RunData | str | Path) -> CaseList:
         run=info.name,
         simulated=info.simulated,
         kinds=[],
-        total=len(rows),
+        total=max(len(rows), info.cases or 0),
         cases=rows,
     )
+
+
+def _gated(run: RunData) -> set[CaseKey]:
+    """The debates in which a gate decided."""
+    events = read_table(run.folder, "events", [])
+    gates = events.filter(pc.equal(events["kind"], GateDecided.kind))
+    return set(zip(gates["case_id"].to_pylist(), gates["attempt"].to_pylist(), strict=True))
 
 
 def _truncated(run: RunData) -> dict[str, int]:
@@ -182,8 +193,9 @@ def case_list_blocks(found: CaseList, most: int | None = None) -> list[Block]:
     """
     shown = found.cases[:most]
     what = f" {' and '.join(found.kinds)}" if found.kinds else ""
-    number = count(len(found.cases))
-    title = f"{number} of {number_of_cases(found.total)}{what}" if what else number_of_cases(found.total)
+    title = f"{len(found.cases):,} of {number_of_cases(found.total)}{what or ' have begun'}"
+    if not what and len(found.cases) == found.total:
+        title = number_of_cases(found.total)
     blocks: list[Block] = [Heading(f"Cases of run {found.run}", 1), *banner(found.simulated), Note(title, "strong")]
     if shown:
         blocks.append(_table(shown, with_truncated="truncated" in found.kinds))
@@ -207,4 +219,10 @@ def _table(rows: Sequence[CaseRow], *, with_truncated: bool) -> Table:
     }
     if with_truncated:
         columns["truncated"] = [str(row.truncated) for row in rows]
-    return Table("", tuple(columns), list(zip(*columns.values(), strict=True)), case_column=0)
+    terse = columns | {"question": [_cut(row.question) for row in rows]}
+    short = Table("", tuple(terse), list(zip(*terse.values(), strict=True)))
+    return Table("", tuple(columns), list(zip(*columns.values(), strict=True)), terse=short, case_column=0)
+
+
+def _cut(question: str) -> str:
+    return question if len(question) <= _QUESTION else f"{question[: _QUESTION - 1]}…"

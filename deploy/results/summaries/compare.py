@@ -151,7 +151,7 @@ def compare(
         ConfigError: for fewer than two runs, or runs without a common case.
         RecordError: when a folder holds no run or cannot be read.
     """
-    if len(folders) < 2:
+    if isinstance(folders, str | os.PathLike) or len(folders) < 2:
         raise ConfigError("name at least two runs to compare: the first one, and others that are compared with it")
     paths = [record_path(folder) for folder in _baseline_first(folders, baseline)]
     summaries = [summarise(path) for path in paths]

@@ -88,6 +88,14 @@ def test_a_terminal_lists_fifty_and_says_how_many_more(session: PlantedSession) 
     assert repr(found) == f"<CaseList {len(found)} of {len(found)} cases of {found.run}>"
 
 
+def test_cases_that_have_not_begun_are_counted(session: PlantedSession) -> None:
+    session.case("a")
+    found = case_list(session.plant(cases=3))
+    assert (len(found), found.total) == (1, 3)
+    assert "1 of 3 cases have begun" in str(found)
+    assert "0 of 3 cases wrong" in str(found.only("wrong"))
+
+
 def test_the_lists_of_a_run_agree_with_its_summary(inline_run: InlineRun) -> None:
     folder = inline_run("selene")
     cases, summary = case_list(folder), summarise(folder)
