@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from moot.deploy.results.rounds.case_means import (
     mean_over_cases,
 )
 from moot.deploy.results.rounds.round_evaluation import CONSENSUS, MIXTURE, RoundEvaluation, evaluate_rounds
-from moot.deploy.results.rounds.round_trace import BY_KEY, MEASURES, Measure, RoundTrace, build_round_trace
+from moot.deploy.results.rounds.round_trace import BY_KEY, MEASURES, Measure, values_by_side
 from moot.deploy.results.summaries.consensus import consensus_verdicts
 from moot.deploy.results.text import natural_sort_key, number, signed
 from moot.protocols.errors import ConfigError
@@ -99,19 +99,16 @@ def round_dynamics(folder: str | Path) -> Dynamics:
         RecordError: when there is no run in the folder or it cannot be read.
     """
     facts = read_run_info(folder)
-    by_case = _read_rounds(folder)
-    ordered = {
-        case_id: sorted(rounds, key=lambda each: natural_sort_key(each.path)) for case_id, rounds in by_case.items()
-    }
-    traces = _traces(by_case)
-    known = _known_values(traces)
+    ordered = _read_rounds(folder)
+    figures = _figures(ordered)
+    known = _known_values(figures)
     if not known:
         raise ConfigError(f"{facts.name}: its debates have no rounds with numbers")
     return Dynamics(
         schema_version=facts.schema_version,
         run=facts.name,
         simulated=facts.simulated,
-        rounds=_rounds(traces, known),
+        rounds=_rounds(figures, known),
         changes={key: change for key, found in known.items() if (change := _change(found)) is not None},
         truth=evaluate_rounds(consensus_verdicts(folder), ordered),
     )
@@ -123,45 +120,57 @@ def round_values(folder: str | Path) -> dict[str, list[RoundValue]]:
     Raises:
         RecordError: when there is no run in the folder or it cannot be read.
     """
-    return _known_values(_traces(_read_rounds(folder)))
+    return _known_values(_figures(_read_rounds(folder)))
+
+
+_Figures = Mapping[str, Sequence[RoundFigures]]
+"""By case its rounds, in order."""
 
 
 def _read_rounds(folder: str | Path) -> Mapping[str, Sequence[EventRow]]:
     by_case: dict[str, list[EventRow]] = defaultdict(list)
     for event in latest_attempts(read_events(folder, (RoundFigures.kind,))):
         by_case[event.case_id].append(event)
+    for rounds in by_case.values():
+        rounds.sort(key=lambda each: natural_sort_key(each.path))
     return by_case
 
 
-def _traces(by_case: Mapping[str, Sequence[EventRow]]) -> dict[str, RoundTrace]:
-    figures = {case_id: [each for _, each in read_as(rounds, RoundFigures)] for case_id, rounds in by_case.items()}
-    return {case_id: trace for case_id, rounds in figures.items() if (trace := build_round_trace(rounds)) is not None}
+def _figures(by_case: Mapping[str, Sequence[EventRow]]) -> _Figures:
+    """Those of the cases that hold any number that is known of rounds."""
+    found = {case_id: [each for _, each in read_as(rounds, RoundFigures)] for case_id, rounds in by_case.items()}
+    return {
+        case_id: rounds
+        for case_id, rounds in found.items()
+        if any(True for measure in MEASURES for _ in values_by_side(measure, rounds))
+    }
 
 
-def _known_values(traces: Mapping[str, RoundTrace]) -> dict[str, list[RoundValue]]:
-    values = {key: _values(traces, key) for key in KEYS}
+def _known_values(figures: _Figures) -> dict[str, list[RoundValue]]:
+    named = {name for rounds in figures.values() for each in rounds for name in each.model_fields_set}
+    values = {key: list(_values(figures, BY_KEY[key])) for key in KEYS if key in named}
     return {key: found for key, found in values.items() if any(each.value is not None for each in found)}
 
 
-def _values(traces: Mapping[str, RoundTrace], key: str) -> list[RoundValue]:
-    found = []
-    for case_id, trace in traces.items():
-        series = [one.values for one in trace.series if one.key == key]
-        if series:
-            for held, of_sides in zip(trace.rounds, zip(*series, strict=True), strict=True):
-                said = [value for value in of_sides if value is not None]
-                found.append(RoundValue(case_id, held, fmean(said) if len(said) == len(of_sides) else None))
-    return found
+def _values(figures: _Figures, measure: Measure) -> Iterator[RoundValue]:
+    """A measure of each case and round: of a number by side or pair the mean, unknown if one is unknown."""
+    for case_id, rounds in figures.items():
+        by_side = [values for _, values in values_by_side(measure, rounds)]
+        for each, of_sides in zip(rounds, zip(*by_side, strict=True), strict=False):
+            known = [value for value in of_sides if value is not None]
+            mean = sum(known) / len(known) if len(known) == len(of_sides) else None
+            yield RoundValue(case_id, each.round, mean)
 
 
-def _rounds(traces: Mapping[str, RoundTrace], known: Mapping[str, Sequence[RoundValue]]) -> list[RoundMeans]:
+def _rounds(figures: _Figures, known: Mapping[str, Sequence[RoundValue]]) -> list[RoundMeans]:
+    numbers = {case_id: {each.round for each in rounds} for case_id, rounds in figures.items()}
     rounds = []
-    for held in sorted({n for trace in traces.values() for n in trace.rounds}):
+    for held in sorted(set().union(*numbers.values())):
         measured = {
             key: mean_over_cases([(each.case_id, each.value) for each in values if each.round == held])
             for key, values in known.items()
         }
-        cases = sum(held in trace.rounds for trace in traces.values())
+        cases = sum(held in of_case for of_case in numbers.values())
         rounds.append(RoundMeans(round=held, cases=cases, measured=measured))
     return rounds
 

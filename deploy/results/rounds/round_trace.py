@@ -5,7 +5,7 @@ A protocol has a trace when its `round` events have fields of `RoundFigures`; no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from moot.deploy.results.base_models import FrozenModel
@@ -144,14 +144,22 @@ def build_round_trace(rounds: Iterable[RoundFigures]) -> RoundTrace | None:
 
 
 def _series(measure: Measure, rounds: Sequence[RoundFigures]) -> Iterable[Series]:
+    for side, values in values_by_side(measure, rounds):
+        yield Series(key=measure.key, name=measure.name, of=side, values=values)
+
+
+def values_by_side(measure: Measure, rounds: Sequence[RoundFigures]) -> Iterator[tuple[str, list[float | None]]]:
+    """The values of a measure, one per round, for each side or pair that has any; the side is empty for all together.
+
+    Args:
+        rounds: in order.
+    """
     found: list[Figures] = [getattr(each, measure.key) for each in rounds]
     sides = {side for value in found if isinstance(value, dict) for side in value}
     for side in sorted(sides, key=natural_sort_key):
-        values = [value.get(side) if isinstance(value, dict) else None for value in found]
-        yield Series(key=measure.key, name=measure.name, of=side, values=values)
+        yield side, [value.get(side) if isinstance(value, dict) else None for value in found]
     if not sides and any(measure.key in each.model_fields_set for each in rounds):
-        values = [float(len(value)) if isinstance(value, list) else number_or_none(value) for value in found]
-        yield Series(key=measure.key, name=measure.name, of="", values=values)
+        yield "", [float(len(value)) if isinstance(value, list) else number_or_none(value) for value in found]
 
 
 def number_or_none(value: Figures) -> float | None:
