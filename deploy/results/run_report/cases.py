@@ -19,9 +19,9 @@ from moot.deploy.results.run_report.data import RunData
 Outcome = Literal["right", "wrong", "unscored", "failed", "open"]
 """How a case ended: `unscored` has a verdict but nothing to compare it with, `open` has no verdict yet."""
 
-_QUESTION = (30, 120)
-_QUESTIONS = 3_000_000
-"""Fewest and most characters of a question that the table shows, and about how many all questions may have together."""
+_CELL = (30, 120)
+_COLUMN = 3_000_000
+"""Fewest and most characters of a text that the table shows, and about how many a column may have."""
 
 _DIGITS = 4
 
@@ -56,8 +56,8 @@ def case_columns(run: RunData) -> list[CaseColumn]:
         CaseColumn("case", "Case", ids),
         CaseColumn("outcome", "Outcome", [outcome(verdict) for verdict in verdicts], coded=True),
         CaseColumn("question", "Question", _questions(cases)),
-        CaseColumn("answer", "Answer", [verdict and verdict.answer for verdict in verdicts], coded=True),
-        CaseColumn("gold", "Gold", cases["gold"].to_pylist(), "the right answer; no model saw it", coded=True),
+        CaseColumn("answer", "Answer", clipped([verdict and verdict.answer for verdict in verdicts]), coded=True),
+        CaseColumn("gold", "Gold", clipped(cases["gold"].to_pylist()), "the right answer; no model saw it", coded=True),
         CaseColumn("how", "How it ended", [ending_words(v.how) if v and v.how else None for v in verdicts], coded=True),
         CaseColumn("rounds", "Rounds", [None if v is None or v.failed else v.rounds for v in verdicts]),
         CaseColumn("confidence", "Confidence", [end.confidence for end in ends]),
@@ -96,14 +96,19 @@ def _rounded(value: str | float | None) -> str | float | None:
     return round(value, _DIGITS) if isinstance(value, float) else value
 
 
-def _questions(cases: pa.Table) -> list[str]:
+def _questions(cases: pa.Table) -> list[str | None]:
     """The start of each question, on one line; lines that all questions begin with are left out."""
     questions = [question or "" for question in cases["question"].to_pylist()]
     after = _shared_lines(questions)
-    fewest, most = _QUESTION
-    width = min(most, max(fewest, _QUESTIONS // max(1, len(questions))))
-    starts = [question[after : after + 2 * width] for question in questions]
-    return [text if len(text := " ".join(start.split())) <= width else text[: width - 1] + "…" for start in starts]
+    starts = [question[after : after + 2 * _CELL[1]] for question in questions]
+    return clipped([" ".join(start.split()) for start in starts])
+
+
+def clipped(texts: Sequence[str | None]) -> list[str | None]:
+    """Texts of a column, as much of each as there is room for."""
+    fewest, most = _CELL
+    width = min(most, max(fewest, _COLUMN // max(1, len(texts))))
+    return [text if text is None or len(text) <= width else text[: width - 1] + "…" for text in texts]
 
 
 def _shared_lines(texts: Sequence[str]) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from moot.deploy.results.run_report.cases import CaseColumn, case_columns, outcome
+from moot.deploy.results.run_report.cases import CaseColumn, case_columns, clipped, outcome
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.compare import run_names
 
@@ -23,9 +23,10 @@ def side_by_side(runs: Sequence[RunData]) -> list[CaseColumn]:
     ]
     names = list(enumerate(run_names([run.info.name for run in runs])))[1:]
     columns.insert(1, CaseColumn("differ", "Runs", differ, "whether outcome and answer are the same", coded=True))
-    for kind, title, values in (("outcome", "Outcome", outcomes), ("answer", "Answer", answers)):
+    of_runs: Mapping[str, Sequence[Sequence[str | None]]] = {"outcome": outcomes, "answer": list(map(clipped, answers))}
+    for kind, values in of_runs.items():
         after = next((place for place, column in enumerate(columns, 1) if column.name == kind), len(columns))
         columns[after:after] = [
-            CaseColumn(f"{kind}_{place}", f"{title}: {name}", values[place], coded=True) for place, name in names
+            CaseColumn(f"{kind}_{place}", f"{kind.title()}: {name}", values[place], coded=True) for place, name in names
         ]
     return columns

@@ -86,6 +86,14 @@ def test_lines_that_all_questions_share_are_left_out_of_the_table(session: Plant
     assert rows["a"]["question"].endswith("…")
 
 
+def test_a_long_answer_is_clipped_in_the_table(session: PlantedSession) -> None:
+    session.case("a", gold="so " * 200, labels=None)
+    session.verdict("a", "or " * 200)
+    row = rows_of(cases_data(case_columns(RunData(session.plant()))))["a"]
+    assert {len(row["gold"]), len(row["answer"])} == {120}
+    assert row["answer"].endswith("…")
+
+
 def test_hostile_texts_stay_data(session: PlantedSession) -> None:
     session.case(EVIL, gold=EVIL, question=EVIL, labels=(EVIL, "No"))
     session.said(EVIL, "opening/agent/0", EVIL, 0.5, EVIL)
