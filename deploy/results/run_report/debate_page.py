@@ -56,7 +56,7 @@ def debate_page(debate: Transcript, sent: SentReplies) -> dict[str, Any]:
         "gold": debate.gold,
         "answer": debate.verdict and debate.verdict.answer,
         "correct": debate.verdict and debate.verdict.correct,
-        "failed": debate.state == "failed",
+        "state": debate.state,
         "about": [pair for pair in case_pairs(debate) if pair[0] != "question"],
         "verdict": [*_verdict(debate, document is None), ("cost", cost_words(debate.cost))],
         "document": [] if document is None else blocks_data(document_blocks(document)),

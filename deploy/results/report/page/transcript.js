@@ -106,7 +106,8 @@
   }
 
   function verdict(debate) {
-    const [sign, word] = debate.failed ? ["!", "failed"]
+    const [sign, word] = debate.state === "failed" ? ["!", "failed"]
+      : debate.state !== "finished" ? ["…", debate.state]
       : debate.correct === null ? ["–", debate.answer === null ? "no answer" : "not scored"]
       : debate.correct ? ["✓", "right"] : ["✗", "wrong"];
     const tell = (value) => (value === null ? "none" : value);
