@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from moot.deploy.results.run_report.cases import CaseColumn, case_columns, clipped, outcome
+import pyarrow as pa
+
+from moot.deploy.results.run_report.case_table import clipped
+from moot.deploy.results.run_report.cases import CaseColumn, case_columns, outcome
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.compare import run_names
 
@@ -23,7 +26,8 @@ def side_by_side(runs: Sequence[RunData]) -> list[CaseColumn]:
     ]
     names = list(enumerate(run_names([run.info.name for run in runs])))[1:]
     columns.insert(1, CaseColumn("differ", "Runs", differ, "whether outcome and answer are the same", coded=True))
-    of_runs: Mapping[str, Sequence[Sequence[str | None]]] = {"outcome": outcomes, "answer": list(map(clipped, answers))}
+    shown = [clipped(pa.chunked_array([pa.array(of_run, pa.string())])).to_pylist() for of_run in answers]
+    of_runs: Mapping[str, Sequence[Sequence[str | None]]] = {"outcome": outcomes, "answer": shown}
     for kind, values in of_runs.items():
         after = next((place for place, column in enumerate(columns, 1) if column.name == kind), len(columns))
         columns[after:after] = [

@@ -34,6 +34,9 @@ from moot.protocols.errors import MootError, RecordError
 _SOON_S = 3.0
 """Seconds that a browser waits for a report before it gets a page that waits by itself."""
 
+_MOST_REPORTED = 200_000
+"""Cases of a run whose report is built here: of more, it would take minutes, and gigabytes."""
+
 _READY_S = 10.0
 """Seconds that such a page waits at a time."""
 
@@ -106,19 +109,26 @@ class _Routes:
     async def run(self, request: Request) -> Response:
         """A run's page: while it is under way its figures as they grow, unless its report is asked for."""
         run = await self._find(request)
-        index = await self._cache.cases(run)
+        index = await self._cache.cases_within(run, _SOON_S)
         title, blocks = f"{run.name} - moot", [Heading(f"Run {run.name}", 1)]
+        if index is None:
+            note = Note("The record is being read ...", "strong")
+            return _html(make_page(title, [*blocks, note], {"ready": "ready.json?of=cases"}, ["text.js", "runs.js"]))
         if "report" not in request.query_params and await asyncio.to_thread(run.is_live):
             return _html(make_page(title, blocks, {"live": "events", **self._cache.data(index)}, ["live.js"]))
+        if index.total > _MOST_REPORTED:
+            note = Note(f"Of so many cases the figures are not computed here: moot report {run.path}", "strong")
+            return _html(make_page(title, [*blocks, note], self._cache.data(index)))
         if (page := await self._cache.report(run, _SOON_S)) is not None:
             return _html(page)
         note = Note("The figures are being computed; the cases can be read already.", "strong")
         return _html(make_page(title, [*blocks, note], {"ready": "ready.json", **self._cache.data(index)}, ["runs.js"]))
 
     async def ready(self, request: Request) -> Response:
-        """Whether a run's report is ready; answers when it is, or after a while."""
-        page = await self._cache.report(await self._find(request), _READY_S)
-        return _json({"ready": page is not None})
+        """Whether a run's report, or the index of its cases, is ready; answers when it is, or after a while."""
+        run = await self._find(request)
+        wait = self._cache.cases_within if request.query_params.get("of") == "cases" else self._cache.report
+        return _json({"ready": await wait(run, _READY_S) is not None})
 
     async def events(self, request: Request) -> Response:
         """Server-sent events of a run under way: its figures and charts."""

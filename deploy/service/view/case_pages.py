@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
-from moot.deploy.results.run_report.cases import CaseColumn, case_columns
-from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.run_report.case_table import case_table
+from moot.deploy.results.run_report.cases import CaseHead, case_heads
 
 MOST_ROWS = 500
 """Rows of a page."""
@@ -58,12 +58,18 @@ class CaseIndex:
     """
 
     def __init__(self, folder: Path) -> None:
-        columns = case_columns(RunData(folder))
-        self._columns = [_described(column) for column in columns]
-        self._table = pa.table({column.name: pa.array(column.values) for column in columns})
+        table = case_table(folder)
+        heads = case_heads(table)
+        self._table = table.rows.select([head.name for head in heads])
+        self._columns = [_described(head, self._table[head.name].type) for head in heads]
         self._texts = [name for name in self._table.column_names if pa.types.is_string(self._table[name].type)]
         self._table = self._table.append_column(_PLACE, pa.array(range(self._table.num_rows), pa.int64()))
         self._orders: OrderedDict[tuple[str, bool, str, str], pa.Array] = OrderedDict()
+
+    @property
+    def total(self) -> int:
+        """How many cases there are."""
+        return int(self._table.num_rows)
 
     def described(self) -> dict[str, Any]:
         """What a page knows of the table before it reads a row."""
@@ -71,7 +77,7 @@ class CaseIndex:
         counts = {row["values"]: row["counts"] for row in found}
         if DEBATED not in counts and "rounds" in self._table.column_names:
             counts[DEBATED] = pc.sum(pc.greater(self._table["rounds"], 0)).as_py() or 0
-        return {"server": True, "columns": self._columns, "total": self._table.num_rows, "counts": counts}
+        return {"server": True, "columns": self._columns, "total": self.total, "counts": counts}
 
     def page(self, query: CaseQuery) -> dict[str, Any]:
         """A page of rows, and how many cases there are that match."""
@@ -104,6 +110,6 @@ class CaseIndex:
         return found.take(pc.sort_indices(rows, order[: 1 if sort == _PLACE else 2]))
 
 
-def _described(column: CaseColumn) -> dict[str, Any]:
-    is_number = any(isinstance(value, int | float) for value in column.values)
-    return {"name": column.name, "title": column.title, "note": column.note, "number": is_number}
+def _described(head: CaseHead, kind: pa.DataType) -> dict[str, Any]:
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return {"name": head.name, "title": head.title, "note": head.note, "number": is_number}

@@ -95,6 +95,14 @@ class RecordCache:
         index: CaseIndex = await asyncio.shield(found.task)
         return index
 
+    async def cases_within(self, run: FoundRun, within_s: float) -> CaseIndex | None:
+        """The same; None when it is not ready within so many seconds, and is still being read."""
+        try:
+            async with asyncio.timeout(within_s):
+                return await self.cases(run)
+        except TimeoutError:
+            return None
+
     def data(self, index: CaseIndex) -> dict[str, Any]:
         """Data of a page whose cases and transcripts are at this server."""
         return {**self._common, "server": True, "cases": index.described()}

@@ -1,0 +1,161 @@
+"""Table of a run's cases, computed on columns: a million cases take seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from moot.actors.record.tables import read_table
+from moot.deploy.results.endings import ending_words
+from moot.deploy.results.record import latest_rows, rescore_verdicts
+from moot.deploy.results.text import finite_or_none
+
+_CELL = (30, 120)
+_COLUMN = 3_000_000
+"""Fewest and most characters of a text that the table shows, and about how many a column may have."""
+
+_VOTES = 200_000
+"""Cases of which the share off the majority is computed, at most: it reads every reply."""
+
+_VERDICT = ["answer", "how", "rounds", "confidence", "failed", "failure", "gold", "correct", "payload"]
+_USED = ["prompt_tokens", "completion_tokens", "calls_without_usage"]
+
+
+class CaseTable(NamedTuple):
+    """The table, in the order of the task.
+
+    Attributes:
+        rows: columns `case`, `outcome`, `question`, `answer`, `gold`, `how`, `rounds`, `confidence`, `disagreement`,
+            `tokens`, `failure`.
+        disagreement: how it is measured: `d` of the first answers, `jsd` of the last distributions, or `majority`,
+            the share of the first answers that differ from the most frequent one.
+    """
+
+    rows: pa.Table
+    disagreement: str
+
+
+def case_table(folder: Path) -> CaseTable:
+    """The table of a run's cases, each with the verdict of its latest attempt.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    cases = read_table(folder, "cases", ["index", "question", "gold"])
+    verdicts = _scored(folder, latest_rows(read_table(folder, "verdicts", [*_VERDICT, *_USED]))).drop_columns(["gold"])
+    found = cases.join(verdicts, "case_id").sort_by([("index", "ascending"), ("case_id", "ascending")])
+    failed = pc.fill_null(found["failed"], False)
+    measured, disagreement = _disagreement(folder, found)
+    columns = {
+        "case": found["case_id"],
+        "outcome": _outcomes(found["failed"], found["correct"]),
+        "question": _questions(found["question"]),
+        "answer": clipped(found["answer"]),
+        "gold": clipped(found["gold"]),
+        "how": _in_words(found["how"]),
+        "rounds": pc.if_else(failed, None, found["rounds"]),
+        "confidence": found["confidence"],
+        "disagreement": disagreement,
+        "tokens": _tokens(found),
+        "failure": pc.if_else(failed, found["failure"], None),
+    }
+    return CaseTable(pa.table(columns).combine_chunks(), measured)
+
+
+def _scored(folder: Path, verdicts: pa.Table) -> pa.Table:
+    """Verdicts of old records scored as they would be now, see `rescore_verdicts`."""
+    finished = pc.invert(pc.fill_null(verdicts["failed"], False))
+    silent = pc.and_(verdicts["answer"].is_null(), pc.and_(verdicts["correct"].is_null(), verdicts["gold"].is_valid()))
+    rows = (
+        verdicts.filter(pc.and_(finished, silent))
+        .select(["case_id", "answer", "failed", "gold", "correct"])
+        .to_pylist()
+    )
+    rescore_verdicts(folder, rows)
+    wrong = pa.array([row["case_id"] for row in rows if row["correct"] is False], pa.string())
+    correct = pc.if_else(pc.is_in(verdicts["case_id"], value_set=wrong), False, verdicts["correct"])
+    return verdicts.set_column(verdicts.column_names.index("correct"), "correct", correct)
+
+
+def _outcomes(failed: pa.ChunkedArray, correct: pa.ChunkedArray) -> pa.ChunkedArray:
+    whether = [failed, correct, pc.invert(correct), failed.is_valid()]
+    conditions = pc.make_struct(*(pc.fill_null(each, False) for each in whether))
+    return pc.case_when(conditions, "failed", "right", "wrong", "unscored", "open")
+
+
+def _questions(questions: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The start of each question, on one line; lines that all questions begin with are left out."""
+    questions = pc.fill_null(questions, "")
+    after = _shared_lines(questions)
+    starts = pc.utf8_slice_codeunits(questions, after, after + 2 * _CELL[1])
+    return clipped(pc.binary_join(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(starts)), " "))
+
+
+def clipped(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts of a column, as much of each as there is room for."""
+    fewest, most = _CELL
+    width = min(most, max(fewest, _COLUMN // max(1, len(texts))))
+    cut = pc.binary_join_element_wise(pc.utf8_slice_codeunits(texts, 0, width - 1), "…", "")
+    return pc.if_else(pc.less_equal(pc.utf8_length(texts), width), texts, cut)
+
+
+def _shared_lines(texts: pa.ChunkedArray) -> int:
+    """How many characters the lines have that all texts begin with; 0 for a single text."""
+    if len(texts) < 2:
+        return 0
+    ends = pc.min_max(texts).as_py()
+    low, high = ends["min"], ends["max"]
+    differ = next((i for i, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
+    return int(low.rfind("\n", 0, differ) + 1)
+
+
+def _in_words(how: pa.ChunkedArray) -> pa.ChunkedArray:
+    codes = how.unify_dictionaries() if pa.types.is_dictionary(how.type) else how.combine_chunks().dictionary_encode()
+    words = pa.array([ending_words(code) if code else None for code in codes.dictionary.to_pylist()], pa.string())
+    return pa.chunked_array([words.take(codes.indices)])
+
+
+def _tokens(verdicts: pa.Table) -> pa.ChunkedArray:
+    """Tokens of the replies that a verdict rests on; null when one of them is unknown."""
+    known = pc.equal(pc.fill_null(verdicts["calls_without_usage"], 0), 0)
+    return pc.if_else(known, pc.add(verdicts["prompt_tokens"], verdicts["completion_tokens"]), None)
+
+
+class _Payload(msgspec.Struct):
+    """What a verdict's payload says of disagreement."""
+
+    d: Any = None
+    jsd: Any = None
+
+
+def _disagreement(folder: Path, verdicts: pa.Table) -> tuple[str, pa.ChunkedArray]:
+    """How far agents were apart: D of the first answers, JSD of the last round, or the share off the majority."""
+    read = msgspec.json.Decoder(_Payload).decode
+    for key in ("d", "jsd"):
+        if pc.any(pc.match_substring(pc.fill_null(verdicts["payload"], ""), f'"{key}":')).as_py():
+            said = (read(payload) if payload else _Payload() for payload in verdicts["payload"].to_pylist())
+            values = [finite_or_none(getattr(each, key)) for each in said]
+            if any(value is not None for value in values):
+                return key, pa.chunked_array([pa.array(values, pa.float64())])
+    if verdicts.num_rows > _VOTES:
+        return "majority", pa.chunked_array([pa.nulls(verdicts.num_rows, pa.float64())])
+    return "majority", _off_the_majority(folder, verdicts)
+
+
+def _off_the_majority(folder: Path, verdicts: pa.Table) -> pa.ChunkedArray:
+    """The share of first answers other than the most frequent; of cases with two first answers or more."""
+    turns = read_table(folder, "turns", ["answer"])
+    first = pc.and_(pc.match_substring_regex(turns["path"], r"^opening/agent/\d+$"), pc.is_valid(turns["answer"]))
+    turns = turns.filter(pc.and_(first, pc.invert(turns["superseded"])))
+    votes = turns.group_by(["case_id", "attempt", "answer"]).aggregate([([], "count_all")])
+    held = votes.group_by(["case_id", "attempt"]).aggregate([("count_all", "max"), ("count_all", "sum")])
+    held = held.filter(pc.greater(held["count_all_sum"], 1))
+    share = pc.subtract(1.0, pc.divide(pc.cast(held["count_all_max"], pa.float64()), held["count_all_sum"]))
+    shares = pa.table({"case_id": held["case_id"], "attempt": held["attempt"], "share": share})
+    place = pa.array(range(verdicts.num_rows), pa.int64())
+    keys = verdicts.select(["case_id", "attempt"]).append_column("place", place)
+    return keys.join(shares, ["case_id", "attempt"]).sort_by("place")["share"]
