@@ -130,7 +130,7 @@ class _SessionControl:
             {"name": each.name, "cap": each.cap, "left": max(0.0, each.cap - each.used)} for each in state.budgets
         ]
         limits = [{"endpoint": each.endpoint, "words": limit_words(each)} for each in state.endpoints]
-        phase = "Stopping" if self._is_stopping else "Under way"
+        phase = "Stopping" if self._is_stopping else "Under way" if self._session.is_running else "Starting"
         waiting = {} if self._person is None else {"waiting": len(self._person.forms())}
         return {"can_stop": not self._is_stopping, "budgets": budgets, "limits": limits, "phase": phase, **waiting}
 

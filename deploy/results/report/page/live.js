@@ -2,8 +2,8 @@
 "use strict";
 
 (() => {
-  const MOST_NOTES = 2000; // of a debate on the page
   const MOST_ROWS = 200; // of a chart's table
+  const ASK_MS = 1000; // between two looks for debates that wait
   const count = (value) => (value === null ? "unknown" : Math.round(value).toLocaleString("en"));
   const rate = (value) => (value === null ? "unknown" : value.toLocaleString("en", { maximumSignificantDigits: 3 }));
   const percent = (value) => `${(100 * value).toFixed(1)} %`;
@@ -199,18 +199,18 @@
       this.box = make("section", "", "");
       this.box.setAttribute("aria-live", "polite");
       this.shown = new Map();
-      this.waiting = 0;
+      this.askedAt = -ASK_MS;
     }
 
     async update(waiting) {
-      if (waiting === this.waiting) return;
-      this.waiting = waiting;
+      const time = performance.now();
+      if ((!waiting && !this.shown.size) || time - this.askedAt < ASK_MS) return;
+      this.askedAt = time;
       const answer = await fetch("decisions.json");
       if (!answer.ok) return;
-      const forms = await answer.json();
-      const now = new Map(forms.map((form) => [`${form.case} ${form.title}`, form]));
-      for (const [key, shown] of this.shown) if (!now.has(key)) shown.remove();
-      this.shown = new Map([...now].map(([key, form]) => [key, this.shown.get(key) || this.form(form)]));
+      const forms = new Map((await answer.json()).map((form) => [[form.case, form.title, form.body].join("\n"), form]));
+      if (forms.size === this.shown.size && [...forms.keys()].every((key) => this.shown.has(key))) return;
+      this.shown = new Map([...forms].map(([key, form]) => [key, this.shown.get(key) || this.form(form)]));
       const heading = this.shown.size ? [make("h2", "", "Debates that wait for you")] : [];
       this.box.replaceChildren(...heading, ...this.shown.values());
     }
@@ -223,14 +223,13 @@
       const takes = form.actions.some((each) => each.takes_text);
       text.value = (form.actions.find((each) => each.draft) || { draft: "" }).draft;
       const buttons = form.actions.map((each) => {
-        const button = make("button", "", each.action);
+        const button = make("button", "", each.takes_text ? `${each.action}, with the text` : each.action);
         button.type = "button";
         button.addEventListener("click", async () => {
           try {
             const body = { case: form.case, action: each.action, text: each.takes_text ? text.value : "" };
             told.textContent = await post("decisions", body);
             buttons.forEach((one) => { one.disabled = true; });
-            this.waiting = -1;
           } catch (error) {
             told.textContent = error.message;
           }
