@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -110,7 +110,7 @@ class LiveRun:
         total: int | None,
         prices: Mapping[str, Price],
         is_live: Callable[[], bool],
-        beside: Callable[[], Mapping[str, Any]] = dict,
+        beside: Callable[[], Awaitable[Mapping[str, Any]]],
         hint: str = "",
     ) -> None:
         self._folder, self._is_live, self._beside, self._hint = folder, is_live, beside, hint
@@ -167,7 +167,8 @@ class LiveRun:
         return found
 
     async def _tell(self, now: float) -> None:
-        self._figures = msgspec.json.encode(await asyncio.to_thread(self._figures_now))
+        beside = await self._beside()
+        self._figures = await asyncio.to_thread(self._figures_now, beside)
         if now - self._charts_at >= CHARTS_S:
             self._charts_at = now
             self._charts = await asyncio.to_thread(self._charts_now)
@@ -176,9 +177,9 @@ class LiveRun:
             self._version += 1
             self._news.notify_all()
 
-    def _figures_now(self) -> dict[str, Any]:
+    def _figures_now(self, beside: Mapping[str, Any]) -> bytes:
         figures = self._running.figures().model_dump()
-        return {**figures, "debates": self._running.debates.shown(time.time()), **self._beside()}
+        return msgspec.json.encode({**figures, "debates": self._running.debates.shown(time.time()), **beside})
 
     def _charts_now(self) -> bytes:
         charts = [{**chart_data(chart), "note": chart.note} for chart in live_charts(self._running)]

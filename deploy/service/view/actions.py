@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import re
 import signal
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +26,9 @@ from moot.protocols.messages import Form
 
 _CAUGHT = re.compile(r"^SigCgt:\s*([0-9a-f]+)$", re.MULTILINE)
 
+_LOOK_EACH_S = 2.0
+"""Seconds between two looks for the process that works on a run."""
+
 STOPPING = "stopping: calls under way are finished, and the same command resumes the run"
 
 
@@ -38,7 +43,7 @@ class DecisionBody(msgspec.Struct, forbid_unknown_fields=True):
 class RunControl(Protocol):
     """What acts on a run; each answers with a line for the person."""
 
-    def beside(self) -> Mapping[str, Any]:
+    async def beside(self) -> Mapping[str, Any]:
         """Values beside the figures of the run: `can_stop`, and what only its own process knows."""
         ...
 
@@ -87,10 +92,14 @@ class RecordedControl:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._stopped: set[int] = set()
+        self._can_stop, self._looked_at = False, -math.inf
 
-    def beside(self) -> Mapping[str, Any]:
+    async def beside(self) -> Mapping[str, Any]:
         """See `RunControl.beside`."""
-        return {"can_stop": self._stoppable() is not None, "budgets": None, "limits": None}
+        now = time.monotonic()
+        if now - self._looked_at > _LOOK_EACH_S:
+            self._looked_at, self._can_stop = now, await asyncio.to_thread(self._stoppable) is not None
+        return {"can_stop": self._can_stop, "budgets": None, "limits": None}
 
     def _stoppable(self) -> int | None:
         """The process that works on the run, if an interrupt makes it finish what is under way; a server's would end

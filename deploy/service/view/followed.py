@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
@@ -74,7 +73,7 @@ class FollowedRuns:
         return live
 
     def _make(self, run: FoundRun) -> LiveRun:
-        folder, beside = RunFolder(run.path), partial(self.control(run).beside)
+        folder, beside = RunFolder(run.path), self.control(run).beside
         if self._process is not None:
             hint = f"moot view {self._process.named}"
             return LiveRun(folder, self._process.total, self._process.prices, lambda: True, beside, hint)

@@ -123,7 +123,7 @@ class _SessionControl:
         self._session, self._relay, self._person, self._say = session, relay, person, say
         self._is_stopping = False
 
-    def beside(self) -> Mapping[str, Any]:
+    async def beside(self) -> Mapping[str, Any]:
         """See `RunControl.beside`."""
         state = self._relay.state
         budgets = [
