@@ -118,7 +118,11 @@ def _reliability(confidences: Floats, outcomes: Floats, bins: int) -> Iterator[S
 
 
 def _calibration_error(confidences: Floats, outcomes: Floats, groups: Sequence[str], bins: int) -> IntervalEstimate:
-    """ECE with a bootstrap interval over groups; resampling repeats cases, which biases the error upwards."""
+    """ECE with a basic bootstrap interval over groups.
+
+    Resampling repeats cases, which biases the error upwards; the basic interval reflects the resamples about the
+    measured error and so corrects that.
+    """
     resamples = _RESAMPLES if len(confidences) < _MANY else _RESAMPLES_OF_MANY
 
     def error(drawn: np.ndarray) -> float:
@@ -126,4 +130,5 @@ def _calibration_error(confidences: Floats, outcomes: Floats, groups: Sequence[s
 
     interval = cluster_bootstrap(error, groups, resamples=resamples)
     value = expected_calibration_error(confidences, outcomes, bins=bins)
-    return IntervalEstimate(value=value, interval=(interval.low, interval.high))
+    ends = (max(0.0, 2 * value - interval.high), max(0.0, 2 * value - interval.low))
+    return IntervalEstimate(value=value, interval=ends)

@@ -47,7 +47,7 @@ def ceda(run: RunData) -> Iterator[Block]:
     if gathered:
         yield from _evidence(gathered)
     if claims and detection is not None:
-        yield Heading("How well claims are told apart", 3)
+        yield Heading("How well claims are classified", 3)
         yield from detection_blocks(detection)
 
 
@@ -100,12 +100,20 @@ def _stances_by_turn(stances: Sequence[tuple[str, StanceTaken]]) -> Chart:
 def _right_by_turn(run: RunData, stances: Sequence[tuple[str, StanceTaken]]) -> Iterator[Chart]:
     """Share of stances that fit the gold label, by message; nothing without gold labels."""
     right: dict[int, list[bool | None]] = defaultdict(list)
+    claims: dict[int, list[str]] = defaultdict(list)
     for case_id, each in stances:
         verdict = run.by_case.get(case_id)
+        if case_id in run.trained_on:
+            continue
         if verdict is not None and verdict.gold in CLAIM_LABELS and each.stance is not None:
             right[each.turn].append((each.stance == "supports") == (verdict.gold == SUPPORTED))
-    shares = {str(turn): share(right[turn]) for turn in sorted(right)}
-    known = {turn: (value, ends, n) for turn, (value, ends, n) in shares.items() if value is not None and ends}
+            claims[each.turn].append(case_id)
+    shares = {turn: share(right[turn]) for turn in sorted(right)}
+    known = {
+        str(turn): (value, ends if ends and run.references.independent(claims[turn]) else (None, None), n)
+        for turn, (value, ends, n) in shares.items()
+        if value is not None
+    }
     if known:
         held = ", ".join(count(n) for _, _, n in known.values())
         yield Chart(
@@ -123,7 +131,8 @@ def _right_by_turn(run: RunData, stances: Sequence[tuple[str, StanceTaken]]) -> 
             x_label="message",
             y_label="share right",
             y_range=(0.0, 1.0),
-            note=f"Of messages with a known stance on claims with a gold label ({held}); bars are 95 % intervals. "
+            note=f"Of messages with a known stance on claims with a gold label ({held}); bars are 95 % intervals, "
+            "which claims of one text do not have. "
             "Later messages are of debates in which the sides did not agree at once, and so of harder claims.",
         )
 

@@ -54,17 +54,18 @@ def _templates(run: RunData) -> list[tuple[str, str]]:
 
 def _worked(summary: Summary) -> str:
     """Whether the run is complete."""
-    if summary.open:
-        return f"{count(summary.finished)} of {count(summary.cases)} cases have a verdict; the run is not complete."
-    if summary.failed:
-        return f"{count(summary.finished)} of {count(summary.cases)} cases finished, {count(summary.failed)} failed."
-    return f"All {count(summary.cases)} cases finished."
+    if not summary.open and not summary.failed:
+        return f"All {count(summary.cases)} cases finished."
+    failed = f", {count(summary.failed)} failed" if summary.failed else ""
+    left = f", {count(summary.open)} are open: the run is not complete" if summary.open else ""
+    return f"{count(summary.finished)} of {count(summary.cases)} cases finished{failed}{left}."
 
 
 def _quality(summary: Summary) -> str:
     """How good the answers are, as far as that can be said."""
     if summary.accuracy is None:
-        return "No answer can be scored: the cases have no gold label."
+        why = "the cases have no gold label" if summary.finished else "no case has finished"
+        return f"No answer can be scored: {why}."
     return f"Accuracy {percent(summary.accuracy, summary.accuracy_interval, summary.scored)}."
 
 

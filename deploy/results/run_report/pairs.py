@@ -55,7 +55,8 @@ def pairs(runs: Sequence[RunData]) -> Iterator[Block]:
         ],
         y_label="difference of accuracy",
         guides=[Guide("no difference", y=0.0)],
-        note="An interval that does not reach 0 says that the runs differ. Intervals are 95 % (Bonett and Price).",
+        note="An interval that does not reach 0 says that the runs differ. Intervals are 95 % (Bonett "
+        "and Price); cases that share a text have none.",
     )
     yield Heading("Cases that differ")
     yield from differing_blocks(cases, names, MOST_CASES)

@@ -10,6 +10,7 @@ from moot.deploy.results.run_report.case_table import clipped
 from moot.deploy.results.run_report.cases import CaseColumn, case_columns, outcome
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.compare import run_names
+from moot.deploy.results.summaries.differing_cases import differing_cases
 
 
 def side_by_side(runs: Sequence[RunData]) -> list[CaseColumn]:
@@ -20,12 +21,11 @@ def side_by_side(runs: Sequence[RunData]) -> list[CaseColumn]:
     verdicts = [[run.by_case.get(case_id) for case_id in ids] for run in runs]
     answers = [[verdict and verdict.answer for verdict in of_run] for of_run in verdicts]
     outcomes = [[outcome(verdict) for verdict in of_run] for of_run in verdicts]
-    differ = [
-        "differ" if len(set(held)) > 1 or len(set(ended)) > 1 else "same"
-        for held, ended in zip(zip(*answers, strict=True), zip(*outcomes, strict=True), strict=True)
-    ]
+    others = {each.case_id for each in differing_cases([run.folder for run in runs])}
+    differ = ["differ" if case_id in others else "same" for case_id in ids]
     names = list(enumerate(run_names([run.info.name for run in runs])))[1:]
-    columns.insert(1, CaseColumn("differ", "Runs", differ, "whether outcome and answer are the same", coded=True))
+    note = "whether outcome or answer differ, on cases that all runs share"
+    columns.insert(1, CaseColumn("differ", "Runs", differ, note, coded=True))
     shown = [clipped(pa.chunked_array([pa.array(of_run, pa.string())])).to_pylist() for of_run in answers]
     of_runs: Mapping[str, Sequence[Sequence[str | None]]] = {"outcome": outcomes, "answer": shown}
     for kind, values in of_runs.items():

@@ -34,10 +34,11 @@ def worth(run: RunData) -> Iterator[Block]:
     yield Heading("Is it worth it")
     yield from _prices(run, finished)
     yield from _flips(run)
-    if len({verdict.rounds for verdict in finished}) > 1:
-        yield _lengths(finished)
-    endings = Counter(verdict.how or "unknown" for verdict in finished)
-    rows = [(ending_words(how), how, count(n), percent(n / len(finished))) for how, n in endings.most_common()]
+    ended = [verdict for verdict in run.verdicts if not verdict.failed]
+    if len({verdict.rounds for verdict in ended}) > 1:
+        yield _lengths(ended)
+    endings = Counter(verdict.how or "unknown" for verdict in ended)
+    rows = [(ending_words(how), how, count(n), percent(n / len(ended))) for how, n in endings.most_common()]
     yield Table("How the debates ended", ("ended because", "recorded as", "cases", "share"), rows)
 
 
@@ -88,9 +89,20 @@ def _price(run: RunData, name: str, verdicts: Sequence[VerdictRow]) -> _Price | 
     return None if accuracy is None or tokens is None else _Price(name, tokens, accuracy, interval, n)
 
 
+def _first_answers(run: RunData, finished: Sequence[VerdictRow]) -> dict[str, bool]:
+    """Whether agent 0's first answer is right, by case that can be scored: none that could be used is wrong.
+
+    Empty for a protocol whose agents give no answer before the debate.
+    """
+    known = {each.case_id: each.right.get(OPENING) for each in run.answers if each.agent == 0}
+    if all(right is None for right in known.values()):
+        return {}
+    return {each.case_id: bool(known.get(each.case_id)) for each in finished if each.correct is not None}
+
+
 def _alone(run: RunData, finished: Sequence[VerdictRow]) -> _Price | None:
     """The price of agent 0's first answer alone; None where agents give none before the debate."""
-    first = {each.case_id: each.right.get(OPENING) for each in run.answers if each.agent == 0}
+    first = _first_answers(run, finished)
     accuracy, interval, n = share(first.values())
     tokens = mean_of(run.costs[verdict.key].single for verdict in finished)
     if not run.references.independent(first):
@@ -99,7 +111,7 @@ def _alone(run: RunData, finished: Sequence[VerdictRow]) -> _Price | None:
 
 
 def _difference(run: RunData, finished: Sequence[VerdictRow]) -> str | None:
-    first = {each.case_id: each.right.get(OPENING) for each in run.answers if each.agent == 0}
+    first = _first_answers(run, finished)
     if not first:
         return None
     pairs = [(verdict.correct, first.get(verdict.case_id)) for verdict in finished]

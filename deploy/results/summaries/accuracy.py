@@ -24,8 +24,8 @@ class PairedComparison(FrozenModel):
         difference: accuracy of the first minus accuracy of the second; None for n = 0.
         p_value: two-sided; None for n = 0.
         n: cases that can be scored for both.
-        interval: 95 % of the difference (Bonett and Price); None for n = 0. Cases that share a text are not
-            independent: theirs is too narrow.
+        interval: 95 % of the difference (Bonett and Price); None for n = 0, and for cases that share a text, which
+            are not independent.
     """
 
     only_first: int
@@ -36,8 +36,15 @@ class PairedComparison(FrozenModel):
     interval: Interval | None = None
 
 
-def compare_paired(first: Sequence[bool | None], second: Sequence[bool | None]) -> PairedComparison:
-    """Compares two methods on the same cases, in the same order; unknown outcomes are left out."""
+def compare_paired(
+    first: Sequence[bool | None], second: Sequence[bool | None], *, independent: bool = True
+) -> PairedComparison:
+    """Compares two methods on the same cases, in the same order; unknown outcomes are left out.
+
+    Args:
+        first, second: whether each is right, by case.
+        independent: whether no two cases are of one group; else there is no interval.
+    """
     found = paired_difference(first, second)
     return PairedComparison(
         only_first=found.b,
@@ -45,7 +52,7 @@ def compare_paired(first: Sequence[bool | None], second: Sequence[bool | None]) 
         difference=found.difference if found.n else None,
         p_value=found.p_value if found.n else None,
         n=found.n,
-        interval=paired_difference_interval(found.b, found.c, found.n) if found.n else None,
+        interval=paired_difference_interval(found.b, found.c, found.n) if found.n and independent else None,
     )
 
 

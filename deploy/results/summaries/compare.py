@@ -120,7 +120,8 @@ class _Cases:
         hashes = read_table(folder, "cases", ["content_hash"]).to_pylist()
         self.content: Mapping[str, str] = {row["case_id"]: row["content_hash"] for row in hashes}
         verdicts = latest_verdicts(folder)
-        claims = read_claims(folder, verdicts, References.of(folder))
+        self.references = References.of(folder)
+        claims = read_claims(folder, verdicts, self.references)
         left_out = ids_trained_on(claims)
         self.right: Mapping[str, bool | None] = {v.case_id: v.correct for v in verdicts if v.case_id not in left_out}
         self.claims: Mapping[str, Claim] = {claim.case_id: claim for claim in counted_claims(claims)}
@@ -172,7 +173,11 @@ def compare(
             are = "is" if len(shared) == 1 else "are"
             only = f"only {number_of_cases(len(shared))} {are} shared with {summaries[0].run}"
             warnings.append(f"{summary.run}: {only}")
-        against = compare_paired([each.right.get(i) for i in shared], [first.right.get(i) for i in shared])
+        against = compare_paired(
+            [each.right.get(i) for i in shared],
+            [first.right.get(i) for i in shared],
+            independent=first.references.independent(shared),
+        )
         rows.append(
             RunRow(
                 **{name: getattr(summary, name) for name in _SAME},

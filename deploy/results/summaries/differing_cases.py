@@ -50,8 +50,8 @@ class DifferingCase(FrozenModel):
 
     @property
     def outcome_differs(self) -> bool:
-        """Whether some runs are right and others are not."""
-        return len({each.correct for each in self.answers}) > 1
+        """Whether some runs are right and others are not: wrong, failed or open."""
+        return 0 < sum(each.correct is True for each in self.answers) < len(self.answers)
 
 
 def differing_cases(folders: Sequence[str | Path]) -> list[DifferingCase]:
@@ -124,6 +124,6 @@ def differing_blocks(found: Sequence[DifferingCase], names: Sequence[str], most:
         for each in found[:most]
     ]
     title = f"{number_of_cases(len(found))} with different answers, {outcome:,} of them right in some runs only"
-    yield Table(title, ("case", "question", "gold", *names), rows)
+    yield Table(title, ("case", "question", "gold", *names), rows, case_column=0)
     if len(found) > most:
         yield Note(f"{len(found) - most:,} more: --format json lists all", "dim")

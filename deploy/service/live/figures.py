@@ -116,8 +116,9 @@ class RunningFigures:
         if self._groups is None:
             return
         groups = [group for group in cases["group"].to_pylist() if group]
+        before = len(self._groups)
         self._groups.update(groups)
-        if len(self._groups) < len(groups):
+        if len(self._groups) < before + len(groups):
             self._groups = None
 
     def _add_turns(self, turns: pa.Table) -> None:

@@ -23,7 +23,6 @@ from moot.deploy.results.report.charts import chart_data
 from moot.deploy.service.live.charts import live_charts
 from moot.deploy.service.live.figures import READ, READ_OF_JOURNAL, RunningFigures
 from moot.deploy.service.sse import HEARTBEAT_S, encode_event
-from moot.protocols.errors import MootError
 
 _log = structlog.get_logger(__name__)
 
@@ -151,8 +150,8 @@ class LiveRun:
                 if is_idle or not is_live:  # everything it wrote has been read
                     await self._end()
                 await asyncio.sleep(max(UPDATE_S, time.monotonic() - began))
-        except MootError as error:
-            _log.warning("a run is not followed any more", run=str(self._folder.path), error=str(error))
+        except Exception as error:
+            _log.warning("a run is not followed any more", run=str(self._folder.path), error=repr(error))
             await self._end()
 
     def _read(self) -> bool:
@@ -240,8 +239,8 @@ class LiveRun:
         it has its verdict."""
         reader = _Reader(case_id)
         self._readers.append(reader)
-        yield b"retry: 1000\n\n"
         try:
+            yield b"retry: 1000\n\n"
             recorded = await asyncio.to_thread(recorded_events, self._folder, case_id)
             reader.events.extendleft(reversed(recorded))
             while not reader.is_behind:

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from moot.actors.debate.pending_decisions import Consultation
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.ownership import owner_pid
 from moot.actors.record.run_yaml import read_run_yaml
@@ -75,11 +74,6 @@ def form_data(case_id: str, form: Form) -> dict[str, Any]:
         for action in form.actions
     ]
     return {"case": case_id, "title": form.title, "body": form.body, "actions": actions}
-
-
-def consultation_data(asked: Consultation) -> dict[str, Any]:
-    """A form of a debate that waits in this process."""
-    return form_data(asked.case_id, asked.form)
 
 
 class RecordedControl:

@@ -43,7 +43,7 @@ class PagePerson:
 
     def forms(self) -> list[dict[str, Any]]:
         """The forms that wait, as JSON values."""
-        return [form_data(case_id, asked.form) for case_id, (asked, _) in self._asked.items()]
+        return [form_data(case_id, asked.form) for case_id, (asked, _) in list(self._asked.items())]
 
     def answer(self, body: DecisionBody) -> None:
         """Answer a form.

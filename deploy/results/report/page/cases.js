@@ -70,7 +70,7 @@
   function definition(column) {
     const numeric = column.number ?? isNumber(column);
     return {
-      title: column.title, field: column.name, formatter: column.name === "case" ? link : text,
+      title: column.title, titleFormatter: (cell) => element("span", {}, cell.getValue()), field: column.name, formatter: column.name === "case" ? link : text,
       sorter: compare, headerSortTristate: true, hozAlign: numeric ? "right" : "left", headerHozAlign: numeric ? "right" : "left",
       minWidth: WIDTH[column.name] || 85, widthGrow: column.name === "question" ? 6 : 1, headerTooltip: column.note || false,
       headerFilter: moot.data.cases.server ? false : "input", headerFilterPlaceholder: numeric ? "> 0.5, 1..2" : "contains",

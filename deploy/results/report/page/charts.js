@@ -43,7 +43,7 @@ window.moot = window.moot || {};
   function datasets(series, place) {
     const { color, marker, dash } = style(series, place);
     const own = {
-      label: series.name, series, clip: 8, borderColor: color, backgroundColor: color, pointStyle: marker,
+      label: series.sampled ? `${series.name} (${series.sampled})` : series.name, series, clip: 8, borderColor: color, backgroundColor: color, pointStyle: marker,
       data: series.y ? points(series, series.y) : [],
     };
     const made = [];

@@ -312,7 +312,7 @@
       if (due) return;
       due = true;
       setTimeout(async () => {
-        await showing;
+        await showing.catch(() => {});
         due = false;
         if (reading === stream) showing = moot.refreshTranscript(article, id);
       }, 1000);

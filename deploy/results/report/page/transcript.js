@@ -184,6 +184,7 @@
     const known = moot.hasCase ? moot.hasCase(id) : true;
     const command = (moot.data.transcripts || {}).command;
     const text = !known ? "The run has no case of this name."
+      : moot.data.server ? "Nothing is recorded of this case yet, or the run has no such case."
       : `This transcript is not in the file${command ? `; \`${command}\` shows all` : ""}.`;
     return [bar(id), element("h1", {}, `Case ${id}`), element("p", { className: "warning" }, text),
       known && moot.caseFacts ? moot.pairs(moot.caseFacts(id)) : null].filter(Boolean);
@@ -212,7 +213,7 @@
     const open = [...article.querySelectorAll("details")].map((each) => each.open);
     const atEnd = window.innerHeight + window.scrollY > document.body.scrollHeight - 80;
     moot.hideTokenTip();
-    article.replaceChildren(...parts(debate, id));
+    article.replaceChildren(...whole(debate, [], id));
     article.querySelectorAll("details").forEach((each, i) => { each.open = Boolean(open[i]); });
     if (atEnd) window.scrollTo(0, document.body.scrollHeight);
   };
