@@ -28,6 +28,7 @@ ODD_IDS = (
     "100%",
     "%23",
     "a/../b?c=d&e",
+    "two\nlines",
     "\u00e4\u00f6\u4f60\U0001f41f",
     "<b>x</b>",
     "case=1",

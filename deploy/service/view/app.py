@@ -11,6 +11,7 @@ from urllib.parse import quote
 import msgspec
 from pydantic import ValidationError
 from starlette.applications import Starlette
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -43,6 +44,15 @@ _READY_S = 10.0
 T = TypeVar("T")
 
 
+class _CaseId(PathConvertor):
+    """A case's id in a path: any text, also with slashes and line ends."""
+
+    regex = "(?s:.+)"
+
+
+register_url_convertor("case_id", _CaseId())
+
+
 def make_view(catalogue: RunCatalogue, token: str | None = None, process: OwnProcess | None = None) -> View:
     """The ASGI application over a folder's runs.
 
@@ -65,8 +75,8 @@ def make_view(catalogue: RunCatalogue, token: str | None = None, process: OwnPro
             Route(f"{run}/decisions.json", routes.pending),
             Route(f"{run}/decisions", routes.decide, methods=["POST"]),
             Route(f"{run}/cases.json", routes.cases),
-            Route(f"{run}/cases/{{case:path}}.json", routes.case),
-            Route(f"{run}/cases/{{case:path}}/events", routes.debate),
+            Route(f"{run}/cases/{{case:case_id}}.json", routes.case),
+            Route(f"{run}/cases/{{case:case_id}}/events", routes.debate),
         ],
         exception_handlers={Exception: _refused, MootError: _refused, HTTPException: _refused},
     )
