@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,15 +106,3 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     for context in contexts:
         context.close()
     assert not [line for page in opened for line in page.said]
-
-
-@pytest.fixture
-def screenshot() -> Callable[..., None]:
-    """Keeps what a page looks like for the documentation, where MOOT_SCREENSHOTS names a folder."""
-    folder = os.environ.get("MOOT_SCREENSHOTS")
-
-    def keep(opened: OpenedPage, name: str, **options: Any) -> None:
-        if folder:
-            opened.page.screenshot(path=Path(folder) / f"{name}.png", animations="disabled", **options)
-
-    return keep

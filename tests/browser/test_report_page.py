@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from opened_page import OpenedPage, OpenPage, ReportOf, RunOf
 
@@ -146,10 +144,3 @@ def test_it_prints(report_of: ReportOf, open_page: OpenPage) -> None:
     assert opened.page.evaluate(
         "[...document.querySelectorAll('canvas[data-chart]')].every((canvas) => Chart.getChart(canvas))"
     )
-
-
-def test_screenshots(report_of: ReportOf, open_page: OpenPage, screenshot: Callable[..., None]) -> None:
-    opened = open_page(report_of("selene"))
-    opened.charts()
-    opened.page.evaluate("window.scrollTo(0, 0)")
-    screenshot(opened, "report-overview")

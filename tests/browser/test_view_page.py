@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from opened_page import OpenPage, RunOf
+from viewed_runs import viewed, viewed_soon
 from waiting import wait_until
 
 from moot.actors.record.tables import read_table
-from moot.deploy.runs.interruption import run_in_thread
-from moot.deploy.service.listener import listening_socket
-from moot.deploy.service.view.catalogue import RunCatalogue
-from moot.deploy.service.view.process import ViewServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.needs("program/chromium", "module/playwright")]
-
-
-@contextmanager
-def viewed(runs: Path) -> Iterator[str]:
-    """The address of the pages of a folder's runs, which a thread serves."""
-    with listening_socket("127.0.0.1", 0) as listening:
-        server = ViewServer(RunCatalogue(runs), listening, None)
-        serving = threading.Thread(target=run_in_thread, args=(server,))
-        serving.start()
-        try:
-            yield f"http://127.0.0.1:{_port(listening)}/"
-        finally:
-            server.stop()
-            serving.join()
-
-
-def _port(listening: socket.socket) -> int:
-    return int(listening.getsockname()[1])
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
@@ -88,11 +63,3 @@ def test_a_run_under_way_grows_and_is_stopped(tmp_path: Path, open_page: OpenPag
             page.get_by_text("the run is not complete").wait_for()
         finally:
             process.kill()
-
-
-@contextmanager
-def viewed_soon(runs: Path) -> Iterator[str]:
-    """The same of a folder that holds no run yet."""
-    runs.mkdir()
-    with viewed(runs) as address:
-        yield address

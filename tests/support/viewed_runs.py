@@ -1,0 +1,40 @@
+"""`moot view` in a thread of this process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from moot.deploy.runs.interruption import run_in_thread
+from moot.deploy.service.listener import listening_socket
+from moot.deploy.service.view.catalogue import RunCatalogue
+from moot.deploy.service.view.process import ViewServer
+
+
+@contextmanager
+def viewed(runs: Path) -> Iterator[str]:
+    """The address of the pages of a folder's runs, which a thread serves."""
+    with listening_socket("127.0.0.1", 0) as listening:
+        server = ViewServer(RunCatalogue(runs), listening, None)
+        serving = threading.Thread(target=run_in_thread, args=(server,))
+        serving.start()
+        try:
+            yield f"http://127.0.0.1:{_port(listening)}/"
+        finally:
+            server.stop()
+            serving.join()
+
+
+def _port(listening: socket.socket) -> int:
+    return int(listening.getsockname()[1])
+
+
+@contextmanager
+def viewed_soon(runs: Path) -> Iterator[str]:
+    """The same of a folder that holds no run yet."""
+    runs.mkdir()
+    with viewed(runs) as address:
+        yield address
