@@ -18,7 +18,7 @@ from moot.deploy.results.report.render import SIMULATED
 from moot.deploy.results.text import Interval
 from moot.deploy.service.live.bands import RoundBands
 from moot.deploy.service.live.open_debates import OpenDebates
-from moot.deploy.service.live.series import Pace, RunningAccuracy, TimeBins
+from moot.deploy.service.live.series import RecentRate, RunningAccuracy, TimeBins
 from moot.deploy.service.live.trajectories import COLUMNS, Trajectories
 from moot.metrics.significance import wilson_interval
 from moot.protocols.events import RoundFigures
@@ -103,7 +103,7 @@ class RunningFigures:
         self._usage: dict[str, list[int]] = {}
         self._failed: set[str] = set()
         self._groups: set[str] | None = set()
-        self._debate_pace, self._token_pace = Pace(), Pace()
+        self._debate_pace, self._token_pace = RecentRate(), RecentRate()
         self.accuracy, self.debates_by_time = RunningAccuracy(), TimeBins()
         self.rounds, self.debates = RoundBands(), OpenDebates()
         self.trajectories = Trajectories(self.debates)

@@ -96,7 +96,7 @@ class TimeBins:
         return minutes.tolist(), (self._sums[: self._last] / self.width_s).tolist()
 
 
-class Pace:
+class RecentRate:
     """Amounts per second over the last `window_s` seconds."""
 
     def __init__(self, window_s: float = 30.0) -> None:

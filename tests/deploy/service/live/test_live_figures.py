@@ -16,7 +16,7 @@ from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.service.live.bands import SAMPLED, RoundBands
 from moot.deploy.service.live.charts import live_charts
 from moot.deploy.service.live.figures import READ, READ_OF_JOURNAL, RunningFigures
-from moot.deploy.service.live.series import MOST_POINTS, Pace, RunningAccuracy, TimeBins
+from moot.deploy.service.live.series import MOST_POINTS, RecentRate, RunningAccuracy, TimeBins
 from moot.protocols.events import RoundFigures
 
 
@@ -64,7 +64,7 @@ def test_series_and_samples_stay_small() -> None:
 
 
 def test_a_pace_is_unknown_at_first_and_of_the_last_seconds() -> None:
-    pace = Pace(window_s=30.0)
+    pace = RecentRate(window_s=30.0)
     assert pace.per_s() is None
     for second in range(100):
         pace.update(second, 0.0 if second < 50 else 10.0 * (second - 50))
