@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_screenshots_of_the_documentation(
     monkeypatch.chdir(tmp_path)  # so that no folder of this machine is in a title
     runs = {"demo": "selene", "alone": "single-agent", "panel": "majority-vote"}
     for name, protocol in runs.items():
-        apart(lambda name=name, protocol=protocol: moot.run(protocol=protocol, engine="inline", out=f"runs/{name}"))
+        apart(partial(moot.run, protocol=protocol, engine="inline", out=f"runs/{name}"))
     one, two = tmp_path / "demo.html", tmp_path / "both.html"
     one.write_text(build_report("runs/demo").html(), encoding="utf-8")
     two.write_text(build_report("runs/demo", "runs/alone").html(), encoding="utf-8")
