@@ -85,7 +85,7 @@
       placeholder: "No case is like this.", columnDefaults: { resizable: true },
     };
     if (!data.server) return { ...common, data: rows };
-    const ask = async (_url, _config, { page, size, sort }) => {
+    const answered = async (page, size, sort) => {
       const query = new URLSearchParams({ offset: (page - 1) * size, limit: size });
       if (sort && sort[0]) query.set("sort", sort[0].field);
       if (sort && sort[0] && sort[0].dir === "desc") query.set("desc", "1");
@@ -97,15 +97,22 @@
       tell(total, data.total ?? total);
       return { last_page: Math.ceil(total / size), data: found };
     };
+    const ask = (_url, _config, { page, size, sort }) => {
+      const answer = answered(page, size, sort);
+      asked = answer.catch(() => {});
+      return answer;
+    };
     return { ...common, ajaxURL: "cases.json", ajaxRequestFunc: ask, progressiveLoad: "scroll", paginationSize: PAGE, sortMode: "remote" };
   }
 
   let tell = () => {};
+  let asked = Promise.resolve(); // the last request to the server
 
   function apply() {
     order = null;
     if (!table) return;
-    if (moot.data.cases.server) table.setData();
+    // After the request under way: the table would warn that its answer is thrown away.
+    if (moot.data.cases.server) asked.finally(() => setTimeout(() => table.setData()));
     else table.setFilter((row) => isChosen(row, chosen.outcome) && hasWords(row, chosen.words));
   }
 
