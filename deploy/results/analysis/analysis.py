@@ -36,7 +36,7 @@ from moot.deploy.results.analysis.trajectories import entropies_table, openings_
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record import read_run_info
 from moot.deploy.results.report.blocks import Chart
-from moot.deploy.results.report.chart_figure import draw_charts
+from moot.deploy.results.report.chart_figures import draw_charts
 from moot.deploy.results.summaries.model_replies import ModelReplies, model_replies
 from moot.protocols.errors import ConfigError, unknown_name
 

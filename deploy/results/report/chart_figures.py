@@ -26,6 +26,7 @@ from moot.protocols.errors import ConfigError, RecordError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FORMS = ("svg", "png")
 """Forms of every figure."""
@@ -36,6 +37,7 @@ _WIDTHS = {"bars": 0.8, "points": 0.3}
 """Share of a category that bars, and points, of all series take."""
 
 _SIZE_INCHES = (8.0, 4.2)
+_HEAD_INCHES, _PANEL_INCHES = 0.4, 2.6
 _TITLE, _LABEL, _CATEGORY, _NOTE = 90, 70, 16, 120
 """Characters of a line of the title, of an axis' label, of a category and of the caption."""
 
@@ -89,21 +91,41 @@ def draw_chart(chart: Chart, form: str, *, simulated: bool = False) -> bytes:
     with plot_style():
         drawn = Figure(figsize=_SIZE_INCHES, layout="constrained")
         axes = drawn.subplots()
-        axes.set_axisbelow(True)
-        categories = _categories(chart.series)
-        for place, series in enumerate(chart.series):
-            style = (place if series.style is None else series.style) % len(_LOOKS)
-            _draw(axes, series, style, _dodge(series, chart.series, categories), categories)
-        _axes(axes, chart, categories)
-        for guide in chart.guides:
-            _guide(axes, guide)
+        _draw_on(axes, chart)
         title = plot_label(chart.title, _TITLE)
         axes.set_title(f"{title}\nSIMULATED models" if simulated else title, loc="left", fontsize=10.5)
-        if len(chart.series) > 1:
-            axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
         if chart.note:
             drawn.supxlabel(fill(plot_text(chart.note), _NOTE), x=0.01, ha="left", fontsize=8, color="#444444")
         return render_figure(drawn, form)
+
+
+def draw_charts(charts: Sequence[Chart]) -> Figure | None:
+    """A figure with a panel for each chart, one below the other; None without any chart.
+
+    Call it inside `moot.deploy.results.plotting.plot_style`.
+    """
+    if not charts:
+        return None
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(_SIZE_INCHES[0], _HEAD_INCHES + _PANEL_INCHES * len(charts)), layout="constrained")
+    for axes, chart in zip(drawn.subplots(len(charts), squeeze=False).flatten(), charts, strict=True):
+        _draw_on(axes, chart)
+        axes.set_title(plot_label(chart.title, _TITLE, lines=3), loc="left", fontsize=9.5)
+    return drawn
+
+
+def _draw_on(axes: Axes, chart: Chart) -> None:
+    axes.set_axisbelow(True)
+    categories = _categories(chart.series)
+    for place, series in enumerate(chart.series):
+        style = (place if series.style is None else series.style) % len(_LOOKS)
+        _draw(axes, series, style, _dodge(series, chart.series, categories), categories)
+    _axes(axes, chart, categories)
+    for guide in chart.guides:
+        _guide(axes, guide)
+    if len(chart.series) > 1:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
 
 def _categories(several: Sequence[Series]) -> list[str]:
