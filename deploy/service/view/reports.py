@@ -17,6 +17,9 @@ from moot.deploy.service.view.catalogue import FoundRun, RecordVersion
 _KEPT = 8
 """Pages, and case indexes, in memory."""
 
+_AT_ONCE = 2
+"""Records that are read at once: each report of a large run takes much memory."""
+
 _WORTH = 10.0
 """What was read of a run under way is read again after so many times the seconds that it took."""
 
@@ -37,11 +40,11 @@ def make_page(title: str, blocks: Sequence[Block], data: Mapping[str, Any], scri
 class _Made:
     """Something that is being read of a record, or was, and of which version of it."""
 
-    def __init__(self, version: RecordVersion | None, make: Callable[[], Any]) -> None:
+    def __init__(self, version: RecordVersion | None, make: Callable[[], Any], slots: asyncio.Semaphore) -> None:
         self.version = version
         self._began = time.monotonic()
         self.again_at = 0.0
-        self.task: asyncio.Task[Any] = asyncio.create_task(asyncio.to_thread(make))
+        self.task: asyncio.Task[Any] = asyncio.create_task(_made_in_thread(make, slots))
         self.task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[Any]) -> None:
@@ -57,6 +60,11 @@ class _Made:
         return self.version == version or (live and time.monotonic() < self.again_at)
 
 
+async def _made_in_thread(make: Callable[[], Any], slots: asyncio.Semaphore) -> Any:
+    async with slots:
+        return await asyncio.to_thread(make)
+
+
 class RecordCache:
     """Reports and case indexes of the runs that were opened last, each read in a thread.
 
@@ -66,6 +74,7 @@ class RecordCache:
 
     def __init__(self, common: Mapping[str, Any]) -> None:
         self._common = common
+        self._slots = asyncio.Semaphore(_AT_ONCE)
         self._made: OrderedDict[tuple[str, str], _Made] = OrderedDict()
 
     async def report(self, run: FoundRun, within_s: float) -> Page | None:
@@ -111,7 +120,7 @@ class RecordCache:
         version, live = await asyncio.to_thread(lambda: (run.version(), run.is_live()))
         known = self._made.get((what, run.name))
         if known is None or not known.is_good(version, live=live):
-            known = self._made[what, run.name] = _Made(version, make)
+            known = self._made[what, run.name] = _Made(version, make, self._slots)
             while len(self._made) > _KEPT:
                 self._made.popitem(last=False)
         self._made.move_to_end((what, run.name))

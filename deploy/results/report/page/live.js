@@ -210,26 +210,30 @@
       if (!answer.ok) return;
       const forms = new Map((await answer.json()).map((form) => [[form.case, form.title, form.body].join("\n"), form]));
       if (forms.size === this.shown.size && [...forms.keys()].every((key) => this.shown.has(key))) return;
-      this.shown = new Map([...forms].map(([key, form]) => [key, this.shown.get(key) || this.form(form)]));
+      this.shown = new Map([...forms].map(([key, form]) => [key, this.shown.get(key) || this.form(form, key)]));
       const heading = this.shown.size ? [make("h2", "", "Debates that wait for you")] : [];
       this.box.replaceChildren(...heading, ...this.shown.values());
     }
 
-    form(form) {
+    // A form that was answered is built anew if it is asked again: a debate may ask the same twice.
+    form(form, key) {
       const told = make("p", "dim");
       told.setAttribute("role", "status");
-      const text = make("textarea");
-      text.setAttribute("aria-label", "text of the decision");
-      const takes = form.actions.some((each) => each.takes_text);
-      text.value = (form.actions.find((each) => each.draft) || { draft: "" }).draft;
+      const texts = new Map(form.actions.filter((each) => each.takes_text).map((each) => {
+        const text = make("textarea");
+        text.setAttribute("aria-label", `text for ${each.action}`);
+        text.value = each.draft;
+        return [each.action, text];
+      }));
       const buttons = form.actions.map((each) => {
-        const button = make("button", "", each.takes_text ? `${each.action}, with the text` : each.action);
+        const button = make("button", "", each.takes_text ? `${each.action}, with this text` : each.action);
         button.type = "button";
         button.addEventListener("click", async () => {
           try {
-            const body = { case: form.case, action: each.action, text: each.takes_text ? text.value : "" };
+            const body = { case: form.case, action: each.action, text: each.takes_text ? texts.get(each.action).value : "" };
             told.textContent = await post("decisions", body);
             buttons.forEach((one) => { one.disabled = true; });
+            this.shown.delete(key);
           } catch (error) {
             told.textContent = error.message;
           }
@@ -238,7 +242,8 @@
       });
       return make(
         "div", "form", "", make("h3", "", `${form.case}: ${form.title}`), make("pre", "", form.body),
-        ...(takes ? [text] : []), make("div", "actions", "", ...buttons), told,
+        ...form.actions.map((each, i) => make("div", "actions", "", ...(texts.has(each.action) ? [texts.get(each.action)] : []), buttons[i])),
+        told,
       );
     }
   }
