@@ -107,12 +107,29 @@
 
   let tell = () => {};
   let asked = Promise.resolve(); // the last request to the server
+  let turns = 0;
+
+  // Until no request is under way, the further ones included that the table sends when it has room for more rows.
+  async function settled() {
+    let last = null;
+    while (last !== asked) {
+      last = asked;
+      await last;
+      await new Promise((done) => setTimeout(done));
+    }
+  }
+
+  // The table would warn of an answer that it throws away: it is asked again once there is none to come.
+  async function askAgain() {
+    const turn = (turns += 1);
+    await settled();
+    if (turn === turns) table.setData();
+  }
 
   function apply() {
     order = null;
     if (!table) return;
-    // After the request under way: the table would warn that its answer is thrown away.
-    if (moot.data.cases.server) asked.finally(() => setTimeout(() => table.setData()));
+    if (moot.data.cases.server) askAgain();
     else table.setFilter((row) => isChosen(row, chosen.outcome) && hasWords(row, chosen.words));
   }
 
