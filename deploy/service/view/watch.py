@@ -22,7 +22,7 @@ from moot.deploy.service.view.app import make_view
 from moot.deploy.service.view.catalogue import RunCatalogue
 from moot.deploy.service.view.followed import OwnProcess
 from moot.deploy.service.view.process import LOOPBACK, address_of, page_token
-from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.errors import ConfigError, MootError, unknown_name
 from moot.protocols.messages import Decision
 
 
@@ -99,7 +99,14 @@ class WatchedSession:
                 await serving
 
     async def _serve(self) -> None:
+        """Serve the page; where that fails, the run continues without it."""
         await self._relay.has_begun.wait()
+        try:
+            await self._serve_page()
+        except (MootError, OSError) as error:
+            self._say(f"the run cannot be watched: {error}")
+
+    async def _serve_page(self) -> None:
         prepared, token = self._prepared, page_token(LOOPBACK, 0)
         control = _SessionControl(self._session, self._relay, self._person, self._say)
         catalogue = RunCatalogue(prepared.folder)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 from server_client import ServerClient, parsed, until
 
 from moot.actors.record.tables import read_table
@@ -16,6 +17,7 @@ from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.run import prepare_from
 from moot.deploy.service.view.watch import WatchedSession
+from moot.protocols.errors import ConfigError
 
 
 @asynccontextmanager
@@ -88,3 +90,17 @@ async def test_a_run_with_nothing_to_do_has_no_page(tmp_path: Path) -> None:
         done = await WatchedSession(prepare_from(None, options), Listener(), said.append).run()
         assert (done.status, done.worked) == ("finished", begins)
     assert sum("watch the run at" in line for line in said) <= 1
+
+
+async def test_a_page_that_cannot_be_served_leaves_the_run_its_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken(*_: object) -> None:
+        raise ConfigError("cannot listen")
+
+    monkeypatch.setattr("moot.deploy.service.view.watch.listening_socket", taken)
+    said: list[str] = []
+    prepared = prepare_from(None, {"engine": "inline", "out": tmp_path / "run", "limit": 3})
+    done = await WatchedSession(prepared, Listener(), said.append).run()
+    assert (done.status, done.done) == ("finished", 3)
+    assert said == ["the run cannot be watched: cannot listen"]
