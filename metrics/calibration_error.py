@@ -4,7 +4,7 @@ Functions raise ValueError for shapes that do not fit, a confidence or level out
 neither true, false nor unknown, a number that is no label's, and fewer than one bin or replicate.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -203,11 +203,7 @@ def reliability_null_bands(
     for some in np.split(order, starts[1:]):
         if not len(some):
             continue
-        stated, parts = confidences[some], list[Floats]()
-        while (left := replicates - sum(map(len, parts))) > 0:
-            drawn = random.random((min(left, max(1, _DRAWS // len(some))), len(some))) < stated
-            parts.append(drawn.mean(axis=1))
-        shares = np.concatenate(parts)
+        shares = _replicated(confidences[some], lambda drawn: drawn.mean(axis=1), replicates, random)
         low, high = np.quantile(shares, [(1.0 - level) / 2, (1.0 + level) / 2])
         bands.append(NullBand(float(shares.mean()), float(low), float(high)))
     return bands
@@ -250,13 +246,20 @@ def calibration_null_band(
         return NullBand(float("nan"), float("nan"), float("nan"))
     stated = confidences[order]
     random = np.random.default_rng(seed)
-    found: list[Floats] = []
-    while (left := replicates - sum(map(len, found))) > 0:
-        drawn = random.random((min(left, max(1, _DRAWS // n)), n)) < stated
-        found.append(_errors(stated, drawn.astype(np.float64), starts))
-    errors = np.concatenate(found)
+    errors = _replicated(stated, lambda drawn: _errors(stated, drawn, starts), replicates, random)
     low, high = np.quantile(errors, [(1.0 - level) / 2, (1.0 + level) / 2])
     return NullBand(float(errors.mean()), float(low), float(high))
+
+
+def _replicated(
+    stated: Floats, statistic: Callable[[Floats], Floats], replicates: int, random: np.random.Generator
+) -> Floats:
+    """`(replicates,)`, a statistic of outcomes that are drawn with exactly the probabilities stated."""
+    parts: list[Floats] = []
+    while (left := replicates - sum(map(len, parts))) > 0:
+        rows = min(left, max(1, _DRAWS // len(stated)))
+        parts.append(statistic((random.random((rows, len(stated))) < stated).astype(np.float64)))
+    return np.concatenate(parts)
 
 
 def _check_draws(level: float, replicates: int) -> None:
