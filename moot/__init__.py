@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from moot.deploy.results.summaries.summary import Summary, summarise
     from moot.deploy.runs.checking.check import check
     from moot.deploy.runs.checking.check_result import Checked
-    from moot.deploy.runs.config import RunConfig
     from moot.deploy.runs.judge import judge
     from moot.deploy.runs.outcome import Run
     from moot.deploy.runs.ray_data.stages import DebateStage, JudgeStage, debate_dataset
     from moot.deploy.runs.recorded_run import open_run
     from moot.deploy.runs.run import arun, run, stream
+    from moot.deploy.runs.run_config import RunConfig
     from moot.deploy.runs.single_debate import Debated, debate
     from moot.deploy.studies.ablation.ablate import ablate
     from moot.deploy.studies.planning.plan import RunPlan, plan
@@ -59,7 +59,7 @@ _HOME = {
     "moot.deploy.runs.ray_data.stages": ("DebateStage", "JudgeStage", "debate_dataset"),
     "moot.actors.retrieval.documents.library": ("Library", "index"),
     "moot.deploy.results.summaries.compare": ("compare",),
-    "moot.deploy.runs.config": ("RunConfig",),
+    "moot.deploy.runs.run_config": ("RunConfig",),
     "moot.deploy.runs.judge": ("judge",),
     "moot.deploy.runs.outcome": ("Run",),
     "moot.deploy.runs.recorded_run": ("open_run",),

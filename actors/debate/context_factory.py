@@ -13,8 +13,8 @@ from moot.actors.debate.context import AgentPool, DebateContext, RecordClient
 from moot.actors.debate.reuse import ReplyCache
 from moot.actors.debate.run_spec import RunSpec
 from moot.actors.encoders.resolve import make_encoder
+from moot.actors.limits.budget_account import BudgetAccount
 from moot.actors.limits.ledger import DurableLimiter, Ledger
-from moot.actors.limits.limiter import BudgetAccount
 from moot.actors.limits.limiter_client import Exchange, LimiterClient
 from moot.actors.models.interface import Model
 from moot.actors.models.resolve import ModelBinding, ModelSpec, is_embedded

@@ -9,8 +9,9 @@ from typing import Protocol
 
 import msgspec
 
+from moot.actors.limits.budget_account import BudgetAccount
 from moot.actors.limits.envelopes import Grant, LimiterState, UsageReport
-from moot.actors.limits.limiter import BudgetAccount, Limiter
+from moot.actors.limits.limiter import Limiter
 from moot.actors.limits.limiter_client import Exchange
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.record.files import decode_file, encode_file

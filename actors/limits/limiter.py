@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
+from moot.actors.limits.budget_account import BudgetAccount
 from moot.actors.limits.concurrency import CircuitBreaker, ConcurrencyLimit
 from moot.actors.limits.envelopes import (
     BudgetState,
@@ -16,6 +16,7 @@ from moot.actors.limits.envelopes import (
     LimiterState,
     UsageReport,
 )
+from moot.actors.limits.fair_share import fair_share
 from moot.actors.limits.rates import RateLimit
 from moot.actors.limits.settings import EndpointLimits
 
@@ -264,92 +265,3 @@ def _tokens(left: int, first: int, report: EndpointReport, requests: int) -> tup
     each = max(1.0, report.wanted_tokens / max(1, report.wanted))
     requests = max(1, min(requests, int(left // each)))
     return requests, max(first, min(left, int(requests * each)))
-
-
-class BudgetAccount:
-    """Budget account: keeps `spent + reserved <= cap` at all times.
-
-    Holders report totals, not changes: a duplicate report, or one to a restarted limiter, does no harm. What a holder
-    has reserved when it dies counts as spent, for its calls may have been billed.
-
-    Args:
-        cap: most that may be used; None for no bound.
-        spent: what earlier sessions of the run used.
-    """
-
-    def __init__(self, cap: float | None, spent: float = 0.0) -> None:
-        self.cap = cap
-        self._before = spent
-        self._spent: dict[str, float] = {}
-        self._reserved: dict[str, float] = {}
-
-    @property
-    def spent(self) -> float:
-        """What is known to be used."""
-        return self._before + math.fsum(self._spent.values())
-
-    @property
-    def reserved(self) -> float:
-        """What is reserved for calls whose cost is not known yet, dead holders' included."""
-        return math.fsum(self._reserved.values())
-
-    @property
-    def free(self) -> float:
-        """What may still be reserved; infinite without a cap."""
-        return math.inf if self.cap is None else max(0.0, self.cap - self.spent - self.reserved)
-
-    @property
-    def used_ratio(self) -> float | None:
-        """Share of the cap that is spent or reserved; None without a cap."""
-        return None if not self.cap else min(1.0, (self.spent + self.reserved) / self.cap)
-
-    def settle(self, holder: str, *, reserved: float, spent: float) -> None:
-        """Take a holder's totals: what it still has reserved, and what its calls have used so far."""
-        self._reserved[holder] = reserved
-        self._spent[holder] = spent
-
-    def reserve(self, holder: str, amount: float) -> bool:
-        """Reserve `amount` more for a holder; False, and nothing done, when it does not fit."""
-        if amount > self.free:
-            return False
-        self._reserved[holder] = self._reserved.get(holder, 0.0) + amount
-        return True
-
-    def left(self, dead: Collection[str]) -> float:
-        """What would be free if all that live holders have reserved were released; infinite without a cap."""
-        if self.cap is None:
-            return math.inf
-        lost = math.fsum(self._reserved.get(holder, 0.0) for holder in dead)
-        return max(0.0, self.cap - self.spent - lost)
-
-    def totals(self) -> dict[str, tuple[float, float]]:
-        """(reserved, spent) by holder, to be written down before a grant is sent."""
-        holders = self._reserved.keys() | self._spent.keys()
-        return {each: (self._reserved.get(each, 0.0), self._spent.get(each, 0.0)) for each in holders}
-
-
-def fair_share(bound: int, demands: Mapping[str, int], had: Mapping[str, int]) -> dict[str, int]:
-    """Max-min fair shares: whole numbers that add up to at most `bound`.
-
-    No holder gets less than an equal part while another gets more, except that none gets more than it asks for; what is
-    over then is divided among those that ask for anything at all, so that they can grow without asking again. A
-    remainder goes first to those that had least, so that with a bound below their number all get their turn.
-
-    >>> fair_share(10, {"a": 2, "b": 20, "c": 20}, {})
-    {'a': 2, 'b': 4, 'c': 4}
-    >>> fair_share(1, {"a": 5, "b": 5}, {"a": 1, "b": 0})
-    {'a': 0, 'b': 1}
-    """
-    given = dict.fromkeys(demands, 0)
-    asking = sorted((name for name in demands if demands[name] > 0), key=lambda name: demands[name])
-    left = bound
-    for place, name in enumerate(asking):
-        given[name] = min(demands[name], left // (len(asking) - place))
-        left -= given[name]
-    for name in sorted(asking, key=lambda name: (given[name], had.get(name, 0))):
-        if left and given[name] < demands[name]:
-            given[name] += 1
-            left -= 1
-    for name in asking:
-        given[name] += left // (2 * len(asking))
-    return given

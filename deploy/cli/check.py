@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from moot.deploy.cli import options
+from moot.deploy.cli import options, run_config_flags
 
-Command = options.run_options(
-    *options.OF_MANY_CASES,
+Command = run_config_flags.run_options(
+    *run_config_flags.OF_MANY_CASES,
     "protocol",
     "agents",
     roles="debater=A,B, judge=MODEL or vision=MODEL; repeatable.",
     out="The record's folder; by default in runs/, from claim, files, seed and model.",
-    engine=options.HERE,
+    engine=run_config_flags.HERE,
 )
 
 
@@ -35,7 +35,7 @@ def check(
     from moot.deploy.runs.prepare import prepare
 
     case = claim_case(_from_standard_input() if claim == "-" else claim, image or [])
-    config = build_run_config(options.inline_options(context.obj), protocol=PROTOCOL)
+    config = build_run_config(run_config_flags.inline_options(context.obj), protocol=PROTOCOL)
     prepared = prepare(config, task=[case])
     if config.out is None:
         prepared = with_content_folder(prepared)

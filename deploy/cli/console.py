@@ -20,7 +20,6 @@ from moot.deploy.results.summaries.model_replies import (
     warnings_of,
 )
 from moot.deploy.results.text import cases, visible_line
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.decide import answer_forms, decide_command, pending_forms
 from moot.deploy.runs.flag_parsers import flag_of
 from moot.deploy.runs.interruption import run_in_thread
@@ -28,6 +27,7 @@ from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.outcome import EXIT_INTERRUPTED, Run
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.progress import progress_listener
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session import Session
 from moot.protocols.errors import REPLAY_DIVERGED, UNSENT
 

@@ -43,10 +43,10 @@ def doctor(
 
     from moot.actors.models.resolve import ModelBinding
     from moot.deploy.results.text import visible, visible_line
-    from moot.deploy.runs.config import RunConfig
     from moot.deploy.runs.doctor import examine, machine
     from moot.deploy.runs.doctor_protocol import try_protocol
     from moot.deploy.runs.flag_parsers import flag_of, parse_settings
+    from moot.deploy.runs.run_config import RunConfig
     from moot.deploy.runs.validation import validate_model
     from moot.protocols.errors import ConfigError
 

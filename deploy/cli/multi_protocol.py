@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moot.actors.record.store.uri import below
-from moot.deploy.runs.config import RunConfig, nested
+from moot.deploy.runs.nested_settings import nested
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.run_folders import default_out, run_name
 from moot.protocols.base import DebateProtocol
 from moot.protocols.errors import ConfigError

@@ -26,12 +26,12 @@ from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.results.text import shell_case_id, visible_line
 from moot.deploy.runs.caveats import log_caveats
 from moot.deploy.runs.checks import check_models
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.dry_run import plan
 from moot.deploy.runs.model_trials import TrialResults
 from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.prepare import Prepared, prepare
 from moot.deploy.runs.resume import check_resumable
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.run_library import LibraryCache
 from moot.deploy.service.view.process import check_watchable
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moot.deploy.cli import options
+from moot.deploy.cli import run_config_flags
 
 if TYPE_CHECKING:
     from moot.deploy.service.settings import ServeConfig
 
 
-Command = options.run_options(
+Command = run_config_flags.run_options(
     *("task", "limit", "classifier", "prompts", "cluster", "save_tokens", "save_reasoning", "reuse"),
     *("max_minutes", "attended", "retry_failed"),
     protocol="Of debates (default: selene); see `moot protocols`.",

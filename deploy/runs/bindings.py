@@ -8,8 +8,8 @@ from typing import Any, Literal
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.models.resolve import canonical_model
 from moot.actors.models.small.spec import is_small
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.prior_runs import is_simulated, recorded_members, replayed_run
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.base import DebateProtocol
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.registry import PROTOCOLS

@@ -9,7 +9,7 @@ import structlog
 from moot.actors.encoders.resolve import is_served
 from moot.actors.telemetry.telemetry import untraceable
 from moot.deploy.runs.bindings import self_judging_models
-from moot.deploy.runs.config import nested
+from moot.deploy.runs.nested_settings import nested
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.prior_runs import better_encoder
 from moot.deploy.runs.run_library import is_missing

@@ -14,8 +14,8 @@ from moot.actors.record.tables import read_table
 from moot.deploy.results.summaries.model_replies import USABLE, ModelReplies, commonest_failure, model_replies
 from moot.deploy.runs.capabilities import schema_mode_rows
 from moot.deploy.runs.checks import recorded_profiles
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session import Session
 from moot.protocols.messages import family_of
 from moot.protocols.registry import make_protocol

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from moot.actors.telemetry.redaction import redact
-from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import ConfigError
 from moot.protocols.yaml_file import parsed_yaml
 

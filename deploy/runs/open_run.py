@@ -22,9 +22,9 @@ from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent, recorded_events
 from moot.actors.record.store.uri import is_uri
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.prepare import Bindings, Prepared, prepare
 from moot.deploy.runs.resume import check_resumable
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session_lifecycle import SessionLifecycle
 from moot.deploy.runs.stop_reason import describe_stop
 from moot.deploy.runs.task import check_case, content_case_id, task_from_cases

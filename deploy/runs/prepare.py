@@ -29,9 +29,9 @@ from moot.actors.record.store.uri import is_uri
 from moot.actors.retrieval.documents.docs import DocumentSet
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.runs.bindings import bind_roles
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.limits import budget, endpoint_limits, known_prices
 from moot.deploy.runs.prior_runs import chosen_encoder, is_simulated, placed, reused_folder
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.run_folders import default_out, run_folder, run_mirror, run_name
 from moot.deploy.runs.run_library import LibraryCache, run_documents
 from moot.deploy.runs.task import Cases, check_first_case, open_task_for, task_from_cases

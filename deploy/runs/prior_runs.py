@@ -19,7 +19,7 @@ from moot.actors.record.recorded_run import RecordedRun
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.store.mirror import is_copy, record_path
 from moot.actors.record.store.uri import is_uri, local_path
-from moot.deploy.runs.config import RunConfig
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.base import DebateProtocol
 from moot.protocols.errors import ConfigError, RecordError
 

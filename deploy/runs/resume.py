@@ -14,9 +14,9 @@ from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml, yaml_text
 from moot.actors.record.schema import SCHEMA_VERSION
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.limits import lost, spent_by_earlier_sessions, unsettled_usage
 from moot.deploy.runs.prepare import Prepared
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.run_library import recorded_library_path
 from moot.deploy.runs.versions import code_revision, installed_versions
 from moot.protocols.errors import RunMismatch

@@ -11,11 +11,11 @@ from moot.actors.agent.roles import RoleBinding
 from moot.actors.record.progress import StreamedEvent
 from moot.actors.record.signals import Signals
 from moot.actors.telemetry.log import configure_unless_done
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.interruption import run_in_thread
 from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.prepare import Prepared, prepare
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session import Session
 from moot.protocols.errors import ConfigError
 

@@ -9,8 +9,8 @@ from statistics import fmean, stdev
 
 from moot.actors.limits.limiter_client import GIVE_UP_S, EndpointDown, LimiterGone
 from moot.actors.models.prices import Price
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.record_state import RecordState
+from moot.deploy.runs.run_config import RunConfig
 
 SAYS = ": "
 """Separates an exhausted bound from what the next call needed."""

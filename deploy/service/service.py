@@ -10,9 +10,9 @@ from secrets import token_hex
 import structlog
 
 from moot.actors.dispatch.case_router import DebateCancelled
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.open_run import OpenRun
 from moot.deploy.runs.prepare import Bindings
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.service.errors import RequestError
 from moot.deploy.service.inbox import Inbox
 from moot.deploy.service.jobs import CompletionRate, Job, Jobs

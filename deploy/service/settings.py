@@ -14,9 +14,9 @@ from moot.actors.models.resolve import EnvName
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.store.uri import is_uri, local_path
 from moot.deploy.runs.checking.check import PROTOCOL as CHECK
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.judge import PROTOCOL as JUDGE
 from moot.deploy.runs.judge import rubric_of
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.validation import validate_model
 from moot.protocols.errors import ConfigError, MissingKey
 from moot.protocols.yaml_file import read_keys_and_values

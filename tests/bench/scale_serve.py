@@ -29,8 +29,8 @@ from typing import Any
 import aiohttp
 from bench_runs import lamp
 
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.open_run import OpenRun
+from moot.deploy.runs.run_config import RunConfig
 
 OPEN, DEBATES = 200, 1000
 MODEL = "simulated?latency_ms=1000"

@@ -16,12 +16,12 @@ import structlog
 
 from moot.actors.dispatch.case_router import DebateCancelled, RunFailed
 from moot.actors.telemetry.log import configure_json
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.open_run import OpenRun
 from moot.deploy.runs.ray_data.column_mapping import ID
 from moot.deploy.runs.ray_data.row_ids import BatchKey, RowIds
 from moot.deploy.runs.ray_data.row_kinds import RowKind, rejected_row
 from moot.deploy.runs.ray_data.stage_client import CLOSED
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.task import content_case_id
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, RunFolderBusy, UserError

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from moot.actors.debate.placement import ClusterSettings
 from moot.actors.debate.placement import Kind as Process
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.judge import panel, rubric_of
 from moot.deploy.runs.open_run import OpenRun
 from moot.deploy.runs.ray_data.column_mapping import ColumnMapping
 from moot.deploy.runs.ray_data.row_kinds import DebateRows, JudgmentRows, RowKind
 from moot.deploy.runs.resume import check_resumable
 from moot.deploy.runs.run import Base, Role, build_configuration
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.run_folders import default_out
 from moot.protocols.errors import ConfigError
 from moot.protocols.own_protocols import adopt_protocol

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.interruption import run_in_thread
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.run import Base, Run, build_configuration
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session import Session
 from moot.deploy.runs.task import Cases, task_from_cases
 from moot.deploy.studies.ablation.effects import Ablation, measure_grid

@@ -13,8 +13,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from moot.actors.telemetry.redaction import redact
-from moot.deploy.runs.config import RunConfig, nested
 from moot.deploy.runs.flag_parsers import flag_of, read_value
+from moot.deploy.runs.nested_settings import nested
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.registry import PROTOCOLS, setting_keys
 

@@ -16,10 +16,10 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import yaml_text
 from moot.actors.record.store.uri import is_uri
 from moot.deploy.runs.checks import check_models
-from moot.deploy.runs.config import RunConfig, read_yaml
 from moot.deploy.runs.model_trials import TrialResults
 from moot.deploy.runs.prepare import Prepared, prepare
 from moot.deploy.runs.resume import describe
+from moot.deploy.runs.run_config import RunConfig, read_yaml
 from moot.deploy.runs.run_folders import default_out, run_name
 from moot.deploy.runs.run_library import LibraryCache
 from moot.deploy.runs.session import outcome_if_complete

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from moot.deploy.results.text import count
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.dry_run import DryRunPlan, plan
 from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.resume import used
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session import outcome_if_complete
 from moot.deploy.runs.stop_reason import SAYS
 from moot.deploy.studies.ablation.prepare import ReadyCell, cells_to_run, without_reuse

@@ -14,8 +14,9 @@ from small_runs import make_spec, same_model_roles
 
 from moot.actors.agent.agent import Agent
 from moot.actors.agent.roles import RoleBinding, Roles
+from moot.actors.limits.budget_account import BudgetAccount
 from moot.actors.limits.envelopes import Grant, UsageReport
-from moot.actors.limits.limiter import BudgetAccount, Limiter
+from moot.actors.limits.limiter import Limiter
 from moot.actors.limits.limiter_client import LimiterClient
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.reply_schema import ReplySchema

@@ -11,8 +11,8 @@ import pytest
 
 from moot.actors.record.tables import read_table
 from moot.actors.simulated.model import SimulatedModel
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.open_run import OpenRun
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.long_texts import is_long
 
 LONG = 4000

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 import pytest
 from virtual_time import virtual_time
 
+from moot.actors.limits.budget_account import BudgetAccount
 from moot.actors.limits.call_queue import BEGINS, ENDS, CallDemand
 from moot.actors.limits.envelopes import Grant, UsageReport
-from moot.actors.limits.limiter import BudgetAccount, Limiter
+from moot.actors.limits.limiter import Limiter
 from moot.actors.limits.limiter_client import BudgetSpent, Draining, EndpointDown, LimiterClient, LimiterGone
 from moot.actors.limits.settings import EndpointLimits
 

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.actors.limits.budget_account import BudgetAccount
 from moot.actors.limits.concurrency import TRIPS_AFTER, CircuitBreaker, ConcurrencyLimit
 from moot.actors.limits.envelopes import BudgetTotals, EndpointReport, UsageReport
-from moot.actors.limits.limiter import DEAD_AFTER_S, BudgetAccount, Limiter, fair_share
+from moot.actors.limits.fair_share import fair_share
+from moot.actors.limits.limiter import DEAD_AFTER_S, Limiter
 from moot.actors.limits.rates import SlidingWindow
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S, EndpointLimits
 

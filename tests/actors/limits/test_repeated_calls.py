@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from journal_writer import batch, debate_result, debate_rows, labelled, new_run, open_writer, submit_case
 
+from moot.actors.limits.budget_account import BudgetAccount
 from moot.actors.limits.envelopes import BudgetTotals, EndpointReport, Grant, UsageReport
 from moot.actors.limits.ledger import DurableLimiter, Ledger, ReportDeduplicator
-from moot.actors.limits.limiter import BudgetAccount
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.reply_leases import ReplyLeases

@@ -23,10 +23,10 @@ from waiting import wait_until
 from moot.actors.record.tables import read_table
 from moot.actors.telemetry.log import configure_json, configure_terminal, safe_to_show
 from moot.deploy.cli.console import report_interrupted
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.flag_parsers import flags_of
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.progress import BarListener, LineListener, ProgressRate, figures
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import ConfigError
 
 INLINE = ["run", "--engine", "inline", "--quiet"]

@@ -25,8 +25,8 @@ from typer.testing import CliRunner
 
 from moot.actors.debate.placement import ClusterInfo
 from moot.deploy.cli.main import app
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.flag_parsers import parse_settings
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.service.settings import CONFIG_ENV, ServeConfig
 
 FOLDER = ROOT / "deploy" / "ops" / "kubernetes"

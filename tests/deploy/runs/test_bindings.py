@@ -12,9 +12,10 @@ from structlog.testing import capture_logs
 from moot.deploy.cli.multi_protocol import configs_by_protocol, unused_roles
 from moot.deploy.runs.bindings import bind_roles
 from moot.deploy.runs.caveats import log_caveats
-from moot.deploy.runs.config import RunConfig, nested
+from moot.deploy.runs.nested_settings import nested
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.run import run
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.case import Case
 from moot.protocols.errors import ConfigError
 from moot.protocols.floor import Floor

@@ -32,12 +32,12 @@ from moot.actors.record.tables import read_table
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.cli.main import app
 from moot.deploy.runs import session_lifecycle
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.decide import pending_forms as decisions
 from moot.deploy.runs.decide import record_decision
 from moot.deploy.runs.open_run import OpenRun
 from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.run import run
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.single_debate import debate
 from moot.protocols.errors import ConfigError, RecordError
 from moot.protocols.tasks import open_task

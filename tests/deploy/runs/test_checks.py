@@ -17,9 +17,9 @@ from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe_calls import STEP_KEY, ProbeRequest, declared_profile
 from moot.actors.simulated.model import SimulatedModel
 from moot.deploy.runs.checks import check_models
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.run import arun
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import CapabilityMissing, UserError
 
 QUESTION = {"question": "Is it a cat?", "labels": ["Yes", "No"], "passage": "It purrs."}

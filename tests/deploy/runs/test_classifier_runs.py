@@ -20,9 +20,9 @@ from moot.deploy.results.report.render import show_report
 from moot.deploy.results.show import show
 from moot.deploy.results.summaries.compare import compare, comparison_blocks
 from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.run import run
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.case import Case
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, classified_label, text_hash
 from moot.protocols.errors import ConfigError, RunMismatch

@@ -23,10 +23,10 @@ from moot.actors.retrieval.library import StoredLibrary
 from moot.deploy.cli.multi_protocol import configs_by_protocol
 from moot.deploy.cli.run import execute
 from moot.deploy.runs import run_library
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.dry_run import plan
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.run import Run, prepare_from, run
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session import Session
 from moot.protocols.errors import ConfigError, ModelUnavailable, RunMismatch
 

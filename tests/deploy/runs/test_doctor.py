@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from moot.actors.models.interface import TokenLogprobs
 from moot.actors.models.resolve import ModelBinding
 from moot.deploy.cli.main import app
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.doctor import Finding, check_logprobs, examine
 from moot.deploy.runs.doctor_protocol import ProtocolTrial, try_protocol
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import ConfigError
 
 HELD = '{"answer": "Yes", "reasoning": "It rained.", "confidence": 0.9}'

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.dry_run import estimate_calls, plan
 from moot.deploy.runs.dry_run_stubs import CallEstimate
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.run import run
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.case import Case
 from moot.protocols.errors import ConfigError
 from moot.protocols.floor import Floor, Request

@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 
 from moot.actors.encoders import resolve
 from moot.deploy.runs.caveats import log_caveats
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.prepare import Prepared, prepare
 from moot.deploy.runs.run import run
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import RunMismatch
 from moot.protocols.selene.settings import DEFAULT_ENCODER, TAU_D
 

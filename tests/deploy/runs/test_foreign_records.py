@@ -11,9 +11,9 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.verify import verify
 from moot.deploy.results.record import read_run_info
-from moot.deploy.runs.config import read_yaml
 from moot.deploy.runs.flag_parsers import read_value
 from moot.deploy.runs.prior_runs import recorded_members
+from moot.deploy.runs.run_config import read_yaml
 from moot.protocols.errors import ConfigError, RecordError
 
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -14,10 +14,10 @@ from oldest_records import SETTINGS, oldest
 
 import moot
 from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.flag_parsers import parse_settings
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.resume import check_configuration_unchanged, describe, differences
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import RunMismatch
 
 TASKS = {"ceda": "sample-claims", "judge-panel": "sample-replies"}

@@ -19,8 +19,8 @@ from moot.actors.dispatch.case_router import DebateCancelled
 from moot.actors.record.tables import read_table
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.runs.checks import check_models
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.open_run import OpenRun
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.run_library import default_library_folder
 from moot.protocols.errors import ConfigError, RecordError, RunFolderBusy, RunMismatch, TaskFileError
 from moot.protocols.tasks import open_task

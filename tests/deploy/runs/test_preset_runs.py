@@ -10,10 +10,10 @@ from moot.deploy.cli.multi_protocol import configs_by_protocol, unused_roles
 from moot.deploy.cli.protocols import describe_protocol
 from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.results.summaries.summary_rows import summary_rows
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.resume import describe
 from moot.deploy.runs.run import run
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.studies.ablation.grid import parse_axes
 from moot.deploy.studies.ablation.prepare import prepare_grid
 from moot.protocols.errors import ConfigError

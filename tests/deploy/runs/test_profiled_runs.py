@@ -23,11 +23,11 @@ from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.record.tables import read_table
 from moot.deploy.runs.checks import check_models
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.doctor import examine
 from moot.deploy.runs.doctor_protocol import try_protocol
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.run import arun
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import CapabilityMissing
 
 CASES = [{"id": f"c{n}", "question": f"Is it {n}?", "labels": ["Yes", "No"], "passage": "It is."} for n in range(3)]

@@ -23,12 +23,12 @@ from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.tables import read_table
 from moot.deploy.runs import session
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.dry_run import plan
 from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.run import arun, run, stream
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session import Session
 from moot.deploy.runs.single_debate import debate
 from moot.protocols.case import Case, case_slots

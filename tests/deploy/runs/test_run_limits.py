@@ -17,8 +17,8 @@ from small_runs import stable_rows
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.debate.inline_engine import InlineRuntime
 from moot.actors.debate.run_spec import RunSpec
+from moot.actors.limits.budget_account import BudgetAccount
 from moot.actors.limits.ledger import Ledger
-from moot.actors.limits.limiter import BudgetAccount
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.prices import Price, cost_usd, price_table
@@ -26,12 +26,12 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.runs.budget_capacity import affordable_debates
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.limits import endpoint_limits, known_prices, spent_by_earlier_sessions
 from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.resume import _closed
 from moot.deploy.runs.run import arun, run
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session import Session
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Usage

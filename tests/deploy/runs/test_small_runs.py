@@ -28,8 +28,8 @@ from moot.actors.models.resolve import ModelBinding, canonical_model
 from moot.actors.models.small import shared_server
 from moot.actors.models.small.model import SmallModel
 from moot.actors.models.small.server import ADDRESS, SERVER_LOCK
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.doctor_protocol import ProtocolTrial, try_protocol
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.registry import make_protocol
 from moot.protocols.replies import Position

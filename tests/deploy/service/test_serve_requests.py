@@ -13,8 +13,8 @@ from PIL import Image
 from server_client import CASE, INLINE, SLOW, served
 
 from moot.actors.simulated.model import SimulatedModel
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.open_run import OpenRun
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.service.jobs import CompletionRate
 
 ONE_AT_A_TIME: dict[str, Any] = {"debates": SLOW, "max_open": 1, "max_queued": 1}

@@ -29,9 +29,9 @@ from moot.actors.models.small.model import SmallModel
 from moot.actors.models.small.server import ADDRESS, LINGER_S, SERVER_LOCK
 from moot.actors.models.small.spec import SmallModelSpec
 from moot.deploy.runs.bindings import SMALL_TIMEOUT_S, bind_roles
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.limits import endpoint_limits
 from moot.deploy.runs.prior_runs import is_simulated
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.registry import make_protocol

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.run import run
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.studies.ablation.grid import baseline_of, cell_config, cells_of, check_keys, parse_axes
 from moot.deploy.studies.ablation.prepare import check_grid, find_grid_folder, prepare_grid, write_grid_file
 from moot.protocols.errors import ConfigError, RunMismatch, UserError

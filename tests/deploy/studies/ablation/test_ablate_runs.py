@@ -20,12 +20,12 @@ from small_runs import stable_rows
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.dry_run import plan
 from moot.deploy.runs.interruption import run_in_thread
 from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.prepare import Prepared, prepare
 from moot.deploy.runs.run import run
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session import Session
 from moot.deploy.studies.ablation.grid import parse_axes
 from moot.deploy.studies.ablation.prepare import prepare_grid

@@ -11,8 +11,8 @@ import pytest
 from not_none import not_none
 from planted_records import Command, GridOf, Printed
 
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.run import run
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.studies.ablation.effects import Ablation
 from moot.deploy.studies.ablation.grid import parse_axes
 from moot.deploy.studies.ablation.prepare import cells_to_run, prepare_grid

@@ -19,8 +19,8 @@ from moot.actors.retrieval.documents.docs import DocumentSet, open_documents
 from moot.actors.retrieval.library import StoredLibrary
 from moot.deploy.results.record import read_events
 from moot.deploy.runs import run_library
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.prepare import prepare
+from moot.deploy.runs.run_config import RunConfig
 
 FACTS = "Cats make about 100 different sounds.\nDogs make only about 10 sounds.\nEels are fish."
 OWN = "short_protocols:RetrievalProtocol"

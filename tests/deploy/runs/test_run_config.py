@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from moot.deploy.runs.config import RunConfig
 from moot.deploy.runs.flag_parsers import parse_roles, parse_settings
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.resume import describe, differences
+from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.run_folders import default_out, run_folder
 from moot.protocols.errors import ConfigError
 

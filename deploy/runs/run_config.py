@@ -20,6 +20,7 @@ from moot.actors.debate.run_spec import Engine, Placement
 from moot.actors.encoders.resolve import AUTO
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.resolve import EnvName, ModelBinding
+from moot.deploy.runs.nested_settings import merge_settings, nested
 from moot.deploy.runs.validation import validate_model
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.presets.preset import Preset, find_preset
@@ -213,7 +214,7 @@ class RunConfig(BaseModel):
             raise _prefixed(where if key in given else "", unknown_name("key", key, cls.model_fields))
         merged = {**given, **changes}
         typed = {key: flag_of(key) for key in changes}
-        for key, combine in (("set", _merge_settings), ("roles", _merge_roles), ("cluster", merge_cluster_settings)):
+        for key, combine in (("set", merge_settings), ("roles", _merge_roles), ("cluster", merge_cluster_settings)):
             if isinstance(given.get(key), Mapping) and isinstance(changes.get(key), Mapping):
                 merged[key] = combine(given[key], changes[key])
                 del typed[key]
@@ -253,7 +254,7 @@ class RunConfig(BaseModel):
                 raise ConfigError(f"`agents` is given twice: {self.agents} and {settings['agents']!r} in `set`")
             settings["agents"] = self.agents
         stated = self.loaded_preset()
-        return settings if stated is None else _merge_settings(stated.setting_values(), settings)
+        return settings if stated is None else merge_settings(stated.setting_values(), settings)
 
 
 _OF_CASES = frozenset({".csv", ".tsv", ".jsonl", ".parquet", ".txt"})
@@ -298,49 +299,6 @@ def check_members(roles: Mapping[str, Iterable[Mapping[str, Any]]], where: str =
             binding = validate_model(RoleBinding, member, f"{where}roles.{family}: ")
             named = binding.model_dump(include=set(ModelBinding.model_fields))
             validate_model(ModelBinding, named, f"{where}roles.{family}: ")
-
-
-def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Nest settings: expands dotted keys.
-
-    >>> nested({"gate.tau_d": 0.2, "gate": {"tau_m": 0.1}})
-    {'gate': {'tau_d': 0.2, 'tau_m': 0.1}}
-
-    Raises:
-        ConfigError: a setting is given twice, or is both a value and a group.
-    """
-    tree: dict[str, Any] = {}
-    for key, value in settings.items():
-        *path, last = str(key).split(".")
-        for part in reversed(path):
-            value, last = {last: value}, part
-        _set_nested(tree, last, value, "")
-    return tree
-
-
-def _set_nested(tree: dict[str, Any], name: str, value: Any, prefix: str) -> None:
-    if isinstance(value, Mapping):
-        branch = tree.setdefault(name, {})
-        if not isinstance(branch, dict):
-            raise ConfigError(f"setting `{prefix}{name}` is given twice")
-        for key, inner in nested(value).items():
-            _set_nested(branch, key, inner, f"{prefix}{name}.")
-    elif name in tree:
-        raise ConfigError(f"setting `{prefix}{name}` is given twice")
-    else:
-        tree[name] = value
-
-
-def _merge_settings(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    return _overlaid(nested(below), nested(above))
-
-
-def _overlaid(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(below)
-    for key, value in above.items():
-        old = merged.get(key)
-        merged[key] = _overlaid(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
-    return merged
 
 
 def _merge_roles(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
