@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moot.deploy.cli import options, run_config_flags
+from moot.deploy.cli import generated_flags, options
 
 if TYPE_CHECKING:
     from moot.deploy.studies.ablation.prepare import ReadyCell
 
-Command = run_config_flags.run_options(
+Command = generated_flags.run_options(
     "attended",
     protocol="A protocol (default: selene), or module:Class.",
     out="Folder of the cells' runs; by default in runs/, from protocol, task and seed.",

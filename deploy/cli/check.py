@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from moot.deploy.cli import options, run_config_flags
+from moot.deploy.cli import generated_flags, options
 
-Command = run_config_flags.run_options(
-    *run_config_flags.OF_MANY_CASES,
+Command = generated_flags.run_options(
+    *generated_flags.OF_MANY_CASES,
     "protocol",
     "agents",
     roles="debater=A,B, judge=MODEL or vision=MODEL; repeatable.",
     out="The record's folder; by default in runs/, from claim, files, seed and model.",
-    engine=run_config_flags.HERE,
+    engine=generated_flags.HERE,
 )
 
 
@@ -35,7 +35,7 @@ def check(
     from moot.deploy.runs.prepare import prepare
 
     case = claim_case(_from_standard_input() if claim == "-" else claim, image or [])
-    config = build_run_config(run_config_flags.inline_options(context.obj), protocol=PROTOCOL)
+    config = build_run_config(generated_flags.inline_options(context.obj), protocol=PROTOCOL)
     prepared = prepare(config, task=[case])
     if config.out is None:
         prepared = with_content_folder(prepared)

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moot.deploy.cli import options, run_config_flags
+from moot.deploy.cli import generated_flags, options
 
 if TYPE_CHECKING:
     from moot.deploy.runs.prepare import Prepared
 
 DEFAULT_PROTOCOL = "socrasynth"
 
-Command = run_config_flags.run_options(
-    *run_config_flags.OF_MANY_CASES,
+Command = generated_flags.run_options(
+    *generated_flags.OF_MANY_CASES,
     "docs",
     "classifier",
     protocol="A protocol (default: socrasynth), or module:Class.",
     out="The record's folder; by default in runs/, from protocol, subject and seed.",
-    engine=run_config_flags.HERE,
+    engine=generated_flags.HERE,
 )
 
 
@@ -50,7 +50,7 @@ def debate(
     from moot.deploy.runs.single_debate import CASE_ID
     from moot.protocols.errors import ConfigError
 
-    flags = run_config_flags.inline_options(context.obj)
+    flags = generated_flags.inline_options(context.obj)
     out = flags["out"]
     if interactive and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ConfigError(

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from moot.deploy.cli import options, run_config_flags
+from moot.deploy.cli import generated_flags, options
 
-Command = run_config_flags.run_options(
+Command = generated_flags.run_options(
     *("protocol", "preset", "task", "agents", "encoder", "docs", "classifier", "set", "attended", "debate_timeout_s"),
     roles="judge=MODEL[,MODEL...]: the panel.",
     limit="Judge only the first N replies.",

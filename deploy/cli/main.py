@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from moot.deploy.cli import options, run_config_flags
+from moot.deploy.cli import generated_flags, options
 
 if TYPE_CHECKING:
     from typer.exceptions import TyperException
@@ -107,7 +107,7 @@ def _root(
     """Language-model debates at scale."""
 
 
-@app.command(cls=run_config_flags.run_options())
+@app.command(cls=generated_flags.run_options())
 def run(
     context: typer.Context,
     file: options.File = None,

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moot.deploy.cli import run_config_flags
+from moot.deploy.cli import generated_flags
 
 if TYPE_CHECKING:
     from moot.deploy.service.settings import ServeConfig
 
 
-Command = run_config_flags.run_options(
+Command = generated_flags.run_options(
     *("task", "limit", "classifier", "prompts", "cluster", "save_tokens", "save_reasoning", "reuse"),
     *("max_minutes", "attended", "retry_failed"),
     protocol="Of debates (default: selene); see `moot protocols`.",

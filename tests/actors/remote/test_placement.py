@@ -25,7 +25,7 @@ from moot.actors.remote import ray_session
 from moot.actors.remote import scheduling as placing_module
 from moot.actors.remote.ray_session import RaySession
 from moot.actors.remote.scheduling import ActorScheduler, ResourceRequest, unplaced_reason
-from moot.deploy.cli.run_config_flags import fields_of
+from moot.deploy.cli.generated_flags import fields_of
 from moot.deploy.runs.flag_parsers import flag_of
 from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import ConfigError, MissingKey

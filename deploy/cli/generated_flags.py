@@ -1,4 +1,4 @@
-"""Flags of a command that runs debates: one for each field of `RunConfig`, where a new flag is added as a field."""
+"""Flags of a command that runs debates, generated from the fields of `RunConfig` (`deploy/runs/run_config.py`)."""
 
 from __future__ import annotations
 
