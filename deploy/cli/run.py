@@ -98,9 +98,12 @@ def show_plans(runs: Sequence[Prepared]) -> None:
 
 
 def _next_commands(runs: Sequence[Prepared], ends: Sequence[Run]) -> list[tuple[str, str]]:
-    """Next commands: for one run its figures and a debate, for several the runs without any verdict."""
-    alone = len(runs) == 1
-    commands = [] if alone else [(f"moot show {folder_as_given(runs[0])}", "the figures of one run")]
+    """Next commands: the report; for one run a debate and its figures, for several where they differ or have failed."""
+    alone, folders = len(runs) == 1, " ".join(map(folder_as_given, runs))
+    commands = [(f"moot report {folders}", "one page: charts, all cases, transcripts")]
+    if not alone:
+        commands.append((f"moot compare {folders} --cases", "the cases that they answer differently"))
+        commands.append((f"moot show {folder_as_given(runs[0])}", "the figures of one run"))
     for each, done in zip(runs, ends, strict=True):
         if (alone or done.failed == done.done) and (example := _example_case(done)) is not None:
             commands.append((f"moot show {folder_as_given(each)} {shell_case_id(example[0])}", example[1]))

@@ -37,6 +37,7 @@ def test_the_main_job_and_what_is_shown_of_it(command: Command) -> None:
     assert code == 0
     assert "simulated" in out
     assert "moot show runs/selene-sample-s0" in out
+    assert "moot report runs/selene-sample-s0" in out
     assert "72 cases" in err
     code, out, err = command("run", "--engine", "inline")
     assert (code, "nothing to do" in err) == (0, True)
@@ -53,7 +54,11 @@ def test_protocols_are_compared_in_one_command(command: Command, monkeypatch: py
     more = ["--agents", "3", "--limit", "10", "--role", "judge=simulated", "--out", "all"]
     code, out, _ = command(*INLINE, "--protocol", ",".join(names), *more)
     assert code == 0
-    assert max(map(len, out.splitlines())) <= 80
+    figures, _, commands = out.partition("\nnext:\n")
+    assert max(map(len, figures.splitlines())) <= 80
+    folders = " ".join(f"all/{name}" for name in names)
+    assert f"moot report {folders}\n" in commands
+    assert f"moot compare {folders} --cases\n" in commands
     for name in names:
         assert f"\n{name} " in out
         assert (Path("all") / name / "run.yaml").exists()
