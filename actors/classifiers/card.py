@@ -1,6 +1,6 @@
 """Model card of a classifier: `classifier.json` in its folder, with the head's weights.
 
-Plain JSON, of bounded size, checked field by field when it is read; nothing in it is ever evaluated.
+Plain JSON of bounded size. Each field is validated when the card is read; nothing in it is ever evaluated.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _MOST_DIMENSIONS = 16_384
 
 Kind = Literal["logistic", "setfit"]
 Recipe = Literal["short", "published"]
-"""How SetFit fine-tunes: on some pairs, with token embeddings as they are, and scaled by the folds; or by its own
-defaults."""
+"""SetFit training recipe: `short` trains on a sample of pairs, with frozen token embeddings and out-of-fold scaling;
+the other one uses SetFit's defaults."""
 
 Text = Annotated[str, StringConstraints(max_length=1000)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12,32}$")]
@@ -53,8 +53,8 @@ class Head(_CardPart):
 
     Attributes:
         intercept, coefficients: of the log-odds of "hallucinated"; one coefficient per dimension.
-        least_probability: no probability below this is given, nor one above 1 less it: so much the number of cases
-            that it was trained on can speak for.
+        least_probability: lower bound of a predicted probability; the upper bound is 1 minus it. The number of training
+            cases supports nothing more extreme.
     """
 
     intercept: float
@@ -67,9 +67,9 @@ class Body(_CardPart):
 
     Attributes:
         digest: of the folder, see `moot.actors.encoders.sentence_model`.
-        base: identity of the model that it was made from.
+        base: identity of the base model.
         iterations, epochs: of the fine-tuning, as set for `moot train-classifier`; None for its default.
-        recipe: how it was fine-tuned; `short` is not written down, as cards that are older have no such field.
+        recipe: the training recipe; `short` is omitted from the file, because older cards lack the field.
     """
 
     digest: Digest
@@ -79,7 +79,7 @@ class Body(_CardPart):
     recipe: Recipe = "short"
 
     @model_serializer(mode="wrap")
-    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = write(self)
         if self.recipe == "short":
             del written["recipe"]
@@ -103,14 +103,14 @@ class HeldOutMetrics(_CardPart):
     """Metrics of one decision rule on held-out cases.
 
     Attributes:
-        name: what decides.
-        n: summaries.
-        accuracy, f1_hallucinated, f1_supported, macro_f1: of the answers, "undecided" being wrong.
-        auroc: in pairs of one fold; is p higher for the hallucinated?
+        name: of the decision rule.
+        n: number of summaries.
+        accuracy, f1_hallucinated, f1_supported, macro_f1: of the answers; "undecided" counts as wrong.
+        auroc: area under the ROC curve of p, over pairs within one fold.
         brier: mean squared error of p; None for bare answers.
-        ece: expected calibration error of p as the probability of "hallucinated", over ten bins of equally many
+        ece: expected calibration error of p as the probability of "hallucinated", over ten bins with equal numbers of
             summaries, as in a run's own figures; None for bare answers.
-        ece_null_high: what a perfect forecaster with these p is below in 97.5 of 100 samples.
+        ece_null_high: 97.5 % quantile of the error of a perfectly calibrated forecaster with these p.
     """
 
     name: Text
@@ -129,10 +129,10 @@ class Training(_CardPart):
     """Training data and settings.
 
     Attributes:
-        digest: over the summaries, labels and groups, and all settings: the same training has the same one.
-        n, hallucinated, cases, groups: summaries, how many of them are of hallucinated claims, cases by content, and
-            groups of cases that belong together.
-        left_out: cases that could not be used, by reason.
+        digest: over the summaries, labels, groups and all settings; equal for equal training.
+        n, hallucinated, cases, groups: numbers of summaries, of those of hallucinated claims, of cases (distinct by
+            content), and of groups of related cases.
+        left_out: number of cases that could not be used, by reason.
     """
 
     digest: Digest
@@ -153,15 +153,15 @@ class ClassifierCard(_CardPart):
     """Model card of a classifier.
 
     Attributes:
-        format: of this file.
+        format: version of this file's format.
         kind: `logistic` reads vectors of the run's encoder, `setfit` of its own body.
         encoder: identity of the encoder whose vectors the head reads.
-        ridge: the head's penalty.
-        versions: of the packages that made it.
-        trained_on: hashes of the claims it was trained on, the same for any spelling of a claim, sorted; see
+        ridge: L2 penalty of the head.
+        versions: of the packages that trained it.
+        trained_on: sorted hashes of the training claims, equal for every spelling of a claim; see
             `moot.protocols.claims.text_hash`.
-        trained_on_groups: such hashes of what their references name as their groups, sorted.
-        held_out: the figures, the classifier's own first.
+        trained_on_groups: sorted hashes of the groups that the training references name.
+        held_out: held-out metrics, those of the classifier itself first.
         digest: over everything else in the file.
     """
 
@@ -215,7 +215,7 @@ def read_card(folder: Path) -> ClassifierCard:
     """Reads the card of a classifier's folder.
 
     Raises:
-        ConfigError: one line: there is none, it is too large, not what the format promises, or was changed since.
+        ConfigError: one line: the file is missing, too large, malformed, or was changed since it was written.
     """
     file = folder / CARD
     try:

@@ -45,7 +45,7 @@ class LoadedClassifier:
         """See `context.Classifier.p_hallucinated`.
 
         Raises:
-            EncoderFailed: the vector is not of the size that it was trained on.
+            EncoderFailed: the vector's size differs from that of training.
         """
         if vector.shape != self._weights.shape:
             message = f"the classifier expects vectors of {len(self._weights)} numbers, not {vector.shape}"
@@ -79,12 +79,12 @@ def find_classifier(name: str | Path, encoder: str) -> ResolvedClassifier:
     """Finds and validates the classifier in a folder.
 
     Args:
-        name: the folder, as it was given.
+        name: the folder, as the user wrote it.
         encoder: identity of the run's encoder.
 
     Raises:
-        ConfigError: one line: no classifier is there, it or its body was changed, or it reads vectors of another
-            encoder than the run's.
+        ConfigError: one line: the folder has no classifier, the classifier or its body was changed, or it reads vectors
+            of another encoder than the run's.
     """
     folder = Path(name).expanduser().absolute()
     card = read_card(folder)
@@ -108,7 +108,7 @@ def load_classifier(folder: Path, digest: str, encoder: str, retry: RetryPolicy)
         folder: of the classifier.
         digest: of the card that the run began with.
         encoder: identity of the run's encoder.
-        retry: how failed batches of texts are repeated.
+        retry: policy for failed batches of texts.
 
     Raises:
         ConfigError: see `find_classifier`; or the folder now has another classifier.
@@ -123,8 +123,8 @@ def load_classifier(folder: Path, digest: str, encoder: str, retry: RetryPolicy)
 def check_body(folder: Path, digest: str) -> None:
     """Validates a body: refuses one that is not the trained one, or that has anything but weights and settings.
 
-    A sentence-transformers folder may name Python of its own, which is run when it is loaded, and weights may be a
-    pickle, which can hold any code: neither is let through. Nor is a file that the digest does not cover, or a module
+    A sentence-transformers folder may name Python modules of its own, which loading would run, and its weights may be a
+    pickle, which can contain any code: both are refused. So are files that the digest does not cover, and modules
     outside of the folder.
 
     Raises:
@@ -163,6 +163,6 @@ def body_encoder(folder: Path, digest: str, retry: RetryPolicy) -> Encoder:
     Args:
         folder: of the body.
         digest: of its files.
-        retry: how failed batches are repeated.
+        retry: policy for failed batches.
     """
     return BatchedEncoder(SentenceModel(body_name(digest), str(folder.absolute()), digest), retry)

@@ -1,1 +1,1 @@
-"""Encoders: sentences in, unit vectors out; batched across the debates of a process."""
+"""Encoders: sentences to unit vectors, batched across the debates of a process."""

@@ -1,4 +1,4 @@
-"""Request batching for encoders: texts that wait at the same time are encoded together, each once."""
+"""Request batching for encoders: texts that wait at the same time are encoded together, and each text once."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.protocols.errors import ConfigError, EncoderFailed, ModelUnavailable
 
 Forward = Callable[[list[str]], npt.NDArray[np.floating]]
-"""From texts to a row for each, not yet of unit length."""
+"""Encoding function: one row per text, not yet of unit length."""
 
 log = structlog.get_logger(__name__)
 
 MOST_TEXTS = 64
-"""Texts of one batch at most."""
+"""Most texts of one batch."""
 
 _SAMPLE = "Can penguins fly?"
 _OF_ONE_TEXT = frozenset({"request", "context_length", "content_filter"})
-"""Kinds of failure that one text, or too many of them, can cause: the halves of a batch are then tried separately."""
+"""Kinds of failure that one text, or too many of them, can cause: the batch is then split and retried."""
 
 
 class BatchBackend(Protocol):
@@ -38,9 +38,8 @@ class BatchBackend(Protocol):
     Attributes:
         name: as `Encoder.name`.
         dimension: as `Encoder.dimension`.
-        most_under_way: batches that it takes at once.
-        deadline_s: seconds that a batch may take, and that a text may wait; None for local work, which only the
-            machine bounds.
+        most_under_way: most batches in flight.
+        deadline_s: seconds that a batch may take and a text may wait; None for local work, which has no deadline.
     """
 
     name: str
@@ -66,7 +65,7 @@ class ThreadedBackend:
 
     Args:
         name: what embeddings are stored under.
-        thread: the thread's name.
+        thread: name of the thread.
     """
 
     most_under_way = 1
@@ -79,15 +78,15 @@ class ThreadedBackend:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=thread)
 
     def load(self) -> Forward:
-        """Load the model and return its encoding function; called in the thread. May raise any error of loading."""
+        """Load the model and return its encoding function; called in the thread. May raise any error."""
         raise NotImplementedError
 
     async def encode_batch(self, texts: Sequence[str]) -> Rows:
         """See `BatchBackend.encode_batch`.
 
         Raises:
-            ModelError: `refused` when the model cannot be loaded, `request` when it cannot take these texts,
-                `unparsable` when it gives what is no direction.
+            ModelError: `refused` when the model cannot be loaded, `request` when it cannot encode these texts,
+                `unparsable` when a vector is zero or not finite.
         """
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._encoded, list(texts))
 
@@ -118,11 +117,11 @@ class ThreadedBackend:
 
 
 class _PendingText:
-    """Text that callers wait for.
+    """Text that calls wait for.
 
     Attributes:
-        row: its vector, or why there is none; an error is a value here, so that it need not be retrieved.
-        waiting: how many calls want it.
+        row: future of its vector or of the error; an error is a value here, so that nobody has to retrieve it.
+        waiting: number of calls that wait for it.
         batch: the task that encodes it; None while it is queued.
     """
 
@@ -144,17 +143,17 @@ class BatchedEncoder:
 
     Args:
         backend: encodes a batch.
-        retry: how failed batches are repeated.
-        most_texts: of one batch, at least 1.
+        retry: policy for failed batches.
+        most_texts: most texts of one batch, at least 1.
     """
 
     def __init__(self, backend: BatchBackend, retry: RetryPolicy, *, most_texts: int = MOST_TEXTS) -> None:
         self.name = backend.name
         self._backend, self._retry, self._most_texts = backend, retry, most_texts
-        self._wanted: dict[str, _PendingText] = {}
+        self._pending: dict[str, _PendingText] = {}
         self._queued: dict[str, _PendingText] = {}
         self._under_way: set[asyncio.Task[None]] = set()
-        self._leaving = False
+        self._scheduled = False
 
     @property
     def dimension(self) -> int | None:
@@ -169,16 +168,16 @@ class BatchedEncoder:
         """
         if not texts:
             return np.empty((0, self.dimension or 0), np.float32)
-        mine = {text: self._want(text) for text in dict.fromkeys(texts)}
+        mine = {text: self._enqueue(text) for text in dict.fromkeys(texts)}
         try:
             async with asyncio.timeout(self._backend.deadline_s):
-                await asyncio.wait([wanted.row for wanted in mine.values()])
+                await asyncio.wait([pending.row for pending in mine.values()])
         except TimeoutError:
-            raise self._failed(self._too_late()) from None
+            raise self._failed(self._timed_out()) from None
         finally:
-            for wanted in mine.values():
-                self._let_go(wanted)
-        rows = {text: self._row(wanted) for text, wanted in mine.items()}
+            for pending in mine.values():
+                self._release(pending)
+        rows = {text: self._row(pending) for text, pending in mine.items()}
         return np.stack([rows[text] for text in texts])
 
     async def check(self) -> None:
@@ -194,38 +193,38 @@ class BatchedEncoder:
             raise ModelUnavailable(f"encoder {self.name}: {error.message}") from None
 
     async def close(self) -> None:
-        """Cancel what is in flight or queued with a failure, and release the backend."""
-        self._end(list(self._queued.values()))
+        """Fail what is in flight or queued, and release the backend."""
+        self._finish(list(self._queued.values()))
         under_way = list(self._under_way)
         for batch in under_way:
             batch.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
         await self._backend.close()
 
-    def _want(self, text: str) -> _PendingText:
-        wanted = self._wanted.get(text)
-        if wanted is None:
-            wanted = self._wanted[text] = self._queued[text] = _PendingText(text)
-            self._leave_soon()
-        wanted.waiting += 1
-        return wanted
+    def _enqueue(self, text: str) -> _PendingText:
+        pending = self._pending.get(text)
+        if pending is None:
+            pending = self._pending[text] = self._queued[text] = _PendingText(text)
+            self._schedule_sending()
+        pending.waiting += 1
+        return pending
 
-    def _let_go(self, wanted: _PendingText) -> None:
-        wanted.waiting -= 1
-        if wanted.waiting or wanted.row.done():
+    def _release(self, pending: _PendingText) -> None:
+        pending.waiting -= 1
+        if pending.waiting or pending.row.done():
             return
-        self._forget(wanted)
-        batch = wanted.batch
-        if batch is not None and not any(other.batch is batch for other in self._wanted.values()):
+        self._remove(pending)
+        batch = pending.batch
+        if batch is not None and not any(other.batch is batch for other in self._pending.values()):
             batch.cancel()
 
-    def _forget(self, wanted: _PendingText) -> None:
-        for known in (self._wanted, self._queued):
-            if known.get(wanted.text) is wanted:
-                del known[wanted.text]
+    def _remove(self, pending: _PendingText) -> None:
+        for known in (self._pending, self._queued):
+            if known.get(pending.text) is pending:
+                del known[pending.text]
 
-    def _row(self, wanted: _PendingText) -> npt.NDArray[np.float32]:
-        row = wanted.row.result()
+    def _row(self, pending: _PendingText) -> npt.NDArray[np.float32]:
+        row = pending.row.result()
         if isinstance(row, ModelError):
             raise self._failed(row)
         return row
@@ -233,44 +232,44 @@ class BatchedEncoder:
     def _failed(self, error: ModelError) -> EncoderFailed:
         return EncoderFailed(self.name, error.kind, error.message)
 
-    def _too_late(self) -> ModelError:
+    def _timed_out(self) -> ModelError:
         return ModelError("timeout", f"no vectors within {self._backend.deadline_s:g} s")
 
-    def _leave_soon(self) -> None:
-        """Schedule sending at the loop's next iteration, so that texts of this one are sent together."""
-        if not self._leaving:
-            self._leaving = True
-            asyncio.get_running_loop().call_soon(self._leave)
+    def _schedule_sending(self) -> None:
+        """Schedule sending for the loop's next iteration, so that texts of this iteration share a batch."""
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._send_queued)
 
-    def _leave(self) -> None:
-        self._leaving = False
+    def _send_queued(self) -> None:
+        self._scheduled = False
         while self._queued and len(self._under_way) < self._backend.most_under_way:
             batch = list(islice(self._queued.values(), self._most_texts))
             task = asyncio.create_task(self._encode(batch), name=f"embeddings of {len(batch)} texts")
-            task.add_done_callback(partial(self._left, batch))
+            task.add_done_callback(partial(self._batch_done, batch))
             self._under_way.add(task)
-            for wanted in batch:
-                del self._queued[wanted.text]
-                wanted.batch = task
+            for pending in batch:
+                del self._queued[pending.text]
+                pending.batch = task
 
     async def _encode(self, batch: Sequence[_PendingText]) -> None:
-        rows = await self._within_deadline([wanted.text for wanted in batch])
-        for wanted, row in zip(batch, rows, strict=True):
-            wanted.row.set_result(row)
+        rows = await self._within_deadline([pending.text for pending in batch])
+        for pending, row in zip(batch, rows, strict=True):
+            pending.row.set_result(row)
 
-    def _left(self, batch: Sequence[_PendingText], task: asyncio.Task[None]) -> None:
-        """Callback of a batch that is done, or was cancelled, perhaps before it began."""
+    def _batch_done(self, batch: Sequence[_PendingText], task: asyncio.Task[None]) -> None:
+        """Callback of a batch that finished, or that was cancelled, perhaps before it began."""
         self._under_way.discard(task)
-        self._end(batch)
+        self._finish(batch)
         if self._queued:
-            self._leave_soon()
+            self._schedule_sending()
 
-    def _end(self, several: Sequence[_PendingText]) -> None:
-        """Close these texts to further callers; those without a vector fail."""
-        for wanted in several:
-            self._forget(wanted)
-            if not wanted.row.done():
-                wanted.row.set_result(ModelError("connection", "the encoder was closed"))
+    def _finish(self, texts: Sequence[_PendingText]) -> None:
+        """Remove texts from the queue; those without a vector fail."""
+        for pending in texts:
+            self._remove(pending)
+            if not pending.row.done():
+                pending.row.set_result(ModelError("connection", "the encoder was closed"))
 
     async def _within_deadline(self, texts: Sequence[str]) -> Sequence[npt.NDArray[np.float32] | ModelError]:
         try:
@@ -280,7 +279,7 @@ class BatchedEncoder:
                     raise ValueError(f"{len(rows)} vectors for {len(texts)} texts")
                 return rows
         except TimeoutError:
-            return [self._too_late()] * len(texts)
+            return [self._timed_out()] * len(texts)
         except Exception as bug:
             log.exception("the encoder raised")
             return [ModelError("bug", plain(f"{type(bug).__name__}: {bug}"))] * len(texts)

@@ -15,14 +15,14 @@ _EPSILON = np.float32(1e-12)
 
 
 class Bert:
-    """A BERT encoder (Devlin et al. 2019) with mean pooling over its tokens, as sentence encoders read it.
+    """BERT encoder (Devlin et al. 2019) with mean pooling over its tokens, as in sentence encoders.
 
-    Texts are passed one at a time and unpadded, so that a vector does not depend on its batch: on one machine the
-    same tokens give the same vector. A sentence of 30 tokens takes MiniLM's six layers some 20 ms on one core.
+    Texts are encoded one at a time and without padding, so that a vector does not depend on its batch: on one machine,
+    equal tokens give equal vectors. MiniLM's six layers take some 20 ms on one core for a sentence of 30 tokens.
 
     Args:
-        weights: by the names of Hugging Face's `BertModel`, float32.
-        heads: of attention, per layer.
+        weights: float32 matrices by their names in Hugging Face's `BertModel`.
+        heads: attention heads per layer.
 
     Raises:
         KeyError: a weight is missing.
@@ -40,7 +40,7 @@ class Bert:
         """Mean pooling of the last layer's vectors, shape (dimension,).
 
         Args:
-            tokens: ids with the special tokens at both ends; no more than the model has places for.
+            tokens: ids with the special tokens at both ends; no more than the model has positions.
         """
         states = self._words[tokens] + self._places[: len(tokens)] + self._segment
         states = self._normed(states, "embeddings.LayerNorm")

@@ -17,20 +17,20 @@ from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_errors import failure_in_reply, plain
 
 MOST_UNDER_WAY = 4
-"""Requests open at once: while they are, further texts gather for the next one."""
+"""Most requests in flight; further texts meanwhile gather for the next request."""
 
 DEADLINE_S = 120.0
 """Deadline in seconds of a batch and of the calls that wait for it, retries included."""
 
 
 _LARGE_BODY = 2**20
-"""Bytes of numbers that take some milliseconds to read; as base64 they hardly take one."""
+"""Size in bytes from which decoding numbers takes some milliseconds; base64 is much faster."""
 
 
 class EmbeddingsEndpoint:
     """Embeddings endpoint, `POST {base_url}/embeddings`, one request per batch; see `moot.actors.encoders.batching`.
 
-    OpenAI's own service is called in this way, too, not through its SDK, which would parse every vector twice. One
+    OpenAI's own service is called in this way too, not through its SDK, which would parse every vector twice. One
     client means one place that sends the key, reads errors and closes a cancelled call.
 
     Args:
@@ -56,7 +56,7 @@ class EmbeddingsEndpoint:
         """See `BatchBackend.encode_batch`.
 
         Raises:
-            ModelError: as the server failed, or `unparsable` when the vectors are not of the size of the first ones.
+            ModelError: a failure of the server, or `unparsable` when the vectors differ in size from the first ones.
         """
         body = encode_request(self._model, texts)
         step_key = f"embeddings/{blake2b(body, digest_size=12).hexdigest()}"
@@ -84,7 +84,7 @@ class EmbeddingsEndpoint:
 
 
 _EMPTY_TEXT = " "
-"""What is sent for an empty text, which OpenAI refuses."""
+"""Substitute for an empty text, which OpenAI refuses."""
 
 
 class _Request(msgspec.Struct):
@@ -109,10 +109,10 @@ _decode_vector = msgspec.json.Decoder(bytes | list[float]).decode
 
 
 def encode_request(model: str, texts: Sequence[str]) -> bytes:
-    """Request body as JSON. It asks for base64, a quarter of the size of digits; a server may ignore that.
+    """Request body as JSON. It requests base64, a quarter of the size of digits; a server may ignore that.
 
     Raises:
-        ModelError: `request`, when a text holds what is not Unicode text (a lone surrogate).
+        ModelError: `request`, when a text contains a lone surrogate.
     """
     try:
         return _encode(_Request(model, [text or _EMPTY_TEXT for text in texts]))
@@ -123,17 +123,17 @@ def encode_request(model: str, texts: Sequence[str]) -> bytes:
 def decode_reply(body: bytes, count: int, *, key: str | None = None) -> Rows:
     """Response decoder: unit vectors from the body of a 200 response, in the order of the texts.
 
-    Written as numbers, they take a millisecond for 10,000; one vector is read after the other, so that a thread which
-    does it lets others work in between.
+    Vectors written as numbers take a millisecond per 10,000 numbers. They are decoded one after the other, so that a
+    decoding thread lets others run in between.
 
     Args:
         body: as received, decompressed.
-        count: how many texts were sent.
+        count: number of texts sent.
         key: the API key in use, kept out of error messages.
 
     Raises:
-        ModelError: `server` for a body that is no list of embeddings, an error object inside the body, or
-            `unparsable` for vectors that are not one per text, of one size, finite and not zero.
+        ModelError: `server` for a body that is no list of embeddings, an error object inside the body, or `unparsable`
+            unless there is one finite, nonzero vector per text and all are of one size.
     """
     try:
         reply = _decode(body)

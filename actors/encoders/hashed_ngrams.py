@@ -18,7 +18,7 @@ HASHED_NGRAMS = "hashed-ngrams-512-v1"
 """Name of the default encoder, as a run records it."""
 
 _LONG_TEXTS = 3_000
-"""Characters that take the encoder some milliseconds."""
+"""Length in characters from which encoding takes some milliseconds."""
 
 _WORD = re.compile(r"\w+")
 _MARK = re.compile(r"\S")
@@ -33,18 +33,16 @@ _LEFT, _RIGHT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 class HashedNgramEncoder:
     """Feature hashing of words, word pairs and letter trigrams; deterministic, no download, no training.
 
-    It sees which words and word pieces two texts share, and a little of their order. It does not see meaning:
-    "penguins can fly" and "penguins cannot fly" are close, "is" and "is not" nearly equal, and two sentences
-    that are paraphrases are far apart. Use it to distinguish repetition from change, not agreement from
-    disagreement.
+    It measures which words and word pieces two texts share, and a little of their order, not their meaning: "penguins
+    can fly" and "penguins cannot fly" are close, "is" and "is not" nearly equal, and paraphrases far apart. Use it to
+    distinguish repetition from change, not agreement from disagreement.
 
-    Words are compared after NFKC and case folding. Each feature adds family weight * (1 + ln count) with a
-    hashed sign at a hashed place; the row is then scaled to length 1. A text without any word or mark counts
-    as one fixed token. The same text gives the same row in every process; across machines up to the last bits
-    of float arithmetic.
+    Words are compared after NFKC and case folding. Each feature adds family weight * (1 + ln count), with a hashed
+    sign, at a hashed index; the row is then scaled to length 1. A text without any word or mark counts as one fixed
+    token. Equal texts give equal rows in every process; across machines, up to the last bits of float arithmetic.
 
     Args:
-        dimension: length of the vectors; fewer than some hundred make unrelated texts collide.
+        dimension: length of the vectors; below some hundred, unrelated texts collide.
     """
 
     def __init__(self, dimension: int = 512) -> None:
@@ -60,10 +58,10 @@ class HashedNgramEncoder:
         return self.rows(texts)
 
     async def check(self) -> None:
-        """See `Encoder.check`: nothing can be missing."""
+        """See `Encoder.check`; never fails."""
 
     async def close(self) -> None:
-        """See `Encoder.close`: there are no resources."""
+        """See `Encoder.close`; there is nothing to release."""
 
     def rows(self, texts: Sequence[str]) -> Rows:
         """Unit vectors of texts, shape (n, dimension), float32."""
@@ -76,7 +74,7 @@ class HashedNgramEncoder:
         folded = nfkc(text).casefold()
         row = self._sum(tuple(_WORD.findall(folded) or _MARK.findall(folded)) or _EMPTY)
         length = float(np.sqrt(row @ row))
-        if length < 1e-9:  # every feature met its opposite: possible in tiny dimensions
+        if length < 1e-9:  # all features cancel out: possible in tiny dimensions
             row = self._sum(_EMPTY)
             row[0] += 1.0 - float(np.any(row))
             length = float(np.sqrt(row @ row))
@@ -91,7 +89,7 @@ class HashedNgramEncoder:
 
 
 def _features(words: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """64-bit hashes of all features, repeats included; the two low bits name the family."""
+    """64-bit hashes of all features, repeats included; the two low bits encode the family."""
     per_word = [_word_features(word) for word in words]
     single = np.concatenate(per_word)
     starts = np.array([hashes[0] for hashes in per_word], dtype=np.uint64)
@@ -100,7 +98,7 @@ def _features(words: Sequence[str]) -> npt.NDArray[np.uint64]:
 
 
 def _mixed(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Spread every bit over all others (the finaliser of splitmix64)."""
+    """Bit mixing: the finaliser of splitmix64."""
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return hashes ^ (hashes >> np.uint64(31))
@@ -108,7 +106,7 @@ def _mixed(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 @lru_cache(maxsize=65536)
 def _word_features(word: str) -> npt.NDArray[np.uint64]:
-    """The word's own hash, then those of its letter triples with the edges marked."""
+    """Hash of the word, then those of its letter trigrams with marked edges."""
     edged = f"<{word}>"
     triples = [edged[start : start + 3] for start in range(len(edged) - 2)]
     hashes = np.array([_stable_hash(piece) for piece in (word, *triples)], dtype=np.uint64) & ~_FAMILY_MASK

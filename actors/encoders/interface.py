@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 Rows = npt.NDArray[np.float32]
-"""One vector per text, shape (n, dimension)."""
+"""One row per text, shape (n, dimension)."""
 
 
 class Encoder(Protocol):
     """Interface of a text encoder: texts to unit vectors. One instance serves many debates at once.
 
     Attributes:
-        name: identifies the encoder; embeddings are stored under it, and thresholds belong to it.
+        name: identifies the encoder; embeddings are stored under it, and thresholds depend on it.
         dimension: length of a vector; None until the first vectors arrive.
     """
 
@@ -29,7 +29,7 @@ class Encoder(Protocol):
         """Encode texts: one unit vector per text, shape (n, dimension), float32. May be cancelled at any await.
 
         Raises:
-            EncoderFailed: no vector for one of the texts.
+            EncoderFailed: a text could not be encoded.
         """
         ...
 
@@ -49,9 +49,9 @@ def unit_rows(rows: npt.NDArray[np.floating]) -> Rows:
         rows: shape (n, dimension).
 
     Raises:
-        ValueError: a row has a number that is not finite, or only zeros: it has no direction.
+        ValueError: a row has only zeros or a number that is not finite, so that it has no direction.
     """
-    with np.errstate(over="ignore"):  # a length beyond what a float holds is not finite, and refused as such
+    with np.errstate(over="ignore"):  # an overflowing length is infinite, and refused below
         lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
     if not (np.isfinite(lengths).all() and (lengths > 0.0).all()):
         raise ValueError("a vector is zero or not finite")

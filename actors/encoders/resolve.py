@@ -1,4 +1,4 @@
-"""Encoder name resolver: from an encoder's name, as users write it, to an encoder."""
+"""Encoder name resolver: from an encoder's name in the configuration to an encoder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moot.actors.telemetry.redaction import redact
 from moot.protocols.errors import ConfigError, unknown_name
 
 AUTO = "auto"
-"""What a run takes that names no encoder; where the run gives no reason for another one it is the hashed n-grams."""
+"""Default of a run that names no encoder: hashed n-grams, unless the run benefits from a sentence encoder."""
 
 ENCODERS = {
     AUTO: f"the default: {MINILM} where it is installed and SELENE compares real models' replies, else hashed-ngrams",
@@ -27,7 +27,7 @@ ENCODERS = {
     "openai/NAME": "OpenAI's embeddings; the key is read from OPENAI_API_KEY",
     "sentence-transformers/NAME": "a model in a folder or an installed package, in this process; never downloaded",
 }
-"""The forms of an encoder's name, with what each gives."""
+"""Forms of an encoder's name, with their descriptions."""
 
 _OPENAI_URL = "https://api.openai.com/v1"
 _OPENAI_KEY = "OPENAI_API_KEY"
@@ -39,8 +39,8 @@ class EncoderSpec:
     """Parsed encoder name.
 
     Attributes:
-        kind: which encoder.
-        model: the model's name at its server, or the path or package of a local one; empty for the encoders of ours.
+        kind: form of the name.
+        model: the model's name at its server, or the path or package of a local one; empty for the built-in encoders.
         base_url: the server, without a trailing slash; empty unless `url`.
         digest: of a local model's weights; empty when the name has none.
     """
@@ -55,7 +55,7 @@ class EncoderSpec:
         """Parse `name`; reads no file.
 
         Raises:
-            ConfigError: it has none of the forms in `ENCODERS`, or holds a password.
+            ConfigError: the name has none of the forms in `ENCODERS`, or contains a password.
         """
         if name.startswith(("http://", "https://")):
             return _url_spec(name)
@@ -88,13 +88,13 @@ def _url_spec(name: str) -> EncoderSpec:
 
 
 def identity(name: str) -> str:
-    """Canonical encoder name, under which embeddings and thresholds are stored; it is itself a valid name.
+    """Canonical encoder name, under which embeddings and thresholds are stored; itself a valid name.
 
-    For a local model it includes the weights' digest: `sentence-transformers/NAME@DIGEST`, a path made absolute. Reads
-    them once.
+    For a local model it includes the weights' digest, and an absolute path: `sentence-transformers/NAME@DIGEST`. Reads
+    the weights once.
 
     Raises:
-        ConfigError: the name is malformed, no such model is there, or it has other weights than the name states.
+        ConfigError: the name is malformed, the model does not exist, or its weights differ from the name's digest.
     """
     spec = EncoderSpec.parse(name)
     if spec.kind == "minilm":
@@ -117,7 +117,7 @@ def identity(name: str) -> str:
 
 
 def is_served(name: str) -> bool:
-    """Whether an encoder is served over HTTP, so that its calls may be billed."""
+    """Whether an encoder is behind HTTP, so that its calls may be billed."""
     return EncoderSpec.parse(name).kind in ("url", "openai")
 
 
@@ -125,12 +125,12 @@ def make_encoder(name: str, retry: RetryPolicy, *, api_key_env: str | None = Non
     """Creates the encoder of an identity; opens no connection and loads no model.
 
     Args:
-        name: as `identity` gives it.
-        retry: how failed requests are repeated.
-        api_key_env: name of the environment variable with a server's key; None for the form's default.
+        name: as returned by `identity`.
+        retry: policy for failed requests.
+        api_key_env: environment variable of the server's key; None for the form's default.
 
     Raises:
-        ConfigError: the name is malformed, or a key is given for an encoder that needs none.
+        ConfigError: the name is malformed, or the encoder takes no key.
     """
     spec = EncoderSpec.parse(name)
     if api_key_env is not None and spec.kind not in ("url", "openai"):

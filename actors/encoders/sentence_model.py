@@ -22,14 +22,14 @@ _FORWARD_TEXTS = 32
 
 
 class SentenceModel(ThreadedBackend):
-    """Sentence-transformers encoder: on the GPU where this process sees one, else on the CPU; never downloaded.
+    """Sentence-transformers encoder, on the GPU where this process has one, else on the CPU; never downloaded.
 
-    The same text gives the same vector up to about 1e-6, which depends on the other texts of its batch.
+    Equal texts give equal vectors up to about 1e-6, depending on the other texts of the batch.
 
     Args:
-        name: what embeddings are stored under.
-        model: a path, or the name of an installed package that carries a model.
-        digest: of the folder, as `folder_digest` gives it; another one is refused.
+        name: under which embeddings are stored.
+        model: a path, or the name of an installed package with a model.
+        digest: expected digest of the folder; another one is refused.
     """
 
     def __init__(self, name: str, model: str, digest: str) -> None:
@@ -59,7 +59,7 @@ class SentenceModel(ThreadedBackend):
         from transformers.utils import logging
 
         shown = logging.is_progress_bar_enabled()
-        logging.disable_progress_bar()  # it would write into the run's own progress
+        logging.disable_progress_bar()  # it would interfere with the run's own progress
         try:
             model = SentenceTransformer(str(folder), local_files_only=True, trust_remote_code=False)
         finally:
@@ -71,27 +71,27 @@ class SentenceModel(ThreadedBackend):
 
 
 _MARK = "modules.json"
-"""The file by which a sentence-transformers model is known."""
+"""File that marks a sentence-transformers folder."""
 
 _OURS = "sentence_transformers."
 _OF_WEIGHTS = frozenset(
     {"Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "Dropout", "WeightedLayerPooling", "StaticEmbedding"}
 )
-"""Modules that load weights and numbers; others, as `Router` and `WordEmbeddings`, import what their own files name."""
+"""Modules that load only weights and numbers; others, such as `Router` and `WordEmbeddings`, import what files name."""
 
 _MOST_MODULES_BYTES = 2**16
 _CHUNK = 2**20
 _NOT_WEIGHTS = frozenset({".md", ".png", ".py", ".pyc"})
-"""Files that can change without changing a vector."""
+"""Files that do not affect the vectors."""
 
 
 def find_folder(name: str) -> Path:
     """Absolute folder of the model `name`: a path, or an installed package that includes one.
 
-    The package is found, not imported.
+    The package is located, not imported.
 
     Raises:
-        ConfigError: neither holds a sentence-transformers model.
+        ConfigError: neither contains a sentence-transformers model.
     """
     folder = Path(name).expanduser()
     if (folder / _MARK).is_file():
@@ -109,8 +109,8 @@ def find_folder(name: str) -> Path:
 
 
 def check_modules(folder: Path) -> None:
-    """Refuses a sentence-transformers folder with custom Python code, which would be run when it is loaded, or a
-    module outside of the folder.
+    """Refuses a sentence-transformers folder with custom Python code, which loading would run, or with a module outside
+    of the folder.
 
     Raises:
         ConfigError: one line that names what is wrong.
@@ -158,7 +158,7 @@ def _counts(path: Path, folder: Path) -> bool:
 
 
 def is_hidden(name: Path) -> bool:
-    """Whether a file, by its path in a model's folder, is left out of the model's digest.
+    """Whether a file, by its path in a model's folder, is excluded from the model's digest.
 
     >>> is_hidden(Path("1_Pooling/config.json")), is_hidden(Path(".cache/config.json")), is_hidden(Path("__x/y.json"))
     (False, True, True)

@@ -11,7 +11,7 @@ from moot.actors.record.debate_result import ModelUsage
 from moot.protocols.messages import Usage
 
 UNBOUNDED = 2**31
-"""Debates that may be open where no budget bounds them."""
+"""Bound on open debates where no budget applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class DebateCostBound:
     """Upper bound of a debate's use of one budget, known before anything is asked.
 
     Attributes:
-        debate: most that a whole debate uses, by its protocol's plan of calls.
+        debate: most that a whole debate uses, by its protocol's call plan.
         call: most that is reserved for one of its calls.
     """
 
@@ -28,17 +28,17 @@ class DebateCostBound:
 
 
 class BudgetForecast:
-    """Forecasts by what ended debates have used how many may be open.
+    """Forecasts the number of debates that a budget can finish, from the use of debates that have ended.
 
-    An open debate is expected to use the mean of those that have ended, with its bound as one more of them: the first
-    to end are the short ones, and a mean of few says little. Without a bound the largest use so far is taken instead,
-    and until one has ended a single debate is open. One call's reservation stays free, for a call starts only when its
-    upper bound fits. One debate may always be open: whether its next call fits is decided by the limiter, which stops
-    the run.
+    An open debate is expected to use the mean of ended debates, with its bound counted as one more of them: short
+    debates end first, and a mean of few is unreliable. Without a bound, the largest use so far replaces the mean, and
+    one debate is open until another has ended. One call's reservation stays free, because a call starts only when its
+    upper bound fits. One debate may always be open: the limiter decides whether its next call fits, and stops the run
+    if not.
 
     Args:
-        left: by budget, `usd` or `tokens`, what earlier sessions have left.
-        bounds: by budget; a budget without one is of a protocol that does not say what it asks.
+        left: by budget, `usd` or `tokens`, what earlier sessions left.
+        bounds: by budget; a budget has none if the protocol declares no call plan.
         prices: by model name.
     """
 
@@ -57,8 +57,9 @@ class BudgetForecast:
         """Settle a debate that has ended, or was cancelled.
 
         Args:
-            paid: what its calls have used, by model; one without any says nothing of what others use.
-            whole: whether that is all that the debate uses: it has ended, and no reply of it was on record before.
+            paid: use of its calls by model; empty says nothing about the use of others.
+            whole: whether the debate ended and none of its replies came from the record, so that `paid` is its full
+                use.
         """
         if not paid:
             return
@@ -94,14 +95,14 @@ class _Account:
 
     @property
     def covers(self) -> int:
-        """How many whole debates the rest of the budget covers."""
+        """Number of whole debates that the rest of the budget covers."""
         expected, call = self._expected, 0.0 if self._bound is None else self._bound.call
         if not expected:
             return UNBOUNDED
         return max(0, min(UNBOUNDED, int((self._left - call) / expected)))
 
     def take(self, amount: float, *, whole: bool, unknown: bool) -> None:
-        """Settle a debate; of one whose use is not wholly known the limiter keeps what was reserved."""
+        """Settle a debate; if its use is not fully known, the limiter keeps the reservation."""
         if unknown:
             expected = self._expected
             self._left -= max(amount, expected if math.isfinite(expected) else 0.0)

@@ -13,13 +13,12 @@ from moot.actors.limits.envelopes import EndpointGrant, EndpointReport
 from moot.actors.limits.settings import PERMIT_TTL_S, EndpointLimits
 
 _AHEAD_S = 0.25
-"""Seconds of prefetch: as many permits are requested ahead as calls have started within this time."""
+"""Prefetch horizon in seconds: as many permits are requested ahead as calls started within this time."""
 
 _REPORT_S = 0.5
 
-How = Literal["answered", "limited", "broken", "refused", "cancelled", "unused"]
-"""How a call ended: with a reply; 429; a failure of the endpoint; any other error of the server; cancelled; never
-started."""
+CallOutcome = Literal["answered", "limited", "broken", "refused", "cancelled", "unused"]
+"""Outcome of a call: a reply; 429; a failure of the endpoint; another error of the server; cancelled; never started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Admission:
 
     def end(
         self,
-        how: How,
+        how: CallOutcome,
         *,
         tokens: int | None = None,
         spent: Mapping[str, float] | None = None,
@@ -58,12 +57,12 @@ class Admission:
         """End the call.
 
         Args:
-            how: see `How`.
-            tokens: what the server says that it used; None when it does not say.
-            spent: by budget; None when that is not known, so that all that was reserved counts as spent.
-            drained: the reply's headers say that nothing is left of the server's own limits.
-            error: a failure in words.
-            retry_after_s: how long a server that refused said to wait; None when it did not say.
+            how: its outcome.
+            tokens: tokens used as the server reports them; None when it does not.
+            spent: by budget; None when unknown, so that the whole reservation counts as spent.
+            drained: whether the reply's headers say that the server's own limits are used up.
+            error: message of a failure.
+            retry_after_s: wait requested by a server that refused; None when it requested none.
         """
         queue = self._queue
         queue.follow(how, retry_after_s)
@@ -96,15 +95,15 @@ def _age(waiting: WaitingCall) -> int:
 
 
 class CallQueue:
-    """Priority queue of calls to one endpoint: those of the oldest debate first, and of one debate in order.
+    """Priority queue of calls to one endpoint, ordered by the age of the debate, then by arrival.
 
-    So a run that is stopped early, by its user or by a budget, has whole debates, and not a part of each.
+    A run that is stopped early, by its user or by a budget, therefore has whole debates, not a part of each.
 
     Args:
         endpoint: its name.
         limits: its bounds.
         clock: monotonic seconds.
-        finish: called when a call has ended, with what it needed and what of the budgets it has spent.
+        finish: called when a call has ended, with its demand and its spending by budget.
     """
 
     def __init__(
@@ -125,19 +124,19 @@ class CallQueue:
         self._asked_again_at = 0.0
         self._lowered = self._trial = False
         self._backpressure = Backpressure()
-        self._clear_news()
+        self._reset_counters()
 
-    def _clear_news(self) -> None:
+    def _reset_counters(self) -> None:
         self._fine = self._limited = self._broken = 0
         self._round_trips_s = 0.0
         self._drained = False
         self._error = ""
         self._unused: list[tuple[int, int, int]] = []
         self._corrections: dict[int, int] = {}
-        self._news = False
+        self._has_changes = False
 
     def try_start(self, need: CallDemand) -> Admission | None:
-        """Start a call with a permit that is here; None when there is none, or the server has said to wait."""
+        """Start a call with an available permit; None when there is none, or while the server is full."""
         now = self._clock()
         if self._in_use >= self._slots or now < self._backpressure.until:
             return None
@@ -158,8 +157,8 @@ class CallQueue:
             old = self._leases.popleft()
             if old.requests or old.tokens:
                 self._unused.append((old.number, old.requests, old.tokens))
-                self._news = True
-        tokens = self._foreseen(need)
+                self._has_changes = True
+        tokens = self._expected_tokens(need)
         for lease in self._leases:
             if lease.requests and lease.tokens >= tokens:
                 lease.requests -= 1
@@ -167,18 +166,18 @@ class CallQueue:
                 return lease.number
         return None
 
-    def _foreseen(self, need: CallDemand) -> int:
+    def _expected_tokens(self, need: CallDemand) -> int:
         return 0 if self._most_tokens is None else min(need.tokens, self._most_tokens)
 
     def wait(self, need: CallDemand, age: int = 0) -> asyncio.Future[Admission]:
-        """Queue a call of a debate of which `age` is less than that of any later one."""
+        """Queue a call; `age` is the arrival number of its debate, lower for older debates."""
         waiter: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
         insort(self.waiting, WaitingCall(age, need, waiter), key=_age)
         return waiter
 
     @property
     def has_room(self) -> bool:
-        """Whether another call could be in flight."""
+        """Whether another call may be in flight."""
         return self._in_use < self._slots
 
     def ask_again_at(self, at: float) -> None:
@@ -192,23 +191,23 @@ class CallQueue:
         return self.waiting[0].need if self.waiting else None
 
     def admit_first(self, admission: Admission) -> None:
-        """Let the first call start."""
+        """Start the first waiting call."""
         self.waiting.pop(0).waiter.set_result(admission)
 
     def refuse(self, budget: str, least: float, error: Exception) -> None:
-        """Fail the calls that need at least so much of a budget."""
+        """Fail the calls that need at least `least` of a budget."""
         for _, need, waiter in self.waiting:
             if not waiter.done() and need.budgets.get(budget, 0.0) >= least:
                 waiter.set_exception(error)
 
     def fail_all(self, error: Exception) -> None:
-        """Fail every call that waits."""
+        """Fail every waiting call."""
         self.refuse("", 0.0, error)
 
-    def ended(self, how: How, started_at: float, drained: bool, error: str) -> None:
-        """Note that a call has ended."""
+    def ended(self, how: CallOutcome, started_at: float, drained: bool, error: str) -> None:
+        """Record the end of a call."""
         self._in_use -= 1
-        self._news = True
+        self._has_changes = True
         if how in ("answered", "refused"):
             self._fine += 1
             self._round_trips_s += self._clock() - started_at
@@ -218,8 +217,8 @@ class CallQueue:
         if how == "broken":
             self._error = error
 
-    def follow(self, how: How, retry_after_s: float | None) -> None:
-        """Update backpressure by how a call ended."""
+    def follow(self, how: CallOutcome, retry_after_s: float | None) -> None:
+        """Update backpressure by the outcome of a call."""
         if how == "limited":
             self._backpressure.refused(self._clock(), retry_after_s)
         elif how == "answered":
@@ -228,11 +227,11 @@ class CallQueue:
     def give_back(self, lease: int, need: CallDemand) -> None:
         """Return a permit that was not used."""
         if lease:
-            self._unused.append((lease, 1, self._foreseen(need)))
+            self._unused.append((lease, 1, self._expected_tokens(need)))
 
     def correct(self, lease: int, need: CallDemand, tokens: int) -> None:
-        """Correct the number of tokens that a call was expected to use."""
-        more = tokens - self._foreseen(need)
+        """Correct the number of tokens that a call was estimated to use."""
+        more = tokens - self._expected_tokens(need)
         if lease and more and self._most_tokens is not None:
             self._corrections[lease] = self._corrections.get(lease, 0) + more
 
@@ -246,32 +245,32 @@ class CallQueue:
         return wanted
 
     def due_at(self, heard_at: float) -> float:
-        """When the next report to the limiter is due; infinity when there is no need."""
+        """Time at which the next report to the limiter is due; infinity when none is needed."""
         if self._lowered:
             return heard_at
         if self.first() is not None:
             return max(self._asked_again_at, self._backpressure.until)
-        if self._in_use or self._slots or self._news:
+        if self._in_use or self._slots or self._has_changes:
             return heard_at + _REPORT_S
         return float("inf")
 
     def report(self, now: float) -> EndpointReport | None:
         """The next report; None when there is nothing to report."""
         first = self.first()
-        if first is None and not (self._in_use or self._slots or self._news or self._lowered):
+        if first is None and not (self._in_use or self._slots or self._has_changes or self._lowered):
             return None
         self._lowered = False
         while self._starts and self._starts[0] + _AHEAD_S < now:
             self._starts.popleft()
         waiting = sum(not waiter.done() for *_, waiter in self.waiting)
         wanted = waiting + len(self._starts) if self._rated else waiting
-        mean = sum(self._foreseen(need) for _, need, _ in self.waiting) / max(1, len(self.waiting))
+        mean = sum(self._expected_tokens(need) for _, need, _ in self.waiting) / max(1, len(self.waiting))
         report = EndpointReport(
             endpoint=self.endpoint,
             in_use=self._in_use,
             waiting=waiting,
             wanted=wanted,
-            first_tokens=self._foreseen(first) if first is not None else 0,
+            first_tokens=self._expected_tokens(first) if first is not None else 0,
             wanted_tokens=int(mean * wanted),
             fine=self._fine,
             limited=self._limited,
@@ -282,11 +281,11 @@ class CallQueue:
             unused=self._unused,
             corrections=list(self._corrections.items()),
         )
-        self._clear_news()
+        self._reset_counters()
         return report
 
     def take(self, grant: EndpointGrant, *, asked_at: float, now: float) -> None:
-        """Take a grant of the limiter. A permit's time counts from before it was requested."""
+        """Apply a grant of the limiter. A permit's lifetime counts from before it was requested."""
         self._lowered = grant.slots < self._slots  # to be acknowledged: only then may others have them
         self._slots, self._trial = grant.slots, grant.trial
         self._asked_again_at = now + grant.again_in_s
@@ -295,13 +294,13 @@ class CallQueue:
 
 
 BEGINS, ENDS = 5, 5
-"""Refusals in a row after which a server counts as full, and replies in a row after which it no longer does."""
+"""Consecutive refusals after which a server counts as full, and consecutive replies after which it no longer does."""
 
 _LONGEST_S, _UNTOLD_S = 60.0, 0.5
 
 
 class Backpressure:
-    """Backpressure of one endpoint on one process's calls. A refusal now and then delays only its own call."""
+    """Backpressure of one endpoint on one process's calls. An occasional refusal delays only its own call."""
 
     def __init__(self) -> None:
         self._refused = self._answered = 0
@@ -309,14 +308,14 @@ class Backpressure:
         self.until = 0.0
 
     def answered(self) -> None:
-        """Note a call that was answered."""
+        """Record a reply."""
         self._refused = 0
         self._answered += 1
         if self._answered >= ENDS:
             self._full = False
 
     def refused(self, now: float, wait_s: float | None) -> None:
-        """Note a call that was refused (429); `wait_s` is what the server said to wait, None or 0 when it did not."""
+        """Record a refusal (429); `wait_s` is the wait that the server requested, None or 0 for none."""
         self._answered = 0
         self._refused += 1
         self._full = self._full or self._refused >= BEGINS

@@ -12,34 +12,34 @@ START = 32
 MOST = 10_000
 CUT = 0.85
 LIMITED_SHARE = 0.2
-"""Share of a round trip's replies that must be "too many requests" before the concurrency is cut: at a lower one the
-server is nearly full, which is where it should be."""
+"""Share of 429s in a round trip's replies above which the concurrency is cut. Below it the server is nearly full, which
+is the goal."""
 
 _SURE = 2.0
-"""Standard deviations by which the refusals must exceed that share: few replies hold many refusals by chance."""
+"""Standard deviations by which the 429s must exceed that share: few replies may contain many of them by chance."""
 
 GROWTH, FASTER = 0.05, 0.02
-"""By how much of itself the concurrency grows in the first round trip after a cut, and by how much more in each further
-one: what was cut for a passing reason comes back."""
+"""Growth rate of the concurrency in the first round trip after a cut, and its increment in each further one: after a
+passing overload the concurrency recovers."""
 
 _LEAST_ROUND_S, _UNKNOWN_ROUND_S = 0.05, 1.0
 _ENOUGH = 10
-"""Replies that a share of them must be over."""
+"""Least number of replies over which the share is computed."""
 
 
 def _most_by_chance(heard: int) -> float:
-    """Refusals among `heard` replies that a share of `LIMITED_SHARE` still explains."""
+    """Most 429s among `heard` replies that a share of `LIMITED_SHARE` still explains."""
     return LIMITED_SHARE * heard + _SURE * math.sqrt(LIMITED_SHARE * (1.0 - LIMITED_SHARE) * heard)
 
 
 class ConcurrencyLimit:
     """Adaptive concurrency limit: doubles with each round trip, grows slowly after a cut, is cut at most once in two.
 
-    Two, because a refusal comes at once and a reply after a round trip: over a single one the share of the refusals
-    would look greater than it is.
+    Two, because a refusal arrives at once and a reply after a round trip: over a single one, the share of refusals
+    would be overestimated.
 
     Args:
-        fixed: the user's own bound, which is never changed; None adapts.
+        fixed: the user's bound, which never changes; None adapts.
     """
 
     def __init__(self, fixed: int | None = None) -> None:
@@ -54,7 +54,7 @@ class ConcurrencyLimit:
 
     @property
     def bound(self) -> int:
-        """Requests that may be in flight."""
+        """Most requests in flight."""
         return max(1, int(self._bound))
 
     def report(

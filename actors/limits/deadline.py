@@ -1,4 +1,4 @@
-"""Deadline of an ask: it runs while the ask is worked on, and is paused while it waits for the limiter."""
+"""Deadline of an ask: runs while the ask is worked on, paused while it waits for the limiter."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from types import TracebackType
 class Deadline:
     """`asyncio.timeout` that can be paused.
 
-    Waiting for a rate limit, for a budget or for a server that is full is not the ask's slowness: with a limit of 60
-    requests per minute the two-hundredth ask would otherwise time out before it started.
+    Waiting for a rate limit, a budget or a full server does not count: with a limit of 60 requests per minute the
+    two-hundredth ask would otherwise time out before it started.
 
     Args:
-        seconds: how long the work may take.
+        seconds: time limit of the work.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -35,12 +35,12 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether it has timed out."""
+        """Whether the deadline has passed."""
         return self._timeout.expired()
 
     @property
     def paused_s(self) -> float:
-        """Seconds that did not count so far."""
+        """Paused seconds so far."""
         return self._stood_still_s
 
     def clock(self) -> float:
@@ -49,7 +49,7 @@ class Deadline:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """A block whose time does not count."""
+        """Context in which time does not count."""
         when, began = self._timeout.when(), time.monotonic()
         if when is None or self._timeout.expired():
             yield

@@ -9,11 +9,11 @@ class BudgetTotals(msgspec.Struct, frozen=True):
     """A holder's totals of one budget.
 
     Attributes:
-        reserved: what its calls in flight may still use. Whatever else was reserved for it is released with each
-            report: two holders that each keep too little for a call would wait for each other.
+        reserved: upper bound of what its calls in flight still use. Each report releases every other reservation: two
+            holders that each keep too little for a call would otherwise wait for each other.
         spent: what its calls have used since it started.
-        wanted: what the calls that wait need.
-        least: what the first of them needs.
+        wanted: what the waiting calls need.
+        least: what the first waiting call needs.
     """
 
     reserved: float = 0.0
@@ -29,14 +29,14 @@ class EndpointReport(msgspec.Struct, frozen=True):
         endpoint: its name.
         in_use: requests in flight.
         waiting: calls that wait to start.
-        wanted: rate permits to grant, calls that are about to come included.
-        first_tokens, wanted_tokens: tokens that the first call that waits, and all wanted ones, may use.
-        fine, limited, broken: replies since the last report, of all kinds but 429; 429s; failures of the endpoint.
-        round_trips_s: seconds that the `fine` took, together.
-        drained: whether headers said that nothing is left of the server's own limits.
-        error: one of the failures in words; empty when there was none.
-        unused: permits that were not used in time: (lease, requests, tokens).
-        corrections: by how many tokens calls used more, or less, than was foreseen: (lease, tokens).
+        wanted: rate permits requested, prefetch included.
+        first_tokens, wanted_tokens: upper bounds of tokens of the first waiting call, and of all requested ones.
+        fine, limited, broken: since the last report, replies other than 429; 429s; failures of the endpoint.
+        round_trips_s: seconds that the `fine` replies took in total.
+        drained: whether headers said that the server's own limits are used up.
+        error: message of one of the failures; empty when there was none.
+        unused: expired permits: (lease, requests, tokens).
+        corrections: tokens that calls used beyond, or below, their estimate: (lease, tokens).
     """
 
     endpoint: str
@@ -62,7 +62,7 @@ class UsageReport(msgspec.Struct, frozen=True):
         holder: id of one incarnation of one process.
         endpoints: those with something to report.
         budgets: by budget, `usd` or `tokens`; only those with a cap.
-        number: of the holder's report, rising, so that a duplicate is recognised.
+        number: sequence number of the holder's report, for deduplication.
     """
 
     holder: str
@@ -76,12 +76,12 @@ class EndpointGrant(msgspec.Struct, frozen=True):
 
     Attributes:
         endpoint: its name.
-        slots: requests that it may have in flight.
-        trial: whether the circuit breaker is open: a slot serves one call, not one after the other.
-        lease: number of the rate permits; 0 when there are none.
+        slots: most requests that it may have in flight.
+        trial: whether the circuit breaker is open: a slot then serves a single call.
+        lease: id of the rate permits; 0 when there are none.
         requests, tokens: the rate permits.
-        again_in_s: when to ask for more; 0 for at once.
-        down_s: how long the endpoint was seen to fail for everyone; 0 while it works.
+        again_in_s: seconds after which to request more; 0 for at once.
+        down_s: how long the endpoint has failed for all holders; 0 while it works.
     """
 
     endpoint: str
@@ -100,7 +100,7 @@ class Grant(msgspec.Struct, frozen=True):
     Attributes:
         endpoints: one for each endpoint of the report.
         reserved: by budget, what is now reserved on top of what was reported.
-        exhausted: the budget in which not even the first waiting call will ever fit; empty otherwise.
+        exhausted: the budget that can never cover the first waiting call; empty otherwise.
         left: what is left of that budget.
     """
 
@@ -114,9 +114,9 @@ class EndpointState(msgspec.Struct, frozen=True):
     """State of an endpoint at the limiter.
 
     Attributes:
-        bound: requests that may be in flight.
-        in_use, waiting: requests in flight, and calls that wait to start, as last reported.
-        down_s: seconds for which it has been failing; None while it works.
+        bound: most requests in flight.
+        in_use, waiting: requests in flight and waiting calls, as last reported.
+        down_s: seconds for which it has failed; None while it works.
     """
 
     endpoint: str

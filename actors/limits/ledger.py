@@ -1,4 +1,4 @@
-"""Ledger of the limiter: written before anything is granted, so that a restarted limiter forgets no spending."""
+"""Ledger of the limiter: written before anything is granted, so that a restarted limiter knows all spending."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from moot.protocols.errors import RecordError
 
 _FILE = "limits.json"
 _FALLEN_S = 1.0
-"""Seconds between two writings of totals that did not rise."""
+"""Seconds between two writes when no total rises."""
 
 
 class DurableLimiter:
-    """Limiter that writes its accounts to the ledger before it grants a reservation, and when costs were lower.
+    """Limiter that writes its accounts to the ledger before it grants a reservation, and when totals have fallen.
 
     Args:
         limits: see `Limiter`.
         accounts: see `Limiter`.
-        ledger: takes the accounts.
+        ledger: stores the accounts.
         resumed: see `Limiter`.
     """
 
@@ -54,7 +54,7 @@ class DurableLimiter:
         last_word = bool(report.budgets) and not report.endpoints
         if grant.reserved or last_word or self._has_fallen():
             async with self._writing:
-                if self._written_exchange < mine:  # else a concurrent exchange has written this grant down
+                if self._written_exchange < mine:  # else a concurrent exchange has already written this grant
                     await self._write()
         return grant
 
@@ -66,7 +66,7 @@ class DurableLimiter:
         self._written_exchange = now
 
     def used_ratios(self) -> dict[str, float]:
-        """By budget, the share that is spent or reserved; without budgets that have no cap."""
+        """Share of each budget that is spent or reserved; budgets without a cap are left out."""
         found = {name: account.used_ratio for name, account in self._limiter.accounts.items()}
         return {name: ratio for name, ratio in found.items() if ratio is not None}
 
@@ -85,7 +85,7 @@ class LedgerEntry(msgspec.Struct):
 
     Attributes:
         budgets: (reserved, spent) by budget and holder.
-        at_most: by budget, at most how much the whole run has used, under earlier owners, too.
+        at_most: by budget, upper bound of the use of the whole run, earlier owners included.
     """
 
     epoch: int
@@ -97,11 +97,11 @@ class FileStore(Protocol):
     """Store of files by name: a run's folder, or an object store."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a file whole."""
+        """Replace the content of a file."""
         ...
 
     def get(self, name: str) -> bytes | None:
-        """A file's content; None when there is none."""
+        """Content of a file; None when it does not exist."""
         ...
 
 
@@ -110,17 +110,17 @@ class Ledger:
 
     Args:
         files: of the record.
-        epoch: the owner's number: what an earlier owner wrote does not count, its calls are in the record.
+        epoch: the owner's number. Entries of an earlier owner do not count: its calls are in the record.
     """
 
     def __init__(self, files: FileStore, epoch: int) -> None:
         self._files, self._epoch = files, epoch
 
     def open(self, accounts: Mapping[str, BudgetAccount]) -> bool:
-        """Load the accounts that a limiter of the same owner wrote; False when there was none before.
+        """Load the accounts of an earlier limiter of the same owner; False when there was none.
 
         Raises:
-            RecordError: what it wrote cannot be read, or nothing can be written.
+            RecordError: the ledger cannot be read or written.
         """
         page = self._own()
         if page is None:
@@ -133,15 +133,15 @@ class Ledger:
         return True
 
     def entry(self, accounts: Mapping[str, BudgetAccount]) -> LedgerEntry:
-        """The entry of the accounts as they are now."""
+        """Entry of the current accounts."""
         totals = {name: account.totals() for name, account in accounts.items()}
         return LedgerEntry(self._epoch, totals, {name: _bound(account) for name, account in accounts.items()})
 
     def write(self, page: LedgerEntry) -> None:
-        """Write an entry, in place of the one before.
+        """Replace the entry.
 
         Raises:
-            RecordError: when it cannot be written, or a later owner has written one.
+            RecordError: it cannot be written, or a later owner has written one.
         """
         before = self.read()
         if before is not None and before.epoch > self._epoch:
@@ -149,7 +149,7 @@ class Ledger:
         self._files.put(_FILE, encode_file(page))
 
     def reserved(self) -> dict[str, float]:
-        """By budget, what was still reserved when this owner last wrote; empty when it wrote nothing.
+        """By budget, what was still reserved at this owner's last write; empty when it wrote nothing.
 
         Raises:
             RecordError: as `read`.
@@ -159,7 +159,7 @@ class Ledger:
         return {name: sum(reserved for reserved, _ in totals.values()) for name, totals in budgets.items()}
 
     def bound(self) -> dict[str, float]:
-        """By budget, at most how much the run had used when this owner last wrote; empty when it wrote nothing.
+        """By budget, upper bound of the run's use at this owner's last write; empty when it wrote nothing.
 
         Raises:
             RecordError: as `read`.
@@ -175,7 +175,7 @@ class Ledger:
         """Read the file; None when there is none.
 
         Raises:
-            RecordError: it cannot be read or is illegible, so that it is unknown what has been spent.
+            RecordError: the file cannot be read or parsed, so that the spending is unknown.
         """
         try:
             raw = self._files.get(_FILE)
@@ -189,12 +189,12 @@ def _bound(account: BudgetAccount) -> float:
 
 
 class ReportDeduplicator:
-    """Deduplicates reports by their number: a report has changes, and what it is granted counts as used.
+    """Deduplicates reports by their number: a report contains changes, and its grant counts as used.
 
-    A duplicate gets the same grant; one that was overtaken gets none, for nobody waits for it.
+    A duplicate gets the same grant. A report that a later one overtook gets none, because nobody waits for it.
 
     Args:
-        exchange: the limiter's.
+        exchange: of the limiter.
     """
 
     def __init__(self, exchange: Exchange) -> None:

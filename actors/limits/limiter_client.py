@@ -1,4 +1,4 @@
-"""Limiter client: admits the calls of one process. Most start at once, with permits that are already leased."""
+"""Limiter client: admits the calls of one process. Most start at once, with permits leased in advance."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from moot.actors.limits.envelopes import BudgetTotals, EndpointReport, Grant, Us
 from moot.actors.limits.settings import EndpointLimits
 
 HEARTBEAT_S = 0.5
-"""Seconds between two reports of a process that has calls in flight."""
+"""Seconds between two reports of a process with calls in flight."""
 
 SPACING_S = 0.01
-"""Least seconds between two exchanges: calls that come together share one."""
+"""Least seconds between two exchanges: concurrent calls share one."""
 
 _LAST_WORD_S = 2.0
 _SHORT_OF_S = 0.1
 """Seconds until budget that others have reserved is requested again."""
 
 GIVE_UP_S = 300.0
-"""Seconds without any reply of an endpoint after which a run is stopped: it can be resumed when the server is back."""
+"""Seconds without any reply of an endpoint after which a run stops; it can be resumed when the server works again."""
 
 Exchange = Callable[[UsageReport], Awaitable[Grant]]
 
 
 class BudgetSpent(Exception):
-    """A call may never start, because the run's budget is used up; `str()` is the arguments with blanks between.
+    """A call may never start, because the run's budget is used up; `str()` joins the arguments with blanks.
 
     Args:
         budget: `usd` or `tokens`.
-        needed: what the call may use of it.
+        needed: upper bound of the call's use.
         left: what is left of it.
     """
 
@@ -56,13 +56,13 @@ class EndpointDown(Exception):
 
 
 class LimiterGone(Exception):
-    """A call cannot be admitted because the limiter cannot be reached any more; `str()` says why."""
+    """A call cannot be admitted because the limiter is unreachable; `str()` says why."""
 
     kind = "limiter_gone"
 
 
 class Draining(Exception):
-    """A call may not start because the run is being stopped."""
+    """A call may not start because the run is stopping."""
 
     kind = "drain"
 
@@ -73,12 +73,12 @@ class LimiterClient:
     Args:
         limits: by endpoint, as the limiter has them.
         budgets: names of the budgets that have a cap.
-        exchange: asks the limiter.
+        exchange: sends a report to the limiter.
         clock: monotonic seconds.
 
     Attributes:
         budgets: as above.
-        holder: this client's name at the limiter.
+        holder: this client's id at the limiter.
     """
 
     def __init__(
@@ -105,13 +105,13 @@ class LimiterClient:
         self._least: dict[str, float] = {}
 
     async def admit(self, endpoint: str, need: CallDemand) -> Admission:
-        """Wait until a call may start; `end` the returned admission when the call has ended.
+        """Wait until a call may start; the caller calls `end` on the returned admission.
 
         Raises:
-            BudgetSpent: it may never start.
-            EndpointDown: the endpoint has been failing for long.
-            LimiterGone: the limiter cannot be reached any more.
-            Draining: the run is being stopped.
+            BudgetSpent: the budget can never cover it.
+            EndpointDown: the endpoint has failed for too long.
+            LimiterGone: the limiter is unreachable.
+            Draining: the run is stopping.
         """
         if self._refusal is not None:
             raise self._refusal
@@ -130,17 +130,17 @@ class LimiterClient:
             raise
 
     def drain(self) -> None:
-        """Let no call start any more; those that wait are refused."""
+        """Start no further calls; waiting ones are refused."""
         self._refuse_all(Draining())
 
     async def close(self) -> None:
-        """Stop exchanging with the limiter; with budgets after a last report of what was used."""
+        """Stop exchanging with the limiter; with budgets, after a last report of usage."""
         if self._exchanging is None:
             return
         self._exchanging.cancel()
         await asyncio.gather(self._exchanging, return_exceptions=True)
         if self.budgets:
-            with suppress(Exception):  # it may be gone; what it wrote down last counts then
+            with suppress(Exception):  # it may be gone; its ledger then decides
                 async with asyncio.timeout(_LAST_WORD_S):
                     await self._exchange(self._report([]))
 
@@ -161,7 +161,7 @@ class LimiterClient:
             self._in_flight[name] += amount
 
     def _end(self, need: CallDemand, spent: Mapping[str, float]) -> None:
-        """End a call: what it reserved and did not spend is free for the next one."""
+        """End a call: the unspent part of its reservation is free for the next one."""
         for name in self._idle:
             amount = need.budgets.get(name, 0.0)
             used = spent.get(name, 0.0)
@@ -239,13 +239,13 @@ class LimiterClient:
         return UsageReport(self.holder, endpoints, self._totals(), self._reports)
 
     def _totals(self) -> dict[str, BudgetTotals]:
-        """This process's totals of every budget; what no call in flight needs is released."""
+        """Totals of every budget; reservations that no call in flight needs are released."""
         wanted: defaultdict[str, float] = defaultdict(float)
         least: dict[str, float] = {}
         self._least = least
         for queue in self._queues.values():
             if not queue.has_room:
-                continue  # what it would get could not be used, and another endpoint's call might wait for it
+                continue  # the budget could not be used, and another endpoint's call might wait for it
             for name, amount in queue.wanted_budgets().items():
                 wanted[name] += amount
             first = queue.first()
@@ -263,14 +263,14 @@ class LimiterClient:
         return totals
 
     def _refuse(self, budget: str, left: float) -> None:
-        """Refuse every waiting call that needs as much as the one for which the limiter has no budget left."""
+        """Refuse every waiting call that needs at least what the limiter could not reserve."""
         least = self._least[budget]
         for queue in self._queues.values():
             queue.refuse(budget, least, BudgetSpent(budget, least, left))
 
 
 _KEPT = 100_000
-"""Debates whose number is kept, least recently used first to go; one without a number counts as new."""
+"""Debates whose number is cached, evicted by least recent use; an evicted one counts as new."""
 
 _ATTEMPT = re.compile(r"/\d+/")
 
@@ -284,7 +284,7 @@ class ArrivalOrder:
         self._next = 1
 
     def of(self, debate: str) -> int:
-        """A debate's number, less than that of every later one; 0 for a call of no debate."""
+        """A debate's number, lower than that of every later one; 0 for a call of no debate."""
         if not debate:
             return 0
         age = self._known.get(debate)
@@ -299,9 +299,9 @@ class ArrivalOrder:
 
 
 def debate_of(step_key: str) -> str:
-    """The debate of a step by its key, which is CASE/ATTEMPT/PATH.
+    """Id of the debate in a step key, which is CASE/ATTEMPT/PATH.
 
-    Cases whose ids go on alike after such a number count as one debate; nothing but the order of calls hangs on it.
+    Case ids that continue alike after such a number count as one debate; only the order of calls depends on it.
 
     >>> debate_of("case-1/0/opening/agent/0"), debate_of("a probe")
     ('case-1/0', 'a probe')

@@ -1,4 +1,4 @@
-"""Rate-limited model: each attempt is admitted by the limiter; its usage is settled and counted when it has ended."""
+"""Rate-limited model: the limiter admits each attempt; its usage is settled and counted when it ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import cast, get_args
 
-from moot.actors.limits.call_queue import Admission, CallDemand, How
+from moot.actors.limits.call_queue import Admission, CallDemand, CallOutcome
 from moot.actors.limits.deadline import Deadline
 from moot.actors.limits.limiter_client import LimiterClient, debate_of
 from moot.actors.models.early_stop import EarlyStop, stream_with_early_stop
@@ -32,11 +32,11 @@ from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
 
 
 class UnconfirmedUsage:
-    """Unconfirmed usage: attempts of one ask that a server may have billed without reporting what they used.
+    """Unconfirmed usage: attempts of one ask that a server may have billed without reporting usage.
 
     Attributes:
-        attempts: how many.
-        tokens_at_most: upper bound of their tokens together; the lower one is 0.
+        attempts: number of them.
+        tokens_at_most: upper bound of their total tokens; the lower bound is 0.
     """
 
     __slots__ = ("attempts", "tokens_at_most")
@@ -45,7 +45,7 @@ class UnconfirmedUsage:
         self.attempts = self.tokens_at_most = 0
 
     def add(self, tokens_at_most: int) -> None:
-        """One more."""
+        """Add one attempt."""
         self.attempts += 1
         self.tokens_at_most += tokens_at_most
 
@@ -55,9 +55,9 @@ class RateLimitedModel:
 
     Args:
         model: the backend.
-        limiter_client: the process's; None admits everything, for a model that runs in this process.
-        endpoint: the model's name at the limiter.
-        price: the model's price; None when it is not known.
+        limiter_client: of the process; None admits everything, for a model that runs in this process.
+        endpoint: name of the model's endpoint at the limiter.
+        price: of the model; None when unknown.
         meter: counts every attempt.
 
     Attributes:
@@ -95,13 +95,13 @@ class RateLimitedModel:
         Args:
             messages, decoding, step_key, schema: see `Model.complete`.
             deadline: of the ask.
-            unconfirmed: counts the attempt if it may be billed and its usage is not reported.
-            stop: stops the reply early; its model streams.
-            stage: where the reply's log-probabilities are taken, which `stop` looks at.
+            unconfirmed: receives the attempt if it may be billed without reported usage.
+            stop: stops the reply early, which needs streaming.
+            stage: sampling stage of the reply's log-probabilities, which `stop` depends on.
             span: of the ask.
 
         Raises:
-            ModelError: as the model.
+            ModelError: from the backend.
             BudgetSpent, EndpointDown, LimiterGone, Draining: the attempt may not start.
         """
         with self.calls.attempt(span) as call:
@@ -120,13 +120,13 @@ class RateLimitedModel:
                 if billed:
                     unconfirmed.add(_at_most(messages, decoding, schema))
                 if not error.replayed:
-                    call.failed(_how(error), error.kind, billed=billed)
-                _end(admission, _how(error), billed=billed, error=error)
+                    call.failed(_outcome(error), error.kind, billed=billed)
+                _end(admission, _outcome(error), billed=billed, error=error)
                 raise
             except BaseException:
                 if self._bills:
                     unconfirmed.add(_at_most(messages, decoding, schema))
-                how: How = "broken" if deadline.passed else "cancelled"
+                how: CallOutcome = "broken" if deadline.passed else "cancelled"
                 call.failed(how, "timeout" if deadline.passed else "", billed=self._bills)
                 _end(admission, how, billed=self._bills)
                 raise
@@ -172,7 +172,7 @@ class RateLimitedModel:
         admission.end("answered", tokens=tokens, spent=spent, drained=_drained(reply.limits))
 
 
-def _end(admission: Admission | None, how: How, *, billed: bool, error: ModelError | None = None) -> None:
+def _end(admission: Admission | None, how: CallOutcome, *, billed: bool, error: ModelError | None = None) -> None:
     if admission is not None:
         admission.end(
             how,
@@ -183,7 +183,7 @@ def _end(admission: Admission | None, how: How, *, billed: bool, error: ModelErr
         )
 
 
-def _how(error: ModelError) -> How:
+def _outcome(error: ModelError) -> CallOutcome:
     if error.kind == "rate_limited":
         return "limited"
     return "broken" if error.kind in ("server", "connection", "timeout") else "refused"
@@ -204,7 +204,7 @@ def _drained(limits: RateHeaders | None) -> bool:
 
 
 _NO_PRICE, _NO_USAGE = "price", "usage"
-"""Why a cost is unknown: nobody knows the model's price; the server did not say what it used."""
+"""Reasons for an unknown cost: the model's price is unknown; the server did not report usage."""
 
 
 class CallTelemetry:
@@ -212,14 +212,14 @@ class CallTelemetry:
 
     Args:
         meter: takes the numbers.
-        model: its name as configured.
-        price: None when it is not known.
+        model: its configured name.
+        price: None when unknown.
         bills: whether its calls are billed.
     """
 
     def __init__(self, meter: Meter, model: str, price: Price | None, *, bills: bool) -> None:
         self.meter, self.model, self.price, self.bills = meter, model, price, bills
-        for how in get_args(How):
+        for how in get_args(CallOutcome):
             if how != "unused":
                 meter.add(CALLS, 0.0, model, how)
         for kind in sorted(RETRIED_KINDS):
@@ -232,12 +232,12 @@ class CallTelemetry:
             meter.add(COST, 0.0, model)
 
     def retried(self, kind: str) -> None:
-        """Count a retry of an attempt that failed in that way."""
+        """Count a retry after a failure of this kind."""
         self.meter.add(RETRIES, 1.0, self.model, kind)
 
     @contextmanager
     def attempt(self, parent: Span) -> Iterator[CallAttempt]:
-        """Follow one attempt, from before it waits for the limiter; the block reports its outcome."""
+        """Trace one attempt, from before it waits for the limiter; the block reports its outcome."""
         call = CallAttempt(self, parent.child("call"))
         try:
             yield call
@@ -269,7 +269,7 @@ class CallAttempt:
         self._telemetry.meter.observe(LIMITER_WAIT, self._wait_s, self._telemetry.model)
 
     def answered(self, reply: ModelReply) -> None:
-        """Note a reply; one that was taken from a record is no call."""
+        """Record a reply; a replayed one is no call."""
         if reply.replayed:
             return
         telemetry, usage = self._telemetry, reply.usage
@@ -288,19 +288,19 @@ class CallAttempt:
         elif cost_usd is None and billed:
             telemetry.meter.add(UNKNOWN_COST, 1.0, telemetry.model, _NO_PRICE if telemetry.price is None else _NO_USAGE)
 
-    def failed(self, how: How, kind: str, *, billed: bool) -> None:
-        """Note an attempt without a reply.
+    def failed(self, how: CallOutcome, kind: str, *, billed: bool) -> None:
+        """Record an attempt without a reply.
 
         Args:
-            how: see `How`.
+            how: see `CallOutcome`.
             kind: of the failure; empty when the attempt was cancelled.
-            billed: whether it may be billed nevertheless.
+            billed: whether it may be billed all the same.
         """
         self._failed = kind
         self._charge(None, billed=billed)
         self._ended(how)
 
-    def _ended(self, how: How) -> None:
+    def _ended(self, how: CallOutcome) -> None:
         self._outcome = how
         self._telemetry.meter.add(CALLS, 1.0, self._telemetry.model, how)
 

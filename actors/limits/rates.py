@@ -17,13 +17,13 @@ class _Entry:
 class SlidingWindow:
     """Sliding-window rate limit: grants at most `limit` in any window of `span_s` seconds of use.
 
-    A permit may be used until `ttl_s` after its grant. So a grant counts for `span_s + ttl_s`: whatever is used within
-    some `span_s` was granted within that time. What a dead holder was granted may have been used and is not returned.
+    A permit may be used until `ttl_s` after its grant, so a grant counts for `span_s + ttl_s`: whatever is used within
+    a window was granted within that time. Permits of a dead holder may have been used and are not returned.
 
     Args:
         limit: most that may be used in a window.
-        span_s: the window.
-        ttl_s: how long a permit may wait for its use.
+        span_s: length of the window.
+        ttl_s: lifetime of an unused permit.
     """
 
     def __init__(self, limit: int, span_s: float, ttl_s: float) -> None:
@@ -34,7 +34,7 @@ class SlidingWindow:
         self._granted = 0
 
     def left(self, now: float) -> int:
-        """How much may be granted now; negative after more was used than had been foreseen."""
+        """Amount that may be granted now; negative after more was used than estimated."""
         while self._entries and self._entries[0].at + self._counts_s <= now:
             gone = self._entries.popleft()
             self._granted -= gone.amount
@@ -42,7 +42,7 @@ class SlidingWindow:
         return self.limit - self._granted
 
     def grant(self, now: float, number: int, amount: int) -> None:
-        """Count `amount` under the grant's `number`; the caller has looked at `left`."""
+        """Count `amount` under the grant's `number`; the caller has checked `left`."""
         if amount <= 0:
             return
         entry = _Entry(now, number, amount)
@@ -51,7 +51,7 @@ class SlidingWindow:
         self._granted += amount
 
     def correct(self, number: int, by: int) -> None:
-        """Change a grant that still counts: below 0 what its holder has not used and never will, above 0 what it used
+        """Change a grant that still counts: negative for what its holder never used, positive for what it used
         beyond."""
         entry = self._by_number.get(number)
         if entry is not None:
@@ -60,7 +60,7 @@ class SlidingWindow:
             self._granted += by
 
     def free_in(self, now: float, amount: int) -> float:
-        """Seconds until `amount` (at most the limit) may be granted; 0 when it may be now."""
+        """Seconds until `amount`, at most the limit, may be granted; 0 when it may be now."""
         missing = min(amount, self.limit) - self.left(now)
         if missing <= 0:
             return 0.0
@@ -74,13 +74,13 @@ class SlidingWindow:
 class TokenBucket:
     """Token bucket with a capacity of one second's worth of a rate, at least 1.
 
-    A single need above the capacity passes when the bucket is full, and leaves a debt.
+    A single need above the capacity is granted when the bucket is full, and leaves a debt.
 
     Args:
-        limit: of a window.
-        window_s: within which the limit is refilled.
+        limit: amount per window.
+        window_s: seconds in which the limit refills.
         now: any clock, in seconds.
-        empty: whether it starts empty, for the second before may have been used.
+        empty: whether it starts empty, because the last second may have been used.
     """
 
     def __init__(self, limit: float, window_s: float, now: float, *, empty: bool) -> None:
@@ -89,7 +89,8 @@ class TokenBucket:
         self._level, self._at = 0.0 if empty else self._size, now
 
     def left(self, now: float, least: int) -> int:
-        """What may be granted now to a caller that needs at least `least`; `least` itself when the bucket is full."""
+        """Amount that may be granted now to a caller that needs at least `least`; `least` itself when the bucket is
+        full."""
         self._level = min(self._size, self._level + max(0.0, now - self._at) * self._per_s)
         self._at = max(self._at, now)
         left = int(self._level + 1e-9)
@@ -108,9 +109,9 @@ class RateLimit:
     """Rate limit of an endpoint: bounded in any window, and spread evenly over it.
 
     Args:
-        limit: of a window.
+        limit: amount per window.
         now: any clock, in seconds.
-        resumed: whether the second before may have been used.
+        resumed: whether the last second may have been used.
     """
 
     def __init__(self, limit: int, now: float, *, resumed: bool) -> None:
@@ -119,20 +120,20 @@ class RateLimit:
         self._pace = TokenBucket(limit, WINDOW_S + PERMIT_TTL_S, now, empty=resumed)
 
     def left(self, now: float, least: int) -> int:
-        """What may be granted now to a caller that needs at least `least`."""
+        """Amount that may be granted now to a caller that needs at least `least`."""
         return min(self._window.left(now), self._pace.left(now, least))
 
     def grant(self, now: float, lease: int, amount: int) -> None:
-        """Count what was granted; the caller has looked at `left`."""
+        """Count a grant; the caller has checked `left`."""
         self._window.grant(now, lease, amount)
         self._pace.take(amount)
 
     def use_up(self, now: float, lease: int) -> None:
-        """Count the whole window as granted before."""
+        """Count the whole window as granted."""
         self._window.grant(now, lease, self.limit)
 
     def correct(self, lease: int, by: int) -> None:
-        """Change a grant: below 0 what was not used and never will be, above 0 what was used beyond."""
+        """Change a grant: negative for what was never used, positive for what was used beyond."""
         self._window.correct(lease, by)
         self._pace.take(by)
 

@@ -1,4 +1,4 @@
-"""What a user bounds: the rates and the concurrency of each endpoint, and what a run may cost."""
+"""Limit settings: rates and concurrency of each endpoint, and the budget of a run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 WINDOW_S = 60.0
-"""Seconds over which "per minute" is counted, wherever the window lies."""
+"""Length in seconds of a rate window, wherever it starts."""
 
 PERMIT_TTL_S = 1.0
-"""Seconds in which a rate permit must be used, counted by its holder from before it was asked for."""
+"""Lifetime of a rate permit in seconds, counted by its holder from before the request."""
 
 _Count = Annotated[int, Field(ge=1)]
 
@@ -32,7 +32,7 @@ class EndpointLimits(BaseModel):
 
 
 class Budget(BaseModel):
-    """What a run may use before it stops by itself, over all its sessions.
+    """Budget after which a run stops, over all its sessions.
 
     Attributes:
         max_cost_usd: money; None for no bound.

@@ -19,7 +19,7 @@ from moot.actors.telemetry.failpoints import failpoint
 from moot.protocols.errors import ConfigError, EncoderFailed, ModelUnavailable, RecordError, RunFolderBusy
 
 _BATCH = 256
-"""Batch size in texts: as many as a server's encoder has in flight."""
+"""Batch size in texts: as many as a served encoder has in flight."""
 
 _OWN = frozenset({"library.json", "chunks.arrow", "vectors.f32"})
 
@@ -30,14 +30,14 @@ async def build_library(
     encoder: Encoder,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Build a library, or resume an interrupted build: chunks on disk are not embedded again, and a repeated text is
+    """Build a library, or resume an interrupted build: stored chunks are not embedded again, and a repeated text is
     embedded once. May be cancelled at any await.
 
     Args:
-        folder: is made; empty, or with a library of the same chunks and encoder.
+        folder: created if missing; empty, or with a library of the same chunks and encoder.
         chunks: at least one.
         encoder: of the run.
-        on_progress: is called with how many chunks of how many are embedded, after each batch.
+        on_progress: called after each batch with the numbers of embedded chunks and of all chunks.
 
     Raises:
         ConfigError: the folder holds something else, or a library of other documents or of another encoder.
@@ -54,7 +54,7 @@ async def build_library(
 
 
 def _start_build(files: LibraryFolder, chunks: Sequence[LibraryChunk], wanted: LibraryManifest) -> LibraryManifest:
-    """Manifest of a library that was started now or before."""
+    """Manifest of a library whose build starts or resumes."""
     if not files.exists():
         write_chunks(files.chunks_file, chunks)
         files.write_manifest(wanted)
@@ -129,7 +129,7 @@ class _Build:
         size = 4 * (self._note.dimension or 0)
         rows = [self._row(self._first[self._texts[place]], new, size) for place in places]
         self._vectors.seek(places[0] * size)
-        self._vectors.truncate()  # a torn row that a killed build has left
+        self._vectors.truncate()  # remove a torn row of a killed build
         self._vectors.write(b"".join(rows))
         self._vectors.flush()
         os.fsync(self._vectors.fileno())
@@ -154,7 +154,7 @@ class _Build:
 
 
 async def _finished(work: Callable[..., None], *args: object) -> None:
-    """Runs work in a thread; a cancelled caller waits for its end, so that no open file is closed meanwhile."""
+    """Runs work in a thread; when cancelled, waits for its end first, so that no open file is closed meanwhile."""
     working = asyncio.ensure_future(asyncio.to_thread(work, *args))
     try:
         await asyncio.shield(working)

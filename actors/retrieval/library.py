@@ -35,10 +35,10 @@ class LibraryManifest(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         encoder: its identity.
-        digest: of the chunks, as `moot.actors.retrieval.library.digest_of` gives it.
-        chunks: how many there are; at least 1.
-        dimension: of the vectors, up to 65,536; None until there are some.
-        format: of the folder.
+        digest: of the chunks; see `digest_of`.
+        chunks: number of chunks, at least 1.
+        dimension: of the vectors, up to 65,536; None until the first vector.
+        format: version of the folder's format.
     """
 
     encoder: str
@@ -69,7 +69,7 @@ class LibraryFolder:
         """Manifest of the library, from `library.json`.
 
         Raises:
-            ConfigError: it cannot be read, or is none that this version of moot writes.
+            ConfigError: the file cannot be read, or was not written by this version of moot.
         """
         try:
             return msgspec.json.decode(self.note_file.read_bytes(), type=LibraryManifest)
@@ -81,7 +81,7 @@ class LibraryFolder:
         write_whole(self.note_file, msgspec.json.encode(note))
 
     def embedded(self, note: LibraryManifest) -> int:
-        """How many chunks have a whole vector."""
+        """Number of chunks with a complete vector."""
         if note.dimension is None or not self.vectors_file.exists():
             return 0
         return self.vectors_file.stat().st_size // (4 * note.dimension)
@@ -93,7 +93,7 @@ class LibraryFolder:
             encoder: its identity.
 
         Raises:
-            ConfigError: the library was made with another encoder, is not finished, or a file is missing or of another
+            ConfigError: the library was made with another encoder, is not finished, or a file is missing or has another
                 size.
         """
         note = self.manifest()
@@ -120,11 +120,11 @@ class StoredLibrary:
 
     Args:
         folder: its path.
-        encoder: identity of the encoder whose vectors it is searched with.
+        encoder: identity of the encoder of the queries.
 
     Raises:
         ConfigError: as `LibraryFolder.check`.
-        RecordError: a file of it is damaged.
+        RecordError: a file is damaged.
     """
 
     def __init__(self, folder: str | Path, encoder: str) -> None:
@@ -143,7 +143,7 @@ class StoredLibrary:
         """See `moot.actors.debate.context.Retriever.search`.
 
         Raises:
-            EncoderFailed: the vector is of another size than the library's.
+            EncoderFailed: the vector's size differs from the library's.
         """
         if len(vector) != self.note.dimension:
             size = f"a vector of {len(vector)} numbers, and those of the library have {self.note.dimension}"
@@ -177,7 +177,7 @@ _SCHEMA = pa.schema(
     ]
 )
 _ROWS = 65_536
-"""Rows of one batch of the file, whose texts together stay far below the 2 GiB of an Arrow column."""
+"""Rows per record batch: their texts stay far below the 2 GiB of an Arrow column."""
 
 
 class LibraryChunk(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,7 +226,7 @@ class StoredChunks:
         path: the file.
 
     Raises:
-        RecordError: it is missing or holds something else.
+        RecordError: the file is missing or has another content.
     """
 
     def __init__(self, path: Path) -> None:
@@ -246,10 +246,10 @@ class StoredChunks:
 
 
 _MOST_QUERIES = 1024
-"""Queries of one search at most."""
+"""Most queries of one search."""
 
 Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
-"""Places and similarities, best first."""
+"""Indices and similarities, best first."""
 
 
 class _Query(NamedTuple):
@@ -309,5 +309,5 @@ async def _search(vectors: Rows, queries: list[_Query]) -> None:
                 query.found.set_exception(error)
         return
     for query, of_places, of_scores in zip(queries, places, scores, strict=True):
-        if not query.found.done():  # it was cancelled meanwhile
+        if not query.found.done():  # cancelled meanwhile
             query.found.set_result((of_places[: query.n], of_scores[: query.n]))

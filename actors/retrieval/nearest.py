@@ -1,4 +1,4 @@
-"""Exact nearest-neighbour search: blocks of products in single precision find all candidates, and double precision
+"""Exact nearest-neighbour search: products in single precision, in blocks, select candidates; double precision
 decides."""
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ Rows = npt.NDArray[np.float32]
 
 _BLOCK_ROWS = 8192
 _BLOCK_QUERIES = 256
-"""Together they bound the products in memory at once: 8 MiB."""
+"""Rows and queries of a block: they bound the products in memory at once to 8 MiB."""
 
 _RESCORED = 2**20
-"""Numbers of the rows that are rescored at once: 8 MiB in double precision."""
+"""Numbers in the rows that are rescored at once: 8 MiB in double precision."""
 
 
 def nearest(vectors: Rows, queries: Rows, n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Exact nearest neighbours by dot product: indices and scores of `n` rows per query, best first, ties by index.
 
-    The result of a query does not depend on the other queries: products in single precision only exclude rows that
-    cannot be among the nearest, whatever their rounding was, and the rest is scored in double precision, row by row.
+    The result of a query does not depend on the other queries: products in single precision exclude only rows that
+    cannot be among the nearest under any rounding; the others are scored in double precision, row by row.
 
     Args:
         vectors: unit rows, shape (m, d); may be memory-mapped.
         queries: unit rows, shape (q, d).
-        n: at least 1; with fewer rows than that, all are found.
+        n: at least 1; if there are fewer rows, all are returned.
 
     Returns:
-        Places and products, each of shape (q, min(n, m)).
+        Indices and products, each of shape (q, min(n, m)).
     """
     kept = min(n, len(vectors))
     places = np.empty((len(queries), kept), np.int64)
@@ -49,7 +49,7 @@ def _nearest_to_few(vectors: Rows, queries: Rows, n: int) -> tuple[npt.NDArray[n
         rows = vectors[start : start + _BLOCK_ROWS]
         products = np.matmul(queries, rows.T, out=buffer[:, : len(rows)])
         least = np.array([one.least for one in found]) - error
-        if start == 0 and n < len(rows):  # nothing is known yet: the block's own n-th product leaves most out
+        if start == 0 and n < len(rows):  # nothing is known yet: the block's own n-th product excludes most rows
             nth = np.partition(products, len(rows) - n, axis=1)[:, len(rows) - n]
             least = np.maximum(least, nth - 2.0 * error)
         passing, columns = np.divmod(np.flatnonzero(products >= least.astype(np.float32)[:, None]), len(rows))
@@ -61,7 +61,7 @@ def _nearest_to_few(vectors: Rows, queries: Rows, n: int) -> tuple[npt.NDArray[n
 
 def _rounding_error(dimension: int) -> float:
     """Rounding error bound of a dot product of unit rows in single precision, summed in any order; with a margin for
-    rows whose length is 1 only nearly and for the threshold's own rounding."""
+    rows of almost unit length and for the rounding of the threshold."""
     return 1.01 * (dimension + 4) * 2.0**-24
 
 
@@ -69,7 +69,7 @@ class _Nearest:
     """Running top-n of one query; rows are added in order of index.
 
     Attributes:
-        places, scores: best first, ties by place.
+        places, scores: indices and scores, best first, ties by index.
     """
 
     def __init__(self, query: npt.NDArray[np.float64], n: int) -> None:
@@ -79,7 +79,7 @@ class _Nearest:
 
     @property
     def least(self) -> float:
-        """Score that a row has to reach; minus infinity while fewer than `n` are known."""
+        """Score that a row has to reach; minus infinity while fewer than `n` rows are known."""
         return float(self.scores[-1]) if len(self.scores) == self._n else -np.inf
 
     def take(self, vectors: Rows, candidates: npt.NDArray[np.int64]) -> None:

@@ -23,7 +23,7 @@ class SourceDocument:
 
     Attributes:
         name: unique among the documents of a library.
-        pages: its text, page by page; one for a document without pages. Every one may be empty, but not all.
+        pages: its text, page by page; one for a document without pages. Some may be empty, not all.
         paged: whether its pages have numbers.
     """
 
@@ -33,7 +33,7 @@ class SourceDocument:
 
 
 def chunk_documents(documents: Iterable[SourceDocument]) -> list[LibraryChunk]:
-    """Splits documents into chunks, in order; a chunk over a page break has the page on which it begins."""
+    """Splits documents into chunks, in order; a chunk over a page break counts to the page on which it begins."""
     return [chunk for document in documents for chunk in _chunks(document)]
 
 
@@ -52,7 +52,7 @@ def _chunks(document: SourceDocument) -> list[LibraryChunk]:
 
 
 KINDS = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".pdf"})
-"""Suffixes of what can be read."""
+"""Supported suffixes."""
 
 _SHOWN = ".txt, .md, .html or .pdf"
 
@@ -62,8 +62,8 @@ class DocumentFile(NamedTuple):
 
     Attributes:
         path: its resolved path.
-        name: what its document is called.
-        kind: one of `KINDS`, by the name that was given: what a link leads to may be called anything.
+        name: the document's name.
+        kind: one of `KINDS`, by the suffix in the user's path; the target of a link may have any name.
     """
 
     path: Path
@@ -74,8 +74,8 @@ class DocumentFile(NamedTuple):
 def find_documents(named: str) -> Iterator[DocumentFile]:
     """Finds the document files of a path: a file, or the files of a folder, at any depth, sorted by path.
 
-    Left out of a folder are hidden files, other kinds, and links that lead out of it: who writes to a folder could
-    otherwise choose files outside of it. A file that is named may be a link to anywhere.
+    Of a folder, hidden files, other kinds, and links that lead out of it are skipped: who can write to the folder could
+    otherwise choose files outside of it. A file named directly may be a link to anywhere.
 
     Raises:
         ConfigError: the path does not exist, or has no readable document.
@@ -108,10 +108,9 @@ def _files_in_folder(named: str, folder: Path) -> list[DocumentFile]:
 def read_documents(named: Sequence[str]) -> list[SourceDocument]:
     """Reads the documents in files and folders, in the given order, those of a folder sorted by path.
 
-    A file is called by its name, one of a folder by its path in there; where two would be called the same, every
-    document is called by its path from the nearest folder that holds them all. A file that is named twice is read once.
-    See `find_documents` for which files are taken, and `moot.actors.retrieval.documents.parser_client` for what reading
-    one may take.
+    A document is named after its file, in a folder by its path there; if two names collide, all documents are named by
+    their paths from the nearest common folder. A file that is named twice is read once. `find_documents` selects the
+    files; `moot.actors.retrieval.documents.parser_client` sets the bounds of parsing.
 
     Raises:
         ConfigError: naming the file and what is wrong with it.
@@ -170,10 +169,10 @@ class DocumentSet:
 
     Attributes:
         digest: of the chunks.
-        size: how many chunks there are.
+        size: number of chunks.
         documents: number of documents; None for an existing library.
         chunks: in order; empty for an existing library.
-        library: the absolute folder of an existing library; None when it has to be built.
+        library: absolute folder of an existing library; None when one has to be built.
     """
 
     digest: str
@@ -187,8 +186,8 @@ def open_documents(named: Sequence[str], encoder: str) -> DocumentSet:
     """Opens paths: reads and chunks documents, or validates the library behind a single path.
 
     Args:
-        named: files, folders of them, or the folder of a finished library alone.
-        encoder: identity of the encoder that searches.
+        named: files, folders of files, or the folder of a single finished library.
+        encoder: identity of the encoder for searches.
 
     Raises:
         ConfigError: naming the file and what is wrong with it, or the library and why it cannot be searched.
@@ -216,7 +215,7 @@ def documents_from_texts(texts: Mapping[str, str]) -> DocumentSet:
     """Document set from texts by name.
 
     Raises:
-        ConfigError: there are none, or a name or a text is none.
+        ConfigError: the mapping is empty, or a name or a text is invalid.
     """
     if not texts:
         raise ConfigError("`docs`: expected at least one document")

@@ -15,22 +15,22 @@ from moot.protocols.errors import ConfigError
 from moot.protocols.tasks.formats import windows_text
 
 MOST_BYTES = 64 * 2**20
-"""Bytes of one file at most."""
+"""Most bytes of a file."""
 
 MOST_CHARACTERS = 64 * 2**20
-"""Characters of one document's text at most: a small file can unpack to any length."""
+"""Most characters of a document's text: a small file can unpack to any length."""
 
 MOST_PAGES = 20_000
-"""Pages of one document at most."""
+"""Most pages of a document."""
 
 MOST_MEMORY_BYTES = 2 * 2**30
-"""Memory of the process that reads documents, as addresses."""
+"""Memory limit of the parser process (address space)."""
 
 _SECONDS, _SECONDS_PER_MIB = 20, 10
 
 
 def parse_timeout_s(size_bytes: int) -> int:
-    """CPU time limit in seconds of a document: several times what ordinary files of its size need.
+    """CPU time limit of a document in seconds: several times what ordinary files of its size take.
 
     >>> parse_timeout_s(6_000), parse_timeout_s(64 * 2**20)
     (21, 660)
@@ -48,7 +48,7 @@ def read_plain_text(raw: bytes) -> str:
     ('caf\u00e9', 'caf\u00e9')
 
     Raises:
-        ConfigError: these are no bytes of a text.
+        ConfigError: the bytes are not a text.
     """
     for mark, encoding in _MARKS:
         if raw.startswith(mark):
@@ -63,17 +63,17 @@ def read_plain_text(raw: bytes) -> str:
 
 _READER = "moot.actors.retrieval.documents.parser_process"
 _MOST_REPLY_BYTES = 6 * MOST_CHARACTERS + 3 * MOST_PAGES + 2**10
-"""A control character takes six bytes in JSON."""
+"""Escape factor: a control character takes six bytes in JSON."""
 
 
 class ParseRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Header of a parse request, before the bytes of a file.
 
     Attributes:
-        kind: the file's suffix, in small letters.
-        size_bytes: how many bytes follow.
-        seconds: of computing that they may take.
-        memory_bytes: that the process may have.
+        kind: the file's suffix, in lower case.
+        size_bytes: number of bytes that follow.
+        seconds: CPU time limit.
+        memory_bytes: memory limit of the process.
     """
 
     kind: str
@@ -87,7 +87,7 @@ class ParseReply(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         pages: its text, page by page; one for a document without pages.
-        refused: why it cannot be read, in one line; empty when it was read.
+        refused: reason why it cannot be read, in one line; empty on success.
     """
 
     pages: tuple[str, ...] = ()
@@ -97,8 +97,8 @@ class ParseReply(msgspec.Struct, frozen=True, kw_only=True):
 class DocumentParser:
     """Document parser client for web pages, Markdown and PDF files; a context manager, which ends its process.
 
-    One process, started for the first file, reads all of them. It receives bytes and returns texts, which are handled
-    as plain data.
+    One process, started for the first file, reads all files. It receives bytes and returns texts, which are treated as
+    plain data.
     """
 
     def __init__(self) -> None:
@@ -118,11 +118,11 @@ class DocumentParser:
         """Parses a file to text, page by page; one page for a kind without pages.
 
         Args:
-            kind: the file's suffix, in small letters.
+            kind: the file's suffix, in lower case.
             raw: its bytes.
 
         Raises:
-            ConfigError: it cannot be read, or takes more time or memory than a document may.
+            ConfigError: the file cannot be read, or exceeds the time or memory limit.
         """
         if self._process is None:
             self._process = _started()

@@ -1,7 +1,7 @@
-"""Parser process for documents: any of them may crash it, and the program that started it continues.
+"""Parser process for documents: a document may crash it, and the program that started it continues.
 
-A request is a line of JSON and the bytes of one file; the reply is a line of JSON. The system itself keeps the process
-within the request's bounds: no memory is given beyond them, and who computes for too long is ended.
+A request is a line of JSON and the bytes of one file; the reply is a line of JSON. The operating system enforces the
+request's limits of memory and CPU time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def parse_document(kind: str, raw: bytes) -> ParseReply:
     except ConfigError as error:
         return ParseReply(refused=str(error))
     except Exception as error:  # third-party parsers on untrusted bytes
-        # SystemError: the interpreter, where an allocation failed without an exception.
+        # SystemError: raised by the interpreter when an allocation failed without an exception.
         is_full = isinstance(error, MemoryError | SystemError) or getattr(error, "errno", None) == errno.ENOMEM
         if is_full:
             return ParseReply(
@@ -76,5 +76,5 @@ def _set_rlimit(what: int, most: int) -> None:
 if __name__ == "__main__":
     _set_rlimit(resource.RLIMIT_CORE, 0)
     replies = sys.stdout.buffer
-    sys.stdout = sys.stderr  # what a parser prints is no reply
+    sys.stdout = sys.stderr  # what a parser prints must not mix with replies
     serve(sys.stdin.buffer, replies)

@@ -12,9 +12,9 @@ from moot.actors.retrieval.documents.parser_client import MOST_CHARACTERS, MOST_
 from moot.protocols.errors import ConfigError
 
 _OF_BROKEN_FILES = (PyPdfError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What the reader raises on bytes that are no PDF, or only half of one."""
+"""Exceptions of the reader on bytes that are no PDF or a truncated one."""
 
-# Of the reader's own remarks a slightly broken file has hundreds: they are for those who configured logging.
+# The reader logs hundreds of warnings for a slightly broken file: only for those who configured logging.
 logging.getLogger("pypdf").addHandler(logging.NullHandler())
 
 
@@ -22,11 +22,11 @@ def read_pdf(raw: bytes) -> tuple[str, ...]:
     """Extracts the text of each page; empty for a page without text, such as a scanned one.
 
     Raises:
-        ConfigError: it is no PDF, is broken or too long, or cannot be read without a password.
+        ConfigError: the file is no PDF, is broken, too long, or needs a password.
     """
     try:
         reader = PdfReader(io.BytesIO(raw))
-        if reader.is_encrypted and not reader.decrypt(""):  # a password for changes only does not prevent reading
+        if reader.is_encrypted and not reader.decrypt(""):  # an owner password does not prevent reading
             raise _encrypted()
         return _pages(reader)
     except (FileNotDecryptedError, DependencyError):
@@ -38,7 +38,7 @@ def read_pdf(raw: bytes) -> tuple[str, ...]:
 
 
 def _pages(reader: PdfReader) -> tuple[str, ...]:
-    """Page texts, refused as soon as they are too long: a small file can repeat one page, or one stream, many times."""
+    """Page texts; raises as soon as they are too long: a small file can repeat one page or stream many times."""
     pages: list[str] = []
     length = 0
     for page in reader.pages:
@@ -54,7 +54,7 @@ def _encrypted() -> ConfigError:
 
 
 def _plain(text: str) -> str:
-    """Removes invalid Unicode: lone surrogates and NUL, which broken fonts give."""
+    """Removes lone surrogates and NUL, which broken fonts produce."""
     return text.encode("utf-8", "replace").decode().replace("\0", " ").strip()
 
 

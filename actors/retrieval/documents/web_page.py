@@ -32,7 +32,7 @@ def read_web_page(raw: bytes) -> str:
     """Extracts the text of an HTML file: a paragraph per block, `#` before headings, a line per list item or table row.
 
     Raises:
-        ConfigError: these are no bytes of a text.
+        ConfigError: the bytes are not a text.
     """
     return html_to_text(_decoded(raw))
 
@@ -41,7 +41,7 @@ def read_markdown(raw: bytes) -> str:
     """Extracts the text of a Markdown file (CommonMark and tables), without markup and front matter.
 
     Raises:
-        ConfigError: these are no bytes of a text.
+        ConfigError: the bytes are not a text.
     """
     source = _FRONT_MATTER.sub("", read_plain_text(raw))
     return html_to_text(MarkdownIt("commonmark").enable("table").render(source))
@@ -62,9 +62,9 @@ def _decoded(raw: bytes) -> str:
 def html_to_text(html: str) -> str:
     """Extracts the text of HTML markup; see `read_web_page`."""
     parts: list[str] = []
-    soup = BeautifulSoup("\n" + _PROLOGUE.sub("", html), "html.parser")  # begun so, no text is taken for a file's name
+    soup = BeautifulSoup("\n" + _PROLOGUE.sub("", html), "html.parser")  # newline: no text passes for a file name
     waiting: list[tuple[Tag | NavigableString | str, bool]] = [(soup, False)]
-    while waiting:  # not by recursion: a page may be nested as deep as it likes
+    while waiting:  # not by recursion: a page may be nested to any depth
         node, verbatim = waiting.pop()
         if isinstance(node, Tag):
             waiting += _opened(node, verbatim)
@@ -93,7 +93,7 @@ def _breaks(tag: Tag) -> tuple[str, str]:
     if tag.name == "p" and tag.parent is not None and tag.parent.name in _ITEMS | _CELLS:
         return "", "\n"
     if tag.name in _CELLS:
-        before = tag.find_previous([*_CELLS, "tr"])  # one that was never closed holds the next
+        before = tag.find_previous([*_CELLS, "tr"])  # an unclosed cell contains the next one
         return " | " if isinstance(before, Tag) and before.name in _CELLS else "", ""
     if tag.name == "br":
         return "\n", ""
