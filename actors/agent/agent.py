@@ -1,6 +1,6 @@
-"""Agent or judge: renders an ask, calls its model, parses the reply, and records what it paid for.
+"""Agent or judge: renders an ask, calls its model, parses the reply, and records each reply that it paid for.
 
-A plain class; `remote/run_actor.py` makes it a Ray actor, the inline and packed runtimes have it in the same process.
+A plain class; `remote/run_actor.py` makes it a Ray actor, the inline and packed runtimes run it in their own process.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _LONGEST_ERROR = 500
 
 
 class Sink(Protocol):
-    """Sink for the rows of the replies that an agent paid for, and for events of the asks that it gave up."""
+    """Sink for the rows of paid replies, and for events of abandoned asks."""
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
-        """Take one row of the journal's stream `replies`; never waits."""
+        """Accept one row of the journal's stream `replies`; never waits."""
         ...
 
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
-        """Take an event; never waits."""
+        """Accept an event; never waits."""
         ...
 
 
@@ -67,13 +67,13 @@ class Agent:
         model: the backend.
         roles: the run's bindings, for persona and decoding.
         templates: the run's templates.
-        sink: takes the rows of paid replies.
+        sink: receives the rows of paid replies.
         save_tokens: how much of the token log-probabilities is recorded.
         save_reasoning: whether hidden reasoning is recorded.
         retry: the retry policy.
         limiter_client: admits every attempt; None for a model without limits.
         endpoint: the model's name at the limiter.
-        price: the model's price; None when it is not known.
+        price: the model's price; None when unknown.
         telemetry: metrics and traces of the process.
     """
 
@@ -104,10 +104,10 @@ class Agent:
         self._process_id = os.getpid()
 
     async def answer(self, ask: Ask) -> AskResult:
-        """The reply to an ask, or its terminal failure as a value; the row is in the sink before this returns.
+        """Reply to an ask, or its terminal failure as a value; the row is in the sink before this returns.
 
-        An ask that is already in flight (a message delivered twice, a moderator that was restarted) is joined, not paid
-        for again. Cancelling cancels the model's call; a caller that had joined it then makes a call of its own.
+        A duplicate of an ask in flight (a message delivered twice, a restarted moderator) joins it and is not paid for
+        again. Cancelling cancels the model's call; a caller that had joined it then makes a call of its own.
         """
         while (joined := self._under_way.get(ask.key)) is not None:
             answered = await asyncio.shield(joined)
@@ -149,7 +149,7 @@ class Agent:
             self._abandon(attempt, "cancelled")
             raise
         except Exception as bug:
-            # Without a row and a reply the caller would wait for its deadline: a bug fails the ask, visibly.
+            # Without a row and a reply the caller would wait for its deadline, so a bug fails the ask.
             _log.exception("an ask raised", case=ask.case_id, path=ask.path)
             return self._failed(attempt, "bug", f"{type(bug).__name__}: {bug}"[:_LONGEST_ERROR])
 
@@ -188,17 +188,17 @@ class Agent:
         except InvalidReply as error:
             free = attempt.schema is None and self._model.capabilities.structured_output != "no"
             return self._failed(
-                attempt, "unparsable", unparsable_failure(reply, attempt, error.plain, can_be_held=free)
+                attempt, "unparsable", unparsable_failure(reply, attempt, error.plain, may_constrain=free)
             )
         return self._done(attempt, parsed, "reasked")
 
     async def _sampled(self, attempt: Attempt, suffix: str, cuts: int) -> ModelReply:
-        """The reply to the attempt's messages; those that are stopped early before it are recorded, too.
+        """Reply to the attempt's messages; replies stopped early before it are recorded too.
 
         Args:
             attempt: the ask.
             suffix: of the call.
-            cuts: how many replies to the call are on record as stopped early.
+            cuts: number of recorded replies to the call that were stopped early.
         """
         stop = attempt.binding.early_stop if self._model.capabilities.streaming else None
         attempt.stopped = attempt.stopped or cuts > 0
@@ -239,15 +239,17 @@ class Agent:
         async def wait(seconds: float) -> None:
             self._admitted.calls.retried(kind)
             refused = kind == "rate_limited"
-            with deadline.paused() if refused else nullcontext():  # as waiting for the limiter does not count
+            with deadline.paused() if refused else nullcontext():  # like waiting for the limiter, it does not count
                 await asyncio.sleep(seconds)
 
         return await call_with_retries(self._retry, once, sleep=wait, clock=deadline.clock)
 
     def _done(self, attempt: Attempt, parsed: Parsed, outcome: Any) -> AskResult:
         attempt.by_prefix = parsed.by_prefix
-        held = attempt.schema is not None
-        intrinsic = intrinsic_of(attempt.reply, parsed.answer, attempt.ask, self._stage(attempt), held=held)
+        constrained = attempt.schema is not None
+        intrinsic = intrinsic_of(
+            attempt.reply, parsed.answer, attempt.ask, self._stage(attempt), constrained=constrained
+        )
         answered = self._answered(attempt, outcome, data=parsed.data, answer=parsed.answer, intrinsic=intrinsic)
         self._write(
             attempt,
@@ -259,9 +261,9 @@ class Agent:
         return answered
 
     def _stage(self, attempt: Attempt) -> LogprobStage:
-        """Where the log-probabilities of the attempt's reply are taken."""
+        """Sampling stage of the log-probabilities of the attempt's reply."""
         declared = self._model.capabilities.logprob_stage
-        return stage_of(declared, attempt.binding.profile, held=attempt.schema is not None)
+        return stage_of(declared, attempt.binding.profile, constrained=attempt.schema is not None)
 
     def _failed(self, attempt: Attempt, kind: str, message: str, **columns: Any) -> AskResult:
         answered = self._answered(attempt, "failed", failure=kind, error=message)
@@ -270,8 +272,8 @@ class Agent:
         return answered
 
     def _abandon(self, attempt: Attempt, why: str) -> None:
-        """Record that an ask ends without a reply, so that it is made again when the run resumes, and what it may have
-        cost so far."""
+        """Record that an ask ends without a reply, so that it is asked again when the run resumes, and what it may have
+        cost."""
         unconfirmed, attempt.unconfirmed = attempt.unconfirmed, UnconfirmedUsage()
         cost = {
             "why": why,
@@ -300,7 +302,7 @@ class Agent:
         )
 
     def _write(self, attempt: Attempt, *, outcome: str, suffix: str = "", **columns: Any) -> None:
-        """Put a reply's row into the sink; one that does not end its ask has a path and an id of its own."""
+        """Put a reply's row into the sink; a reply that does not end its ask has a path and an id of its own."""
         ask = attempt.ask
         if attempt.reply is not None:
             failpoint(f"{'judge' if ask.role.startswith('judge') else 'agent'}.received")
@@ -312,10 +314,10 @@ class Agent:
             "process_id": self._process_id,
         }
         if (reply := attempt.reply) is not None:
-            own["held"] = held = was_constrained(reply, attempt.schema is not None)
+            own["held"] = constrained = was_constrained(reply, attempt.schema is not None)
             if reply.tokens is not None:
                 own["logprob_stage"] = stage = logprob_stage(reply, self._stage(attempt))
-                if (surprisal := mean_surprisal(reply.tokens, stage, held=held)) is not None:
+                if (surprisal := mean_surprisal(reply.tokens, stage, constrained=constrained)) is not None:
                     self._telemetry.meter.observe(SURPRISAL, surprisal, self._model.name, family_of(ask.role))
         attempt.unconfirmed = UnconfirmedUsage()
         self._sink.put_reply(ask.case_id, {**known, **own, **columns})

@@ -1,4 +1,4 @@
-"""Attempt: an agent's state of one ask while it answers it, and the row of its reply."""
+"""Attempt: an agent's state of one ask in progress, and the row of its reply."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from moot.protocols.reply_ids import load_reply
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """State of one ask while it is answered.
+    """State of one ask in progress.
 
     Args:
         ask: the ask.
-        binding: its role's.
-        reply_id: of the reply to come.
-        span: of the ask.
+        binding: of its role.
+        reply_id: id of the expected reply.
+        span: trace span of the ask.
     """
 
     ask: Ask
@@ -58,7 +58,7 @@ class Attempt:
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing can be billed: no reply has come, and no attempt was worked on."""
+        """Whether nothing can be billed: no reply arrived, and no attempt was worked on."""
         came = self.reply is not None or self.usage_before is not None or self.stopped
         return not came and not self.unconfirmed.attempts
 
@@ -66,11 +66,11 @@ class Attempt:
 def reply_row(
     attempt: Attempt, suffix: str, save_tokens: SaveTokens, *, save_reasoning: bool = False
 ) -> dict[str, Any]:
-    """Columns of a reply's row: what was asked, what was returned, and what it used.
+    """Columns of a reply's row: request, reply and usage.
 
     Args:
         attempt: the ask; its reply may be None.
-        suffix: put to path and ids of a reply that does not end its ask.
+        suffix: appended to path and ids of a reply that does not end its ask.
         save_tokens: how much of the token log-probabilities is recorded.
         save_reasoning: whether hidden reasoning is recorded.
     """
@@ -123,48 +123,50 @@ def reply_row(
 
 
 LENGTH = "length"
-"""The finish reason of a reply that ended at its token limit."""
+"""Finish reason of a reply that ended at its token limit."""
 
-_HOLDS_NONE = "the trial calls found no schema that it is held to: another model or server may hold it"
+_CONSTRAINS_NONE = (
+    "the trial calls found no schema that constrains its replies: another model or server may support one"
+)
 
 
-def unparsable_failure(reply: ModelReply, attempt: Attempt, error: str, *, can_be_held: bool) -> str:
+def unparsable_failure(reply: ModelReply, attempt: Attempt, error: str, *, may_constrain: bool) -> str:
     """Failure message of an ask whose last reply could not be parsed.
 
     Args:
-        reply: as the model gave it.
+        reply: of the model.
         attempt: the ask.
-        error: what was wrong with the text.
-        can_be_held: whether the reply was unconstrained although the backend may constrain it to a schema.
+        error: why the text could not be parsed.
+        may_constrain: whether the reply was unconstrained although the backend may constrain it to a schema.
     """
     if reply.replayed is not None and reply.replayed.error:
         return reply.replayed.error
     if reply.finish_reason == LENGTH:
-        return f"{TRUNCATED}{attempt.decoding.max_tokens}{_cure_of_truncation(reply, attempt)}"
+        return f"{TRUNCATED}{attempt.decoding.max_tokens}{_truncation_remedy(reply, attempt)}"
     if reply.finish_reason == REPETITION:
         return f"the reply repeated itself and was stopped: another model may not ({error})"
     if _is_all_hidden(reply):
         return f"the reply was all hidden reasoning ({error})"
-    if can_be_held and load_reply(attempt.ask.reply) is not FreeText:
-        return f"{error} ({_HOLDS_NONE if _was_tried_in_vain(attempt) else UNCONSTRAINED})"
+    if may_constrain and load_reply(attempt.ask.reply) is not FreeText:
+        return f"{error} ({_CONSTRAINS_NONE if _constrains_none(attempt) else UNCONSTRAINED})"
     return error
 
 
-def _cure_of_truncation(reply: ModelReply, attempt: Attempt) -> str:
+def _truncation_remedy(reply: ModelReply, attempt: Attempt) -> str:
     if not _is_all_hidden(reply):
         return f": {RAISE_MAX_TOKENS}"
     profile = attempt.binding.profile
     knows = profile is not None and profile.reasons
-    cure = "raise the role's reasoning_tokens, or lower its reasoning_effort" if knows else RAISE_MAX_TOKENS
-    return f", all of it hidden reasoning: {cure}"
+    remedy = "raise the role's reasoning_tokens, or lower its reasoning_effort" if knows else RAISE_MAX_TOKENS
+    return f", all of it hidden reasoning: {remedy}"
 
 
 def _is_all_hidden(reply: ModelReply) -> bool:
-    """Whether nothing but hidden reasoning came; a server may count it and show none of it."""
+    """Whether the reply is all hidden reasoning; a server may count it and show none of it."""
     return not reply.text.strip() and bool(reply.reasoning or reply.usage.reasoning_tokens)
 
 
-def _was_tried_in_vain(attempt: Attempt) -> bool:
-    """Whether the probe calls found that the model constrains no replies."""
+def _constrains_none(attempt: Attempt) -> bool:
+    """Whether the trial calls found that the model constrains no replies."""
     structured, profile = attempt.binding.structured, attempt.binding.profile
     return structured is None and profile is not None and profile.mode_of(attempt.ask.reply)[0] == "free"

@@ -24,16 +24,16 @@ def _anthropic_base_url(url: str) -> str:
 
 
 def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None, load: bool = False) -> Model:
-    """Builds the backend that `binding` names; no connection is opened.
+    """Builds the backend that `binding` names; opens no connection.
 
     Args:
-        binding: the role's model and where its key is.
-        seed: the run's seed, for what is drawn in this process.
+        binding: the role's model, and the environment variable of its key.
+        seed: the run's seed, for draws in this process.
         answer_key: the gold labels, for `simulated` only; None leaves it at chance.
-        load: whether weights are in memory before this returns; else the first call loads them.
+        load: whether to load weights now; else the first call loads them.
 
     Raises:
-        ConfigError: the name or a setting is malformed, or a folder is none of a model.
+        ConfigError: the name or a setting is malformed, or a folder contains no model.
     """
     spec = ModelSpec.parse(binding.model)
     if binding.base_url is not None and spec.kind not in ("openai", "anthropic"):

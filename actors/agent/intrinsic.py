@@ -1,4 +1,4 @@
-"""Intrinsic confidence: the probability of a reply's answer by the model's own token probabilities."""
+"""Intrinsic confidence: probability of a reply's answer under the model's own token probabilities."""
 
 from __future__ import annotations
 
@@ -19,57 +19,57 @@ from moot.protocols.text.labels import surface_forms
 _ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
 
 
-def stage_of(declared: LogprobStage, profile: ModelProfile | None, *, held: bool) -> LogprobStage:
-    """Stage at which the log-probabilities of a reply are taken.
+def stage_of(declared: LogprobStage, profile: ModelProfile | None, *, constrained: bool) -> LogprobStage:
+    """Sampling stage at which the log-probabilities of a reply are taken.
 
     Args:
-        declared: by the backend; a backend that knows is believed.
-        profile: what the probe calls found; None for a model that was not probed.
-        held: whether the reply is constrained to a schema: no mask changes those of an unconstrained one.
+        declared: by the backend; takes precedence.
+        profile: result of the trial calls; None for a model without any.
+        constrained: whether the reply is constrained to a schema; only a constrained reply can be masked.
 
-    >>> stage_of("unknown", ModelProfile(schemas="vllm", held_logprobs="masked"), held=True)
+    >>> stage_of("unknown", ModelProfile(schemas="vllm", held_logprobs="masked"), constrained=True)
     'masked'
-    >>> stage_of("unknown", ModelProfile(schemas="vllm", held_logprobs="masked"), held=False)
+    >>> stage_of("unknown", ModelProfile(schemas="vllm", held_logprobs="masked"), constrained=False)
     'raw'
     """
     if declared != "unknown" or profile is None or profile.held_logprobs is None:
         return declared
-    return profile.held_logprobs if held else "raw"
+    return profile.held_logprobs if constrained else "raw"
 
 
 def logprob_stage(reply: ModelReply, stage: LogprobStage) -> LogprobStage:
-    """Stage at which log-probabilities were taken: `stage`, the model's own, unless a replayed reply has another."""
+    """Sampling stage of a reply's log-probabilities: `stage`, of the model, unless a replayed reply states another."""
     return reply.replayed.logprob_stage if reply.replayed else stage
 
 
-def was_constrained(reply: ModelReply, held: bool) -> bool:
-    """Whether a reply was constrained to a schema: `held`, as this ask's, unless a replayed reply says otherwise."""
-    return reply.replayed.held if reply.replayed else held
+def was_constrained(reply: ModelReply, constrained: bool) -> bool:
+    """Whether a reply was constrained to a schema: as this ask, unless a replayed reply states otherwise."""
+    return reply.replayed.held if reply.replayed else constrained
 
 
-def mean_surprisal(tokens: TokenLogprobs, stage: LogprobStage, *, held: bool) -> float | None:
+def mean_surprisal(tokens: TokenLogprobs, stage: LogprobStage, *, constrained: bool) -> float | None:
     """Mean surprisal: mean of -logprob over a reply's tokens, in nats; None when no token has one, or a schema's mask
     may have changed them.
 
-    One histogram has the values of all replies of a model, constrained or not.
+    One histogram contains the values of all replies of a model, constrained or not.
     """
-    if may_be_masked(stage, held):
+    if may_be_masked(stage, constrained):
         return None
     known = tokens.logprob[np.isfinite(tokens.logprob)]
     return max(0.0, -float(known.mean())) if known.size else None
 
 
 def intrinsic_of(
-    reply: ModelReply | None, answer: str | None, ask: Ask, stage: LogprobStage, *, held: bool = False
+    reply: ModelReply | None, answer: str | None, ask: Ask, stage: LogprobStage, *, constrained: bool = False
 ) -> Intrinsic | None:
-    """The answer's probability, read at the answer's token.
+    """Probability of the answer, read at the answer's token.
 
     Args:
-        reply: as the model gave it.
-        answer: the label that was read from it.
-        ask: what was asked.
-        stage: where the model takes its probabilities; a replayed reply has its own.
-        held: whether the reply was constrained to a schema; a replayed reply has its own.
+        reply: of the model.
+        answer: the label parsed from it.
+        ask: the ask.
+        stage: sampling stage of the model's log-probabilities; a replayed reply has its own.
+        constrained: whether the reply was constrained to a schema; a replayed reply has its own.
 
     Returns:
         None when there are no log-probabilities or no closed set of labels.
@@ -93,12 +93,12 @@ def intrinsic_of(
         surface_forms(ask.labels, ask.choices, ask.aliases),
     )
     if (
-        may_be_masked(stage, was_constrained(reply, held))
+        may_be_masked(stage, was_constrained(reply, constrained))
         and known.raw is not None
         and known.raw >= math.exp(NO_CHOICE)
     ):
         return Intrinsic(stage=stage, reason="its schema may permit nothing else at the answer's first token")
-    masked = stage == "masked"  # what is left by a mask is a share of the permitted labels, and no raw probability
+    masked = stage == "masked"  # renormalised over the permitted labels, so no raw probability
     return Intrinsic(
         normalised=known.normalised,
         printed=None if masked else known.printed,

@@ -1,4 +1,4 @@
-"""Request of an ask as it is sent (messages, decoding, schema), and its fingerprint."""
+"""Rendered request of an ask (messages, decoding, schema), and its fingerprint."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from moot.protocols.templates import Templates
 def first_messages(ask: Ask, templates: Templates, binding: RoleBinding) -> tuple[Message, ...]:
     """First messages of an ask: the rendered template, with the ask's images on its last message.
 
-    A model that takes no system message gets its text before the user's.
+    A model without system messages gets that text before the user's.
 
     Raises:
-        ConfigError: when the template cannot be rendered with the ask's slots.
+        ConfigError: the template cannot be rendered with the ask's slots.
     """
     messages = templates.render(ask.template, ask.slots, binding.persona)
     if binding.profile is not None and binding.profile.folds_system:
@@ -39,7 +39,7 @@ def first_messages(ask: Ask, templates: Templates, binding: RoleBinding) -> tupl
 
 
 async def render_messages(ask: Ask, templates: Templates, binding: RoleBinding) -> tuple[Message, ...]:
-    """As `first_messages`, which leaves the event loop where there is much to render."""
+    """Renders as `first_messages`; leaves the event loop for long prompts."""
     return await off_loop_if_long(ask.slots, first_messages, ask, templates, binding)
 
 
@@ -51,7 +51,7 @@ def reask_messages(first: tuple[Message, ...], text: str, error: str, templates:
 def sent_decoding(binding: RoleBinding, given: Decoding | None = None) -> Decoding:
     """Decoding of an ask: its own, or else its role's.
 
-    What the model does not take is left out. A reasoning model gets the tokens for that on top.
+    Parameters that the model does not support are omitted. A reasoning model gets its reasoning tokens on top.
     """
     decoding = binding.decoding() if given is None else msgspec.structs.replace(given, **binding.beside_sampling())
     if binding.profile is None:
@@ -70,7 +70,7 @@ def _with_key(extra: str, key: str, decoding: Decoding) -> str:
 
 
 def max_reply_tokens(binding: RoleBinding, decoding: Decoding) -> int:
-    """Tokens of the longest reply, hidden reasoning aside; `decoding` as it is sent."""
+    """Length of the longest reply in tokens, without hidden reasoning; `decoding` as sent."""
     reasons = binding.profile is not None and binding.profile.reasons
     return max(decoding.max_tokens - binding.reasoning_tokens, 1) if reasons else decoding.max_tokens
 
@@ -86,16 +86,16 @@ def constrained_schema(
     """Schema to which the backend constrains a reply; None for an unconstrained one.
 
     Args:
-        binding: of the role. Without a profile its model gets the bare schema that was sent before there were any.
-        offered: what the backend says of schemas; one that says `no` is never asked.
-        reply_model: what the reply must fit in any case. `FreeText` is always unconstrained. So is one that no schema
-            can describe, unless the role insists.
+        binding: of the role. A model without a profile gets the bare schema that preceded profiles.
+        offered: the backend's support for schemas; with `no` none is sent.
+        reply_model: the reply's type. `FreeText` is always unconstrained, and so is a type that no schema can describe,
+            unless the role insists.
         labels: the case's closed set of labels; None for an open one.
-        max_tokens: the bound of the reply's length.
-        slots: the ask's, which say how many of a thing it wants, and in what script the reply will be.
+        max_tokens: bound of the reply's length.
+        slots: of the ask; they determine numbers of items and the reply's script.
 
     Raises:
-        ConfigError: the role says `structured: true` and no schema can describe the reply.
+        ConfigError: the role sets `structured: true` and no schema can describe the reply.
     """
     if offered == "no" or binding.structured is False or reply_model is FreeText:
         return None
@@ -124,12 +124,12 @@ def constrained_schema(
 def legacy_constrained_schema(
     binding: RoleBinding, offered: Offered, reply_model: type[BaseModel]
 ) -> ReplySchema | None:
-    """Schema of a reply before dialects were known: none at a URL, unless its role said `structured: true`.
+    """Schema of a reply before dialects were known: none at a URL, unless its role set `structured: true`.
 
-    None either for a backend that constrained no replies then.
+    Also None for a backend that constrained no replies then.
 
     Raises:
-        ConfigError: as `constrained_schema`.
+        ConfigError: see `constrained_schema`.
     """
     if offered == "no" or binding.structured is False or reply_model is FreeText:
         return None
@@ -146,28 +146,28 @@ def legacy_constrained_schema(
 def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
     """Fingerprint of a request: 32 hex digits over everything that the reply depends on, except the ask's path.
 
-    Equal requests have equal ones, whatever their roles say of `structured`: that of a role that says nothing.
+    Equal requests have equal fingerprints, whatever `structured` of their roles: it counts as unset.
     """
     return _fingerprint(ask, binding, template_hash, None)
 
 
 def earlier_fingerprints(ask: Ask, binding: RoleBinding, template_hash: str) -> tuple[str, ...]:
-    """Fingerprints that earlier records may have for the same request, in which a role's `structured` counted by
-    itself."""
-    return tuple(_fingerprint(ask, binding, template_hash, said) for said in (False, True))
+    """Fingerprints that earlier records may have for the same request, in which a role's `structured` counted
+    separately."""
+    return tuple(_fingerprint(ask, binding, template_hash, structured) for structured in (False, True))
 
 
 def fingerprint_of_role(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
-    """As `fingerprint`, but for what the role says of `structured`, which counts by itself."""
+    """Fingerprint in which the role's `structured` counts separately."""
     return _fingerprint(ask, binding, template_hash, binding.structured)
 
 
 def _fingerprint(ask: Ask, binding: RoleBinding, template_hash: str, structured: bool | None) -> str:
-    """As of a role that says `structured`, and sends what this one does."""
+    """Fingerprint of the request as of a role with this `structured`."""
     decoding = sent_decoding(binding, ask.decoding)
-    held: tuple[tuple[str, bytes], ...] = ()
+    schema: tuple[tuple[str, bytes], ...] = ()
     if binding.profile is not None or binding.structured is not structured:
-        held, decoding = _differing_schema(ask, binding, decoding, structured)
+        schema, decoding = _differing_schema(ask, binding, decoding, structured)
     images = [blake2b(image.data, digest_size=16).digest() for image in ask.images]
     body = (
         binding.model,
@@ -183,47 +183,45 @@ def _fingerprint(ask: Ask, binding: RoleBinding, template_hash: str, structured:
         ask.sample,
         images,
     )
-    # what came later is left out where it is not used, so that records from before it still fit
+    # newer fields are omitted where unused, so that older records still match
     aliases = (ask.aliases,) if ask.aliases else ()
     early_stop = (binding.early_stop.model_dump(),) if binding.early_stop is not None else ()
     beside = _beside_sampling(decoding)
     folded = ("folded",) if binding.profile is not None and binding.profile.folds_system else ()
     api = (("api", binding.profile.api),) if binding.profile is not None and binding.profile.api != "chat" else ()
     return blake2b(
-        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *held, *folded, *api)), digest_size=16
+        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *schema, *folded, *api)), digest_size=16
     ).hexdigest()
 
 
 def _beside_sampling(decoding: Decoding) -> tuple[dict[str, object], ...]:
-    """What is sent beside the usual sampling settings; nothing where there is nothing."""
+    """Request parameters beside the usual sampling settings; empty when there are none."""
     usual = Decoding()
     others = {name: getattr(decoding, name) for name in Decoding.__struct_fields__ if name not in _SAMPLING}
-    said = {name: value for name, value in others.items() if value != getattr(usual, name)}
-    return ({"beside": said},) if said else ()
+    changed = {name: value for name, value in others.items() if value != getattr(usual, name)}
+    return ({"beside": changed},) if changed else ()
 
 
 def _differing_schema(
     ask: Ask, binding: RoleBinding, decoding: Decoding, structured: bool | None
 ) -> tuple[tuple[tuple[str, bytes], ...], Decoding]:
-    """The schema of a reply, where it is another than the bare one of a role that says `structured`; empty where there
-    is none instead of that.
-
-    Beside it the decoding that is sent with it.
+    """Schema of a reply, where it differs from the bare schema of a role with this `structured`, and the decoding sent
+    with it. The schema is empty where none replaces the bare one.
     """
     offered, reply_model = offered_schemas(binding.model), load_reply(ask.reply)
     try:
-        held = constrained_schema(
+        schema = constrained_schema(
             binding, offered, reply_model, ask.labels, max_reply_tokens(binding, decoding), ask.slots
         )
     except ConfigError:  # nothing is sent: the ask fails
         return (("unsent", b""),), decoding
-    sent = decoding if held is None or binding.profile is None else binding.profile.beside_schema(decoding)
+    sent = decoding if schema is None or binding.profile is None else binding.profile.beside_schema(decoding)
     with suppress(ConfigError):
-        if held == legacy_constrained_schema(
+        if schema == legacy_constrained_schema(
             binding.model_copy(update={"structured": structured}), offered, reply_model
         ):
             return (), sent
-    return (("schema", held.body if held is not None else b""),), sent
+    return (("schema", schema.body if schema is not None else b""),), sent
 
 
 _SAMPLING = ("temperature", "top_p", "max_tokens", "top_logprobs")

@@ -45,7 +45,7 @@ _OURS = frozenset(
         "tool_choice",
         "functions",
         "function_call",
-        # other names of what is listed above, by which servers take it as well
+        # other names that servers accept for the parameters above
         "n_predict",
         "num_predict",
         "best_of",
@@ -62,12 +62,12 @@ _OURS = frozenset(
         "use_beam_search",
         "models",
         "prefix",
-        # what changes the prompt
+        # parameters that change the prompt
         "truncate_prompt_tokens",
         "truncation",
         "chat_template",
         "add_generation_prompt",
-        # what changes where hidden reasoning and special tokens go
+        # parameters that change where hidden reasoning and special tokens go
         "reasoning_format",
         "skip_special_tokens",
         "json_schema",
@@ -79,17 +79,17 @@ _OURS = frozenset(
         "guided_regex",
         "guided_choice",
         "guided_grammar",
-        # what changes the tokens whose log-probabilities are read
+        # parameters that change the tokens whose log-probabilities are read
         "return_tokens_as_token_ids",
         "post_sampling_probs",
         "continue_final_message",
     }
 )
-"""What a request says by itself, or what would change how its reply is read."""
+"""Parameters that the request sets itself, or that would change how its reply is read."""
 
 
 _OURS_WITHIN = {"text": "format", "reasoning": "effort"}
-"""Keys of ours within objects of the Responses API, whose other keys a user may give."""
+"""Keys set by moot within objects of the Responses API; the user may set the other keys."""
 
 
 def _not_ours(extra: dict[str, Any]) -> dict[str, Any]:
@@ -113,25 +113,25 @@ class RoleBinding(BaseModel):
 
     Attributes:
         model: one of the forms that `moot models` lists.
-        persona: text put before the system prompt.
-        temperature: None leaves it to the server.
-        top_p: nucleus share; None leaves it to the server.
-        max_tokens: longest reply; some protocols set more where the run says nothing.
-        reasoning_tokens: tokens that a model which thinks before it replies may write beside `max_tokens`.
-        seed: what the server draws replies from, each step its own; for servers that take a seed.
+        persona: text before the system prompt.
+        temperature: None uses the server's default.
+        top_p: nucleus share; None uses the server's default.
+        max_tokens: length of the longest reply; some protocols have a larger default.
+        reasoning_tokens: tokens for reasoning before the reply, in addition to `max_tokens`.
+        seed: base of the sampling seeds, one per step; for servers that take a seed.
         stop: up to four texts that end a reply.
-        repetition_penalty: above 1 makes what was written less likely; for servers that take one, such as vLLM, SGLang
-            and llama.cpp (there `repeat_penalty`).
-        reasoning_effort: how much a model thinks before it replies: `minimal`, `low`, `medium`, `high` ...
-        extra: a body that is sent as it is beside ours: `top_k`, `min_p`, `chat_template_kwargs` ...
-        top_logprobs: alternatives per token; None leaves it to what the protocol needs.
-        api_key_env: name of the environment variable that holds the key.
+        repetition_penalty: above 1 makes repetition less likely; for servers that support it, such as vLLM, SGLang and
+            llama.cpp (there `repeat_penalty`).
+        reasoning_effort: amount of reasoning before the reply: `minimal`, `low`, `medium`, `high` ...
+        extra: body parameters that are sent unchanged: `top_k`, `min_p`, `chat_template_kwargs` ...
+        top_logprobs: alternatives per token; None uses what the protocol needs.
+        api_key_env: environment variable of the key.
         base_url: another server for the vendor's client.
         timeout_s: deadline of one ask, re-ask and retries included.
         structured: whether the backend constrains replies to a JSON schema; None leaves it to the backend.
         early_stop: when to stop a streamed reply and ask for another; None: never.
-        profile: what the probe calls found of the model; filled in before a run starts and read back when it is
-            resumed. None for a model that is not tried, and in a record that is older.
+        profile: result of the trial calls; set before a run starts and read back when it resumes. None for a model
+            without trial calls, and in older records.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -156,7 +156,7 @@ class RoleBinding(BaseModel):
     profile: ModelProfile | None = None
 
     def decoding(self) -> Decoding:
-        """The decoding that an ask uses unless it brings its own."""
+        """Default decoding of the role's asks."""
         needed = 1 if self.early_stop is not None else None
         return Decoding(
             temperature=self.temperature,
@@ -167,7 +167,7 @@ class RoleBinding(BaseModel):
         )
 
     def beside_sampling(self) -> dict[str, Any]:
-        """What holds for every ask of the role, also for one that says itself how it is sampled."""
+        """Parameters for every ask of the role, also for one with its own decoding."""
         extra = msgspec.json.encode(self.extra, order="sorted").decode() if self.extra else ""
         return {
             "seed": self.seed,
@@ -179,10 +179,10 @@ class RoleBinding(BaseModel):
 
 
 class Roles:
-    """The bindings of a run: for each family a list of members; `agent/4` of three members is the second one again.
+    """Bindings of a run: a list of members for each family; `agent/4` of three members is the second one again.
 
     Args:
-        bindings: family name to members, in order.
+        bindings: members in order, by family name.
     """
 
     def __init__(self, bindings: Mapping[str, list[RoleBinding]]) -> None:
@@ -195,10 +195,10 @@ class Roles:
         return dict(self._members)
 
     def binding(self, role: str) -> RoleBinding:
-        """The binding of a full role name.
+        """Binding of a full role name.
 
         Raises:
-            ConfigError: when the role's family has no binding.
+            ConfigError: the role's family has no binding.
         """
         known = self._resolved.get(role)
         if known is None:
@@ -211,7 +211,7 @@ class Roles:
         return known
 
     def panel(self, family: str) -> list[str]:
-        """The full names of a family's members: `judge/0`, `judge/1` ..."""
+        """Full names of a family's members: `judge/0`, `judge/1` ..."""
         if family not in self._members:
             raise unknown_name("role", family, self._members)
         return [f"{family}/{i}" for i in range(len(self._members[family]))]

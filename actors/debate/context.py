@@ -35,11 +35,11 @@ class AgentPool(Protocol):
     """Pool of the agents and judges of a run."""
 
     async def answer(self, ask: Ask) -> AskResult:
-        """Answer an ask; failures are values. Cancelling stops the work where it is done."""
+        """Answer an ask; failures are values. Cancelling also stops the agent's work on it."""
         ...
 
     async def drain(self) -> None:
-        """Let no further limited call start: asks that wait for the limiter are returned unpaid."""
+        """Start no further limited calls: asks that wait for the limiter return unpaid."""
         ...
 
 
@@ -47,16 +47,17 @@ class RecordClient(Sink, Protocol):
     """Client of the record, for moderators."""
 
     async def commit(self, result: DebateResult) -> bool:
-        """Record a verdict; True once durable, False when the journal lacks a reply or may lack a note of it."""
+        """Record a verdict; True once durable, False when the journal may lack a reply of the debate or a note of
+        it."""
         ...
 
     async def history(self, case_id: str, attempt: int) -> History:
-        """What is recorded of a debate so far."""
+        """Recorded part of a debate."""
         ...
 
     async def acquire_lease(self, key: str) -> tuple[bool, History]:
-        """Acquire the lease of a shared reply: whether the caller pays for it, False once it is recorded; and what is
-        recorded of it."""
+        """Acquire the lease of a shared reply: whether the caller pays for it (False once it is recorded), and its
+        recorded part."""
         ...
 
     async def has_shared(self, key: str) -> bool:
@@ -73,10 +74,10 @@ class RecordClient(Sink, Protocol):
 
 
 class Retriever(Protocol):
-    """The documents of a run, cut into passages and embedded by the run's encoder."""
+    """Retriever of the run's documents, as chunks embedded by the run's encoder."""
 
     async def search(self, vector: npt.NDArray[np.float32], n: int) -> list[Passage]:
-        """The `n` passages nearest to a unit vector, best first; ties by place. Exact."""
+        """The `n` passages nearest to a unit vector, best first; ties by index. Exact."""
         ...
 
     async def close(self) -> None:
@@ -85,7 +86,7 @@ class Retriever(Protocol):
 
 
 class Classifier(Protocol):
-    """Binary classifier: detects hallucinated claims by a judge's summary.
+    """Binary classifier: detects hallucinated claims from a judge's summary.
 
     Attributes:
         encoder: of its own; None when it reads vectors of the run's encoder.
@@ -95,16 +96,16 @@ class Classifier(Protocol):
     def encoder(self) -> Encoder | None: ...
 
     def p_hallucinated(self, vector: npt.NDArray[np.float32]) -> float:
-        """The probability that the claim is hallucinated, in [0, 1], from the vector of the summary."""
+        """Probability in [0, 1] that the claim is hallucinated, from the vector of the summary."""
         ...
 
     def trained_on(self, claim: str) -> bool:
-        """Whether it was trained on this claim, in whatever spelling, with whatever evidence."""
+        """Whether the claim, in any spelling and with any evidence, was a training example."""
         ...
 
 
 class InFlightAsks:
-    """Counter of the asks of a process that are in flight."""
+    """Counter of the asks in flight in a process."""
 
     __slots__ = ("count",)
 
@@ -117,15 +118,15 @@ class DebateContext:
     """Shared services of the debates of a process.
 
     Attributes:
-        agents: answer the asks.
-        record: takes the rows.
-        attended: whether a person answers `consult`; otherwise it answers `go on`.
+        agents: answers the asks.
+        record: receives the rows.
+        attended: whether a person answers `consult`; otherwise the decision is `go on`.
         drain: set when no new ask may start: debates wait until they are cancelled.
         in_flight: counts the asks in flight.
-        shared: shared replies that this process has seen, by pseudo case id.
-        reuse: another run's replies, which answer equal asks; None without `--reuse`.
-        retriever: the passages that the run's debates may search; None when it has no documents.
-        classifier: reads judges' summaries; None when the run has none.
+        shared: shared replies that this process knows, by pseudo case id.
+        reuse: replies of another run, which answer equal asks; None without `--reuse`.
+        retriever: searches the run's documents; None without documents.
+        classifier: classifies judges' summaries; None for a run without one.
         telemetry: metrics and traces of the process.
     """
 
@@ -145,9 +146,9 @@ class DebateContext:
     telemetry: Telemetry = NO_TELEMETRY
 
     async def fingerprinted(self, ask: Ask) -> Ask:
-        """The ask with its fingerprint, as its role is bound and its template written in this run.
+        """Copy of the ask with its fingerprint, for its role's binding and the run's template.
 
-        A long one is hashed off the event loop. Earlier forms are computed only where a record may have them.
+        A long one is hashed off the event loop. Earlier forms are computed only where a record may contain them.
         """
         binding, template = self.roles.binding(ask.role), self.templates.hash(ask.template)
         mark = await off_loop_if_long(ask.slots, fingerprint, ask, binding, template)
@@ -157,12 +158,12 @@ class DebateContext:
         return msgspec.structs.replace(ask, fingerprint=mark, earlier_fingerprints=earlier)
 
     async def shared_fingerprint(self, ask: Ask) -> str:
-        """Fingerprint that keys a shared reply: in the form that earlier records have."""
+        """Fingerprint that keys a shared reply, in the form of earlier records."""
         binding, template = self.roles.binding(ask.role), self.templates.hash(ask.template)
         return await off_loop_if_long(ask.slots, fingerprint_of_role, ask, binding, template)
 
     async def close(self) -> None:
-        """Close what debates look up; after the last debate has ended."""
+        """Close encoder, retriever and classifier; after the last debate has ended."""
         await self.encoder.close()
         if self.classifier is not None and self.classifier.encoder is not None:
             await self.classifier.encoder.close()
@@ -171,13 +172,13 @@ class DebateContext:
 
 
 class Lookups:
-    """Lookups of one debate; every vector is computed once, recorded, and read back on a replay.
+    """Lookups of one debate; every vector is computed once, recorded, and read back on replay.
 
     Args:
-        case: what is debated.
+        case: the case.
         attempt: of the debate.
         context: the process's shared services.
-        vectors: what the journal holds, as float32 bytes by `vector_key`.
+        vectors: from the journal, as float32 bytes by `vector_key`.
     """
 
     def __init__(self, case: Case, attempt: int, context: DebateContext, vectors: Mapping[str, bytes]) -> None:

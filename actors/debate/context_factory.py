@@ -28,7 +28,7 @@ from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
 
 Service = tuple[str, str]
-"""What one agent actor serves: a role and the identity of one model."""
+"""Key of an agent actor: a role, and the identity of one model."""
 
 
 def endpoint_of(binding: RoleBinding) -> str:
@@ -37,22 +37,22 @@ def endpoint_of(binding: RoleBinding) -> str:
 
 
 def service_of(role: str, binding: RoleBinding) -> Service:
-    """The service that answers a role."""
+    """Service that answers a role."""
     return (family_of(role), endpoint_of(binding))
 
 
 def services(roles: Roles) -> dict[Service, RoleBinding]:
-    """Every service that a run needs, with a binding that names its model."""
+    """All services of a run, each with a binding of its model."""
     return {service_of(family, member): member for family, members in roles.members.items() for member in members}
 
 
 def model_binding(binding: RoleBinding) -> ModelBinding:
-    """The part of a role's binding that names its model."""
+    """The model part of a role's binding."""
     return ModelBinding(model=binding.model, api_key_env=binding.api_key_env, base_url=binding.base_url)
 
 
 def build_model(spec: RunSpec, binding: RoleBinding) -> Model:
-    """Builds the model of a binding, its weights loaded; a simulated one gets the answer key of the run's task."""
+    """Builds the model of a binding with its weights loaded; a simulated one gets the answer key of the run's task."""
     simulated = ModelSpec.parse(binding.model).kind == "simulated"
     key = _answer_key(spec) if simulated else None
     api = None if binding.profile is None else binding.profile.api
@@ -92,7 +92,7 @@ def build_agent(
 
 
 def needs_limiter(spec: RunSpec) -> bool:
-    """Whether anything of the run is to be limited: a server is called, or there is a budget."""
+    """Whether a run has anything to limit: it calls a server, or has a budget."""
     remote = any(not is_embedded(member.model) for members in spec.roles.values() for member in members)
     return remote or bool(_caps(spec))
 
@@ -103,7 +103,7 @@ def _caps(spec: RunSpec) -> dict[str, float]:
 
 
 def build_limiter(spec: RunSpec) -> DurableLimiter:
-    """Builds the limiter of a run, with what its earlier incarnations wrote down."""
+    """Builds the limiter of a run, with the ledger of its earlier incarnations."""
     accounts = {name: BudgetAccount(cap, spec.spent.get(name, 0.0)) for name, cap in _caps(spec).items()}
     ledger = Ledger(RunFolder(spec.folder) if spec.store is None else Store.of(spec.store), spec.epoch)
     return DurableLimiter(spec.limits, accounts, ledger, resumed=spec.resumed)
@@ -145,9 +145,9 @@ class LocalAgentPool:
 
     Args:
         spec: the run.
-        record_client: takes the rows of what they pay for.
-        limiter_client: admits their calls; None when nothing is limited.
-        telemetry: their metrics and traces.
+        record_client: receives the rows of paid replies.
+        limiter_client: admits their calls; None without limits.
+        telemetry: metrics and traces of the process.
     """
 
     def __init__(

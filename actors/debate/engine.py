@@ -15,7 +15,7 @@ from moot.protocols.case import LabelledCase
 
 
 class ModeratorLost(Exception):
-    """A moderator died with its open debates; it was restarted and has none of them."""
+    """A moderator died with its open debates; it was restarted without them."""
 
 
 class ModeratorHandle(Protocol):
@@ -35,14 +35,14 @@ class ModeratorHandle(Protocol):
 
 
 class WriterPool(Protocol):
-    """The record's writers, for a dispatcher."""
+    """Record writers of a run, as a dispatcher sees them."""
 
     async def register(self, cases: Sequence[LabelledCase]) -> None:
         """Register cases, gold labels included, before they are debated."""
         ...
 
     def forget(self, case_ids: Sequence[str]) -> None:
-        """Forget cases that are debated no more: they need not be registered again if a writer is lost, and those
+        """Forget cases that will not be debated again: they need not be registered again if a writer is lost, and those
         without a verdict may be evicted."""
         ...
 
@@ -51,11 +51,11 @@ class WriterPool(Protocol):
         ...
 
     async def events(self) -> list[StreamedEvent]:
-        """Events since the last call; an empty list says that all have come."""
+        """Events since the last call; an empty list means that there are no more."""
         ...
 
     async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
-        """Results of these cases, as far as they have any."""
+        """Results of these cases, as far as they exist."""
         ...
 
     async def signals(self) -> Signals:
@@ -63,7 +63,7 @@ class WriterPool(Protocol):
         ...
 
     async def close(self, *, compact: bool) -> None:
-        """Flush, and turn the journal into Parquet if asked to."""
+        """Flush, and compact the journal to Parquet if requested."""
         ...
 
 
@@ -75,14 +75,13 @@ class Runtime(Protocol):
     max_open: int
 
     async def limiter_state(self) -> LimiterState | None:
-        """What the limiter grants, and what is left of the budgets; None when nothing is limited, or the limiter does
-        not answer now."""
+        """State of the limiter and of the budgets; None when nothing is limited, or the limiter does not answer."""
         ...
 
     async def start(self) -> None:
-        """Start everything; raises a `UserError` when that is not possible."""
+        """Start everything. Raises a `UserError` when that is not possible."""
         ...
 
     async def stop(self, *, compact: bool = True) -> None:
-        """Flush the record, turn it into Parquet if asked to, and stop everything."""
+        """Flush the record, compact it to Parquet if requested, and stop everything."""
         ...

@@ -1,4 +1,4 @@
-"""Floor of one debate: answers asks from the journal, then from another run's, then by the agent pool."""
+"""Floor of one debate: answers asks from the journal, then from a reused run, then by the agent pool."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
 _LAST_SAMPLE = 2**31 - 1
-"""Bound of the record's column."""
+"""Bound of the column `sample`."""
 
 
 class Parked(BaseException):
@@ -53,7 +53,7 @@ class Parked(BaseException):
 
     Args:
         path: of the step that waits.
-        form: what the person is asked.
+        form: of the decision.
     """
 
     def __init__(self, path: str, form: Form) -> None:
@@ -62,7 +62,7 @@ class Parked(BaseException):
 
 
 class RunStopping(BaseException):
-    """An ask was not made because the run is about to stop: the debate is cancelled, and resumes with the run.
+    """An ask was not made because the run is stopping: the debate is cancelled, and resumes with the run.
 
     Not an `Exception`, so that no protocol catches it by accident. `str()` says why.
     """
@@ -72,12 +72,12 @@ class CaseFloor(Lookups):
     """Floor of one debate; the same class in every runtime.
 
     Args:
-        case: what is debated.
+        case: the case.
         attempt: 0, or higher after `--retry-failed`.
         context: the process's shared services.
-        history: what the journal holds of it, if the debate has run before.
-        decided: by path, what a person has decided since.
-        paid: usage by model, to which the calls of this floor are added.
+        history: recorded part of the debate, if it has run before.
+        decided: decisions of a person since then, by path.
+        paid: usage by model; the calls of this floor are added.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class CaseFloor(Lookups):
         return reask_messages(messages, *reasked, templates) if reasked else messages
 
     def note(self, event: Event | DebateEvent) -> None:
-        """See `Floor.note`. Raises TypeError when the event's data is not JSON-like: numpy values, for one."""
+        """See `Floor.note`. Raises TypeError when the event's data is not JSON-like, such as NumPy values."""
         noted = as_event(event)
         msgspec.to_builtins(noted.data)
         self._context.record.put_event(self.case.id, self.attempt, noted)

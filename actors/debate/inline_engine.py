@@ -1,4 +1,4 @@
-"""Inline engine: moderator, agents, judges and the record's writer in the user's own process, without Ray."""
+"""Inline engine: moderator, agents, judges and record writer in the user's own process, without Ray."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _LEASE_S = 180.0
 
 
 class LocalRecordClient:
-    """Record client of a writer in the same process; replies are batched for a moment.
+    """Record client of a writer in the same process; replies are batched briefly.
 
     Args:
-        writer: the one writer.
+        writer: the only writer.
     """
 
     def __init__(self, writer: RecordWriter) -> None:
@@ -56,7 +56,7 @@ class LocalRecordClient:
             asyncio.get_running_loop().call_later(0.05, self._flush_later)
 
     def _flush_later(self) -> None:
-        with suppress(RecordError):  # the next event gets it
+        with suppress(RecordError):  # the next event raises it
             self.flush()
 
     def flush(self) -> None:
@@ -119,8 +119,8 @@ class InlineWriterPool:
 
     async def events(self) -> list[StreamedEvent]:
         """See `WriterPool.events`."""
-        self._cursor, found = self._writer.progress.events_since(self._cursor)
-        return found
+        self._cursor, events = self._writer.progress.events_since(self._cursor)
+        return events
 
     async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
         """See `WriterPool.results`."""
@@ -179,6 +179,6 @@ class InlineRuntime:
                 await self._limiter_client.close()
             await self._context.close()
             self._record_client.flush()
-        finally:  # on a full disk draining may fail, too
+        finally:  # on a full disk draining may fail too
             await self._writer.close(compact=compact)
             await self._tracer.close()

@@ -1,4 +1,4 @@
-"""Moderator: runs the debates that it is assigned, many at once, and reports each when its verdict is durable."""
+"""Moderator: runs its assigned debates concurrently, and reports each one when its verdict is durable."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Assignment(msgspec.Struct, frozen=True):
     """Assignment of a debate to a moderator.
 
     Attributes:
-        replay: whether the journal may already hold a part of it.
-        invalid: what is wrong with the case; empty when nothing is.
-        decided: by path, what a person has decided and the journal may not hold yet.
+        replay: whether the journal may already have a part of it.
+        invalid: why the case is invalid; empty for a valid one.
+        decided: decisions of a person that the journal may not have yet, by path.
         return_result: whether the outcome contains the result.
     """
 
@@ -51,14 +51,14 @@ class Assignment(msgspec.Struct, frozen=True):
 class AssignmentOutcome(msgspec.Struct, frozen=True):
     """Outcome of an assignment: its verdict is durable, the debate waits for a person, or the run must stop.
 
-    How the debate ended is in `result`; dispatchers that need no more than the status do not ask for it.
+    `result` says how the debate ended; dispatchers that need only the status do not request it.
 
     Attributes:
-        why: what stops the run; empty unless `stopped`.
-        path, form: what a person is asked, and where; none unless `parked`.
-        result: of the debate, where the assignment asks for it.
-        paid: by model, what the calls used that were made since the debate was assigned.
-        used_recorded: whether other replies of it were on record, or came from a run that is reused.
+        why: reason to stop the run; empty unless `stopped`.
+        path, form: step and form of the pending decision; only if `parked`.
+        result: of the debate, if the assignment requests it.
+        paid: usage by model, of calls since the assignment.
+        used_recorded: whether other replies came from the record or from a reused run.
     """
 
     case_id: str
@@ -73,12 +73,12 @@ class AssignmentOutcome(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the debate has ended, and `paid` is all that it used."""
+        """Whether the debate has ended and `paid` is its full usage."""
         return self.status in ("finished", "failed") and not self.used_recorded
 
 
 class _AwaitingPerson(NamedTuple):
-    """A debate that waits for a person, and the replies by path that it depends on so far."""
+    """Debate that waits for a person, and the replies by path that it depends on so far."""
 
     path: str
     form: Form
@@ -92,13 +92,13 @@ class ModeratorReport(msgspec.Struct):
 
 
 class Moderator:
-    """Moderator: runs one protocol on the cases that it is assigned.
+    """Moderator: runs one protocol on its assigned cases.
 
     Args:
         protocol: the protocol.
         context: the shared services.
-        places: how many debates may be open at once; assignments beyond that wait their turn.
-        debate_timeout_s: seconds after which a debate is failed; None for no bound.
+        places: most open debates; further assignments are queued.
+        debate_timeout_s: seconds after which a debate fails; None for no bound.
     """
 
     def __init__(
@@ -116,14 +116,14 @@ class Moderator:
         context.telemetry.meter.set(DEBATES_OPEN, 0.0)
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> ModeratorReport:
-        """Take assignments and return new outcomes.
+        """Accept assignments and return new outcomes.
 
         Args:
-            wait: whether to wait for outcomes, at most `_OUTCOMES_WITHIN_S`, and then a little for more. The dispatcher
+            wait: whether to wait for outcomes, at most `_OUTCOMES_WITHIN_S`, and then briefly for more. The dispatcher
                 does not wait while it has more to assign: places would stay empty until the first debate has ended.
 
         Raises:
-            RecordError: when the record can no longer be written.
+            RecordError: the record can no longer be written.
         """
         for assignment in () if self._context.drain.is_set() else assignments:
             key = (assignment.case.id, assignment.attempt)
@@ -148,7 +148,7 @@ class Moderator:
             await asyncio.sleep(_LINGER_S)
 
     async def drain(self, seconds: float) -> None:
-        """Start no new ask, let those in flight finish within at most `seconds`, then cancel every debate."""
+        """Start no new ask, let those in flight finish within `seconds`, then cancel every debate."""
         self._context.drain.set()
         try:
             async with asyncio.timeout(seconds):
@@ -161,14 +161,14 @@ class Moderator:
         await self.close()
 
     async def cancel(self, keys: Sequence[tuple[str, int]]) -> None:
-        """Cancel these debates, as far as they are open; each resumes from the journal when it is assigned again."""
+        """Cancel these debates, if open; each resumes from the journal when it is assigned again."""
         tasks = [task for key in keys if (task := self._tasks.pop(key, None)) is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self) -> None:
-        """Cancel every debate at once; each resumes from the journal when the run does."""
+        """Cancel every debate at once; each resumes from the journal with the run."""
         self._context.drain.set()
         tasks = list(self._tasks.values())
         for task in tasks:
@@ -219,8 +219,8 @@ class Moderator:
             meter.set(DEBATES_OPEN, self._open)
 
     async def _wait_until_recorded(self, assignment: Assignment, replies: Mapping[str, str]) -> None:
-        """Wait until the journal holds the replies that a parked debate depends on: a person reads them there, and the
-        debate may resume at once. What does not arrive in time was lost, and is paid for again."""
+        """Wait until the journal has the replies that a parked debate depends on: a person reads them there, and the
+        debate may resume at once. A reply that does not arrive in time was lost, and is paid for again."""
         for _ in range(_RECORDED_TRIES):
             history = await self._context.record.history(assignment.case.id, assignment.attempt)
             if replies.keys() <= {reply.path for reply in history.replies}:
@@ -249,8 +249,8 @@ class Moderator:
             if assignment.invalid:
                 return _ended(floor, None, "invalid_case", assignment.invalid, 0.0)
             async with deadline:
-                said = await self._protocol.run(assignment.case, floor)
-            verdict = _checked(said, assignment.case)
+                returned = await self._protocol.run(assignment.case, floor)
+            verdict = _checked(returned, assignment.case)
             return _ended(floor, verdict, "", "", time.perf_counter() - started)
         except Parked as parked:
             return _AwaitingPerson(parked.path, parked.form, floor.replies)
@@ -280,7 +280,7 @@ class Moderator:
 
 
 def _checked(verdict: object, case: Case) -> Verdict:
-    """Validates what a protocol returned as a verdict on this case. Raises TypeError or ValueError."""
+    """Validates a protocol's return value as a verdict on this case. Raises TypeError or ValueError."""
     if not isinstance(verdict, Verdict):
         raise TypeError(f"the protocol returned {type(verdict).__name__}, not a Verdict")
     if case.labels is not None and verdict.answer is not None and verdict.answer not in case.labels:
@@ -292,10 +292,10 @@ def _checked(verdict: object, case: Case) -> Verdict:
 
 
 def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, wall_s: float) -> DebateResult:
-    """Builds the result. Raises `msgspec.ValidationError` or TypeError for a verdict that it cannot hold."""
-    said: Mapping[str, Any] = {}
+    """Builds the result. Raises `msgspec.ValidationError` or TypeError for a verdict that it cannot represent."""
+    fields: Mapping[str, Any] = {}
     if verdict is not None:
-        said = {
+        fields = {
             "answer": verdict.answer,
             "how": verdict.how,
             "confidence": verdict.confidence,
@@ -317,11 +317,11 @@ def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, 
         "calls_without_usage": floor.calls_without_usage,
         "wall_s": wall_s,
     }
-    return msgspec.convert({**known, **({"how": "failed"} if verdict is None else said)}, DebateResult)
+    return msgspec.convert({**known, **({"how": "failed"} if verdict is None else fields)}, DebateResult)
 
 
 def _end(span: Span, result: DebateResult, protocol: DebateProtocol) -> None:
-    """Ends a debate's span with its verdict; one that is cancelled has none until it has resumed."""
+    """Ends a debate's span with its verdict; a cancelled one has none until it resumes."""
     span.end(
         result.failure,
         moot__protocol=protocol.name or type(protocol).__name__,

@@ -1,4 +1,4 @@
-"""Conversion of ask results to what a protocol sees: turns, judgments, decisions."""
+"""Conversion of ask results to the protocol's view: turns, judgments, decisions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ R = TypeVar("R", bound=BaseModel)
 
 
 def turn_of(answered: AskResult, role: str, reply: type[R], path: str) -> Turn[R] | Failure:
-    """The turn that a protocol sees, or the failure.
+    """Turn of a reply, or its failure.
 
     Raises:
         ReplayDiverged: a replay cannot continue.
@@ -56,12 +56,12 @@ def judgment_of(outcome: Turn[Score] | Failure, judge: str, variant: int, pass_i
 
 
 def decision_id(ask: Ask) -> str:
-    """The reply id of a decision: there is one per form, so its path names it."""
+    """Reply id of a decision: there is one per form, so its path names it."""
     return f"{DECISION}{ask.case_id}-{ask.attempt}-{ask.path}"
 
 
 def decision_columns(ask: Ask, decision: Decision) -> dict[str, Any]:
-    """The journal's row for a decision; it costs nothing."""
+    """Row of a decision in the journal; it costs nothing."""
     return {
         "case_id": ask.case_id,
         "attempt": ask.attempt,

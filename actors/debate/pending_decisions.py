@@ -17,7 +17,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Consultation(msgspec.Struct, frozen=True):
-    """A form that a debate asks a person to answer, and its place in the debate."""
+    """Form that a person is consultation to answer, and the step that waits for it."""
 
     case_id: str
     attempt: int
@@ -26,24 +26,24 @@ class Consultation(msgspec.Struct, frozen=True):
 
 
 class Person(Protocol):
-    """A person who answers forms during the run."""
+    """Person who answers forms during the run."""
 
     async def decide(self, consultation: Consultation) -> Decision | None:
         """Answer a form, without a deadline; None leaves the debate waiting in the record.
 
-        Several debates may ask at once. It is cancelled when the run ends.
+        Several forms may be pending at once. Pending ones are cancelled when the run ends.
         """
         ...
 
 
 class PendingDecisions:
-    """Debates of one moderator that wait for a person; no other debate waits for them.
+    """Debates of one moderator that wait for a person; other debates continue.
 
     Args:
         person: None when the run is unattended.
 
     Attributes:
-        undecided: ids of the cases that nobody answered: they wait in the record.
+        undecided: ids of the cases without a decision: they wait in the record.
     """
 
     def __init__(self, person: Person | None) -> None:
@@ -53,56 +53,56 @@ class PendingDecisions:
 
     @property
     def busy(self) -> bool:
-        """Whether the person is being asked, or has answered something that `pop_decided` has not returned yet."""
+        """Whether a form is pending, or has a decision that `pop_decided` has not returned yet."""
         return bool(self._asking)
 
     @property
     def case_ids(self) -> set[str]:
-        """The cases that the person is asked about."""
-        return {asked.case_id for _, asked in self._asking.values()}
+        """Ids of the cases with a pending form."""
+        return {consultation.case_id for _, consultation in self._asking.values()}
 
     def add(self, assignment: Assignment, outcome: AssignmentOutcome) -> None:
-        """Ask the person on behalf of a parked debate."""
+        """Add a parked debate and ask the person."""
         if self._person is None or outcome.form is None:
             self.undecided.append(outcome.case_id)
             return
-        asked = Consultation(outcome.case_id, outcome.attempt, outcome.path, outcome.form)
-        task = asyncio.ensure_future(self._person.decide(asked))
-        self._asking[task] = (assignment, asked)
+        consultation = Consultation(outcome.case_id, outcome.attempt, outcome.path, outcome.form)
+        task = asyncio.ensure_future(self._person.decide(consultation))
+        self._asking[task] = (assignment, consultation)
 
     def pop_decided(self) -> list[Assignment]:
         """Remove and return the debates with a decision, which resume from the journal.
 
-        An action that the form does not have is refused: the debate waits in the record, and a warning says so.
+        An action that the form does not offer is refused: the debate waits in the record, and a warning is logged.
         """
         ready: list[Assignment] = []
         for task in [task for task in self._asking if task.done()]:
-            assignment, asked = self._asking.pop(task)
+            assignment, consultation = self._asking.pop(task)
             decision = None if task.cancelled() else task.result()
-            if decision is not None and decision.action not in asked.form.actions:
-                refused = str(unknown_name("action", decision.action, asked.form.actions))
-                _log.warning("a decision is refused; its debate waits", case=asked.case_id, why=refused)
+            if decision is not None and decision.action not in consultation.form.actions:
+                refused = str(unknown_name("action", decision.action, consultation.form.actions))
+                _log.warning("a decision is refused; its debate waits", case=consultation.case_id, why=refused)
                 decision = None
             if decision is None:
-                self.undecided.append(asked.case_id)
+                self.undecided.append(consultation.case_id)
                 continue
-            decided = {asked.path: decision}
+            decided = {consultation.path: decision}
             ready.append(Assignment(assignment.case, assignment.attempt, True, assignment.invalid, decided))
         return ready
 
     async def wait(self, within_s: float | None = None) -> None:
-        """Wait for a decision, at most so many seconds; None for as long as it takes."""
+        """Wait for a decision, at most `within_s` seconds; None for as long as it takes."""
         waiting: Sequence[asyncio.Task[Decision | None]] = list(self._asking)
         await asyncio.wait(waiting, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
 
     def cancel(self) -> None:
-        """Cancel every question: debates without a decision wait in the record, as later ones do."""
+        """Cancel every pending form: debates without a decision wait in the record, as do later ones."""
         self._person = None
         for task in self._asking:
             task.cancel()
 
     async def close(self) -> None:
-        """Cancel every question and wait for its end."""
+        """Cancel every pending form and wait for its end."""
         for task in self._asking:
             task.cancel()
         await asyncio.gather(*self._asking, return_exceptions=True)

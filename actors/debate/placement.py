@@ -1,4 +1,4 @@
-"""Cluster settings of a run: how many processes of each kind, and the resources that each requests."""
+"""Cluster settings of a run: number of processes of each kind, and the resources that each requests."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from moot.protocols.errors import ConfigError, unknown_name
 
 Kind = Literal["moderator", "agent", "writer", "limiter"]
-"""What an actor of a run does; judges are agents."""
+"""Kind of actor; judges are agents."""
 
 JOINED_CPUS = 0.1
-"""CPUs that each actor requests on a cluster: enough to be kept off nodes that offer none, and to be seen by an
-autoscaler; little enough that a run fits beside other work."""
+"""CPUs that each actor requests on a cluster: enough to avoid nodes without CPUs and to be visible to an autoscaler;
+few enough that a run fits beside other work."""
 
 HERE = "local"
 _CORES_PER_MODERATOR = _CORES_PER_AGENT = 4
 """In the placement `actors` a fourth of the cores run debates, and a fourth each serve agents and judges; the rest is
-for the writers, for Ray, and for what else runs there."""
+for writers, Ray and everything else."""
 
 
 def expand_dotted_keys(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Expands dotted keys of `cluster` at their first dot only: a resource's name may have more.
+    """Expands dotted keys of `cluster` at their first dot only: a resource's name may contain more.
 
     >>> expand_dotted_keys({"writers": 2, "num_cpus.agent": 0.5, "resources": {"node:10.0.0.1": 0.1}})
     {'writers': 2, 'num_cpus': {'agent': 0.5}, 'resources': {'node:10.0.0.1': 0.1}}
 
     Raises:
-        ConfigError: a key is given twice.
+        ConfigError: a key occurs twice.
     """
     tree: dict[str, Any] = {}
     for key, value in given.items():
@@ -46,7 +46,7 @@ def expand_dotted_keys(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge_cluster_settings(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Merges one `cluster` over another, key by key, and name by name within `num_cpus` and `resources`."""
+    """Merges two `cluster` settings; `above` wins, key by key, and name by name within `num_cpus` and `resources`."""
     merged, changes = expand_dotted_keys(below), expand_dotted_keys(above)
     for key, value in changes.items():
         old = merged.get(key)
@@ -67,7 +67,7 @@ def _as_placing(value: Any) -> Any:
 
 
 class ClusterSettings(BaseModel):
-    """Where the actors of a run live; nothing in it changes what is recorded.
+    """Cluster settings of a run; they do not affect the record.
 
     Attributes:
         moderators: processes that run debates. None: 1 on a laptop, a fourth of the cores on a cluster, and one per
@@ -75,12 +75,12 @@ class ClusterSettings(BaseModel):
         agent_processes: processes of each role on each model, in the placement `actors`. None: 1 on a laptop, a fourth
             of the cores on a cluster, 1 for weights on disk.
         writers: processes that write the record.
-        num_cpus: by kind (`moderator`, `agent`, `writer`, `limiter`), the logical CPUs that each process asks for; by
+        num_cpus: logical CPUs that each process requests, by kind (`moderator`, `agent`, `writer`, `limiter`); by
             default 0 on a laptop and 0.1 on a cluster.
-        resources: custom resources that every process asks for, so that the run keeps to the nodes that have them.
-        strategy: `spread` places them round the nodes, `default` fills one after another; None spreads where there are
-            several nodes.
-        wait_s: seconds that the run waits for a node that could take a process, while the cluster has none.
+        resources: custom resources that every process requests, which confines the run to nodes that have them.
+        strategy: `spread` distributes the processes over the nodes, `default` fills one after another; None spreads
+            over several nodes.
+        wait_s: seconds to wait for a node that can take a process, while the cluster has none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -95,7 +95,7 @@ class ClusterSettings(BaseModel):
     wait_s: float = Field(default=300.0, gt=0, allow_inf_nan=False)
 
     def counts(self, site: ClusterInfo, *, packed: bool, max_open: int) -> tuple[int, int]:
-        """How many moderators there are, and how many processes of each service.
+        """Numbers of moderators, and of processes of each service.
 
         >>> laptop, cluster = ClusterInfo(cores=8, nodes=1), ClusterInfo(cores=32, nodes=4, joined=True)
         >>> [ClusterSettings().counts(site, packed=False, max_open=200) for site in (laptop, cluster)]
@@ -106,9 +106,9 @@ class ClusterSettings(BaseModel):
         4
 
         Args:
-            site: where the run lives.
+            site: size of the cluster.
             packed: whether agents live in the moderators.
-            max_open: bound on open debates: more moderators than that would have nothing to do.
+            max_open: bound on open debates, and so on useful moderators.
         """
         cores = max(1, int(site.cores))
         by_cores = cores if packed else max(1, cores // _CORES_PER_MODERATOR) if site.joined else 1
@@ -116,16 +116,16 @@ class ClusterSettings(BaseModel):
         return min(self.moderators or by_cores, max_open), min(self.agent_processes or agents, max_open)
 
     def cpus(self, kind: Kind, site: ClusterInfo) -> float:
-        """The logical CPUs that a process of that kind asks for."""
+        """Logical CPUs that a process of this kind requests."""
         return self.num_cpus.get(kind, JOINED_CPUS if site.joined else 0.0)
 
     def spreads(self, site: ClusterInfo) -> bool:
-        """Whether the processes are placed round the nodes."""
+        """Whether the processes are spread over the nodes."""
         return site.nodes > 1 if self.strategy is None else self.strategy == "spread"
 
 
 GivenClusterSettings = Annotated[ClusterSettings, BeforeValidator(_as_placing)]
-"""As a user writes it: nested, or with dotted keys such as `num_cpus.agent`."""
+"""User input: nested, or with dotted keys such as `num_cpus.agent`."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,8 @@ class ClusterInfo:
 
     Attributes:
         cores: logical CPUs of all nodes.
-        nodes: how many are alive.
-        joined: whether it is a cluster that was there before; False for one machine with a Ray of this process.
+        nodes: number of live nodes.
+        joined: whether the cluster existed before; False for one machine with a Ray of this process.
     """
 
     cores: float
@@ -144,14 +144,14 @@ class ClusterInfo:
 
 
 def cluster_address(address: str | None) -> str | None:
-    """The cluster to join; None for a local Ray.
+    """Address of the cluster to join; None for a local Ray.
 
-    Without an address it is the one that `RAY_ADDRESS` names, as in a job of `ray job submit`. What only clients speak
-    to (the `http://` that `ray job submit` itself takes from `RAY_ADDRESS`) names no cluster to be a part of, and
-    `local` is Ray's word for one of this process.
+    The default is `RAY_ADDRESS`, as in a job of `ray job submit`. An address for clients only, such as the `http://`
+    that `ray job submit` itself reads from `RAY_ADDRESS`, names no cluster to join; `local` is Ray's word for one of
+    this process.
 
     Raises:
-        ConfigError: it is a `ray://` address.
+        ConfigError: the address is `ray://`.
     """
     named = address if address not in (None, "auto") else os.environ.get("RAY_ADDRESS", "").strip()
     if (named or "").startswith("ray://"):

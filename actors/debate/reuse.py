@@ -1,4 +1,4 @@
-"""Reply cache: the journal of another run, from which asks with an equal fingerprint are answered without paying."""
+"""Reply cache: the journal of another run, which answers asks with an equal fingerprint without paying."""
 
 from __future__ import annotations
 
@@ -43,31 +43,31 @@ class _Index:
         self._first_replies: dict[str, int] = dict(zip(ids, numbers.to_pylist(), strict=True))
 
     def at_its_place(self, ask: Ask) -> Iterator[int]:
-        """The usable reply recorded under the ask's own case, attempt and path, if its fingerprint is equal."""
-        found = (number for mark in ask.fingerprints for number in self._by_place.find(_place(mark, *ask.key)))
-        return (number for number in found if self._run.key(number) == ask.key)
+        """Usable reply under the ask's own case, attempt and path, if its fingerprint is equal."""
+        numbers = (number for mark in ask.fingerprints for number in self._by_place.find(_place(mark, *ask.key)))
+        return (number for number in numbers if self._run.key(number) == ask.key)
 
     def anywhere(self, ask: Ask) -> Iterator[int]:
         """Usable replies to asks with an equal fingerprint, in order of case id, attempt and path."""
         marks = self._run.replies["fingerprint"]
-        found = (number for mark in ask.fingerprints for number in self._by_fingerprint.find(mark))
-        return (number for number in found if marks[number].as_py() in ask.fingerprints)
+        numbers = (number for mark in ask.fingerprints for number in self._by_fingerprint.find(mark))
+        return (number for number in numbers if marks[number].as_py() in ask.fingerprints)
 
     def first_reply(self, reply_id: str) -> int | None:
-        """The unparsable reply that the one of that id replaced."""
+        """Unparsable reply that the reply with this id replaced."""
         return self._first_replies.get(reply_id + INVALID_SUFFIX)
 
 
 def count_reusable(run: RecordedRun) -> int:
-    """Counts the replies of a run that can answer an ask of another one."""
+    """Counts the replies of a run that can answer an ask of another run."""
     return _Index(run).usable
 
 
 class ReplyCache:
-    """Reply cache that the debates of a process share: another run's record.
+    """Reply cache that the debates of a process share: the record of another run.
 
     Args:
-        folder: that run's folder, absolute.
+        folder: absolute folder of that run.
         save_tokens: how much of the log-probabilities is copied to this run's record.
     """
 
@@ -77,7 +77,7 @@ class ReplyCache:
         self._dropped = frozenset(TOKEN_COLUMNS) - kept
 
     def for_debate(self, record_client: Sink, history: History) -> DebateCache:
-        """The cache as one debate uses it; `history` is what this run's own journal holds of the debate."""
+        """Cache of one debate; `history` is the debate's recorded part in this run."""
         return DebateCache(self, record_client, {reply.reused_from for reply in history.replies})
 
     async def opened(self) -> tuple[RecordedRun, _Index]:
@@ -85,7 +85,7 @@ class ReplyCache:
         return await self._replies.opened()
 
     async def rows(self, number: int, first: int | None) -> list[Row]:
-        """A reply's row, and before it that of the unparsable first one. Raises RecordError."""
+        """Row of a reply, preceded by that of the unparsable first one. Raises RecordError."""
         wanted = [number] if first is None else [first, number]
         rows = await asyncio.gather(*(self._replies.row(each) for each in wanted))
         return [{name: value for name, value in row.items() if name not in self._dropped} for row in rows]
@@ -94,9 +94,9 @@ class ReplyCache:
 class DebateCache:
     """Reply cache of one debate; no recorded reply answers two of its asks.
 
-    Agents on the same model ask the same thing with the same fingerprint, and each is to have a reply of its own: one
-    reply given to three agents would be an agreement that nobody reached. An ask takes the reply recorded at its own
-    case, attempt and path if there is one; else the first that is left, by case id, attempt and path.
+    Agents on the same model may send asks with equal fingerprints, and each needs a reply of its own: one reply for
+    three agents would be an agreement that nobody reached. An ask takes the reply recorded under its own case, attempt
+    and path if there is one, else the first unused one, by case id, attempt and path.
     """
 
     def __init__(self, cache: ReplyCache, record_client: Sink, taken: set[str]) -> None:
@@ -104,7 +104,7 @@ class DebateCache:
         self._taken = taken
 
     async def answer(self, ask: Ask) -> AskResult | None:
-        """The recorded reply, written to this run's record; None when the ask has to be paid for.
+        """Recorded reply, copied to this run's record; None when the ask has to be paid for.
 
         Raises:
             RecordError: the other run cannot be read any more.
@@ -112,7 +112,7 @@ class DebateCache:
         run, index = await self._cache.opened()
         number = self._claim(run, index.at_its_place(ask))
         if number is None:
-            await asyncio.sleep(0)  # asks made together first take what was recorded in their own places
+            await asyncio.sleep(0)  # concurrent asks first take the replies recorded under their own paths
             number = self._claim(run, index.anywhere(ask))
         if number is None:
             return None
@@ -138,7 +138,8 @@ def _place(fingerprint: str, case_id: str, attempt: int, path: str) -> str:
 
 
 def _columns(row: Row, ask: Ask, reply_id: str, label: str) -> dict[str, Any]:
-    """A recorded row with the key of an ask. Its id is derived from the key: written twice, it is one row."""
+    """A recorded row with the key of an ask. Its id is derived from the key, so that a repeated write is a
+    duplicate."""
     suffix = INVALID_SUFFIX if row["outcome"] == "invalid" else ""
     return {
         **row,

@@ -17,39 +17,39 @@ Placement = Literal["actors", "packed"]
 
 
 class RunSpec(BaseModel):
-    """Resolved specification of a run, without defaults to be looked up elsewhere.
+    """Resolved specification of a run; no defaults remain to be looked up.
 
     Attributes:
         protocol: a name of the registry or an import path `module:Class`.
         settings: the protocol's settings as nested data.
         roles: bindings by role family.
-        templates: every prompt template's text.
+        templates: texts of all prompt templates, by name.
         task: the task's spec; the simulated model reads the answer key from it.
         key: `AnswerKey.slots` of a task that is not a file, for the simulated model only.
         seed: the run's seed.
         encoder: the encoder's identity; see `moot.actors.encoders.resolve`.
-        encoder_key_env: name of the environment variable with its key; None for the default of its form.
+        encoder_key_env: environment variable of its key; None for the default of its form.
         save_tokens: how much of the token log-probabilities is recorded.
         save_reasoning: whether hidden reasoning is recorded.
-        reuse: folder of a run whose replies answer equal asks, absolute; None for no such run.
-        classifier: folder of the classifier of judges' summaries, absolute; None for none.
-        classifier_digest: of its card; another one that lies there later is refused.
-        library: folder of the library that the debates search, absolute; None for a run without documents.
+        reuse: absolute folder of a run whose replies answer equal asks; None without one.
+        classifier: absolute folder of the classifier of judges' summaries; None without one.
+        classifier_digest: of its card; a later change of the classifier is refused.
+        library: absolute folder of the library for searches; None for a run without documents.
         attended: whether `consult` waits for a person.
-        followed: whether the live events have the replies among them.
-        folder: the run's folder, absolute.
-        store: URI of the record, when the folder is a copy of it on the driver's machine; None when it is the record.
+        followed: whether the live events include the replies.
+        folder: absolute folder of the run.
+        store: URI of the record, when the folder is the driver's copy of it; None when the folder is the record.
         epoch: number of the folder's owner.
-        writers: how many record writers there are.
-        cluster: where the actors live, with the engine `ray`.
-        max_open: bound on debates that are open at once, over all moderators.
+        writers: number of record writers.
+        cluster: cluster settings, for the engine `ray`.
+        max_open: bound on open debates, over all moderators.
         retry: the retry policy.
-        limits: bounds of every endpoint that has some, by the endpoint's name (see `context_factory.endpoint_of`).
-        budget: what the run may use, over all its sessions.
-        spent: by budget, what its earlier sessions have used.
+        limits: bounds by endpoint (see `context_factory.endpoint_of`), where there are any.
+        budget: of the run, over all its sessions.
+        spent: use by earlier sessions, by budget.
         resumed: whether the run has had another session.
-        prices: by model name, of the models whose price is known.
-        debate_timeout_s: seconds after which a debate is failed; None for no bound.
+        prices: known prices, by model name.
+        debate_timeout_s: seconds after which a debate fails; None for no bound.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -20,19 +20,19 @@ class SharedReplies:
     """Shared replies of one debate.
 
     Args:
-        context: the process's, with the futures of shared replies.
-        pay: asks, and so pays for, one reply.
+        context: of the process, with the futures of shared replies.
+        pay: makes an ask, which is paid for.
     """
 
     def __init__(self, context: DebateContext, pay: Callable[[Ask], Awaitable[AskResult]]) -> None:
         self._context, self._pay = context, pay
 
     async def reply(self, key: str, ask: Ask) -> AskResult:
-        """The reply to a shared ask; the debates of this process wait for it together.
+        """Reply to a shared ask; the debates of this process wait for it together.
 
         Args:
-            key: what asks have in common that share a reply, beside their fingerprint.
-            ask: as one case makes it; nothing specific to that case goes into the shared one.
+            key: identifies the shared reply, beside the ask's fingerprint.
+            ask: of one case; nothing specific to that case goes into the shared one.
         """
         body = msgspec.structs.replace(ask, labels=None, choices=(), aliases=())
         content = await self._context.shared_fingerprint(body)
@@ -44,7 +44,7 @@ class SharedReplies:
         return await self._shared(case_id, ask)
 
     async def _shared(self, case_id: str, ask: Ask) -> AskResult:
-        """The reply recorded under a pseudo case; the first caller asks for it."""
+        """Reply recorded under a pseudo case; the first caller asks for it."""
         while (waiting := self._context.shared.get(case_id)) is not None:
             known = await asyncio.shield(waiting)
             if known is not None:
@@ -75,7 +75,7 @@ class SharedReplies:
                 await record_client.release_lease(case_id)
 
     async def _wait_until_durable(self, case_id: str) -> None:
-        """Wait until the shared reply is in the journal: the next holder of the lease must find it there."""
+        """Wait until the shared reply is in the journal, where the next holder of the lease reads it."""
         for _ in range(_DURABLE_TRIES):
             if await self._context.record.has_shared(case_id):
                 return
@@ -83,5 +83,5 @@ class SharedReplies:
 
 
 def _recorded(history: History) -> AskResult | None:
-    """The reply of a shared ask, if it is recorded."""
+    """Reply of a shared ask, if recorded."""
     return next((reply.answered for reply in history.replies if reply.path == SHARED), None)

@@ -1,4 +1,4 @@
-"""Case router: assigns pending cases to moderators, and assigns those of a lost moderator again."""
+"""Case router: assigns pending cases to moderators, and reassigns those of a lost moderator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from moot.protocols.errors import MootError
 class DebateCancelled(MootError):
     """A debate was cancelled without a verdict: its case was cancelled, or the run was closed or has stopped.
 
-    What is recorded of it is not paid for again when the case is submitted again.
+    Its recorded part is not paid for again when the case is submitted again.
     """
 
 
@@ -33,13 +33,13 @@ class RunFailed(DebateCancelled):
 
 
 class PendingCase:
-    """Case that was submitted and has no result yet. Created in the event loop of the submitter.
+    """Submitted case without a result. Created in the event loop of the submitter.
 
     Attributes:
-        assignment: what a moderator gets.
-        moderator: the moderator's number.
+        assignment: for the moderator.
+        moderator: index of the moderator.
         content: hash of the case's content.
-        result: a future; `DebateCancelled` when the debate was cancelled.
+        result: future of the result; `DebateCancelled` when the debate was cancelled.
     """
 
     def __init__(self, labelled: LabelledCase, assignment: Assignment, moderator: int) -> None:
@@ -64,7 +64,7 @@ class PendingCase:
 
 
 def _mark_retrieved(result: asyncio.Future[DebateResult]) -> None:
-    """Mark the exception as retrieved: nobody may wait any more, and asyncio would log it as an error."""
+    """Mark the exception as retrieved: without waiters, asyncio would log it as an error."""
     if not result.cancelled():
         result.exception()
 
@@ -78,8 +78,8 @@ class CaseRouter:
     Args:
         runtime: the engine.
         pending_of: the pending case of an id; None when nobody waits for it.
-        settle: takes outcomes.
-        forecast: how many debates may be open at moderators; None for no bound.
+        settle: receives outcomes.
+        forecast: bound on open debates over all moderators; None for no bound.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class CaseRouter:
             yield self._listen(number)
 
     def least_loaded(self) -> int:
-        """Number of the moderator that has the fewest debates."""
+        """Index of the moderator with the fewest debates."""
         return min(
             range(len(self._assigned)), key=lambda number: len(self._assigned[number]) + len(self._queues[number])
         )
@@ -118,7 +118,7 @@ class CaseRouter:
         self._wake[pending.moderator].set()
 
     async def cancel(self, pending: PendingCase) -> None:
-        """Cancel the debate of a pending case that nobody waits for any more."""
+        """Cancel the debate of a pending case without waiters."""
         with suppress(ValueError):
             self._queues[pending.moderator].remove(pending)
         self._assigned[pending.moderator].pop(pending.key, None)
@@ -126,7 +126,7 @@ class CaseRouter:
         await self._runtime.moderators[pending.moderator].cancel([pending.key])
 
     async def drain(self) -> None:
-        """Let asks in flight finish, then cancel every debate; a moderator that is lost gets none again."""
+        """Let asks in flight finish, then cancel every debate; a lost moderator gets none again."""
         self._draining = True
         for queue in self._queues:
             queue.clear()
@@ -135,7 +135,7 @@ class CaseRouter:
         )
 
     def clear(self) -> None:
-        """Drop every pending case: nobody waits for any of them."""
+        """Drop every pending case, all without waiters."""
         for queue, assigned in zip(self._queues, self._assigned, strict=True):
             queue.clear()
             assigned.clear()
@@ -168,7 +168,7 @@ class CaseRouter:
                         await moderator.cancel(left)
 
     def _room(self) -> int:
-        """How many more debates may be assigned."""
+        """Number of further debates that may be assigned."""
         if self._forecast is None:
             return BATCH_SIZE
         return max(0, self._forecast.most_open - self._coming - sum(len(assigned) for assigned in self._assigned))
@@ -181,7 +181,7 @@ class CaseRouter:
                     wake.set()
 
     async def _registered(self, pending_cases: Sequence[PendingCase]) -> list[PendingCase]:
-        """Register cases with the record; returns those that were not cancelled meanwhile."""
+        """Register cases with the record; returns those not cancelled meanwhile."""
         writers = self._runtime.writers
         await writers.register([pending.labelled for pending in pending_cases])
         writers.forget([pending.key[0] for pending in pending_cases if self._pending_of(pending.key[0]) is None])
@@ -205,10 +205,10 @@ class CaseRouter:
                 self._ended(number, report.done)
 
     def _lost(self, number: int) -> None:
-        """Assign again every debate of a moderator that died and is back.
+        """Reassign every debate of a moderator that died and was restarted.
 
-        Both loops notice a death, and another one may lie between: so whatever counts as assigned to it is sent each
-        time. What it has already, it ignores.
+        Both loops notice a death, and a second death may happen in between, so all its debates are sent each time. The
+        moderator ignores duplicates.
         """
         lost, self._assigned[number] = self._assigned[number], {}
         if lost:

@@ -1,4 +1,4 @@
-"""Completed cases: which debates the record already holds when a run starts."""
+"""Completed cases: index of the debates with a verdict on record when a run starts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from moot.protocols.errors import RunMismatch
 
 
 class CompletedCases:
-    """Index of the debates that the record already holds when a run starts.
+    """Index of the debates that the record contains when a run starts.
 
     Args:
-        finished: debates with a verdict: (case id, attempt) to whether it failed.
+        finished: whether each debate with a verdict failed, by (case id, attempt).
         content: content hash by case id.
         retry_failed: whether failed cases get a new attempt.
     """
@@ -31,7 +31,7 @@ class CompletedCases:
         self._retry_failed = retry_failed
 
     def mark_started(self, case_id: str, content: str) -> None:
-        """Note that a debate has started: the record may hold a part of it."""
+        """Note that a debate has started, so that the record may contain a part of it."""
         self._content[case_id] = content
 
     def mark_completed(self, case_id: str, attempt: int, *, failed: bool) -> None:
@@ -40,12 +40,12 @@ class CompletedCases:
 
     @property
     def known(self) -> int:
-        """How many cases the record knows."""
+        """Number of cases in the record."""
         return len(self._content)
 
     @property
     def superseded(self) -> int:
-        """Number of superseded verdicts: of attempts that another one has followed, or is to follow."""
+        """Number of superseded verdicts: of attempts with a later or a pending one."""
         return self._verdicts - sum(not (failed and self._retry_failed) for _, failed in self._latest.values())
 
     def is_completed(self, case_id: str) -> bool:
@@ -53,10 +53,10 @@ class CompletedCases:
         return case_id in self._latest
 
     def assignment(self, labelled: LabelledCase) -> Assignment | None:
-        """The debate to run for a case; None when it is done.
+        """Debate to run for a case; None when it is done.
 
         Raises:
-            RunMismatch: when the case's content is not what the record was made with.
+            RunMismatch: the case's content differs from the record's.
         """
         case = labelled.case
         known = self._content.get(case.id)

@@ -1,4 +1,4 @@
-"""Dispatcher: assigns the cases of a task to moderators, with a bound on open debates, until every one has ended."""
+"""Dispatcher: assigns the cases of a task to moderators, with a bound on open debates, until all have ended."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from moot.protocols.case import LabelledCase
 
 _log = structlog.get_logger(__name__)
 BATCH_SIZE = 128
-"""Most cases that are assigned in one call."""
+"""Most cases per assignment call."""
 
 _PREFETCH = 3
-"""Prefetched cases per place: one that is debated, one whose verdict is about to be durable, and one that waits at the
-moderator, so that a free place is filled at once. What a slow record has not taken yet stays bounded."""
+"""Prefetched cases per place: one that is debated, one whose verdict is about to be durable, and one queued at the
+moderator, so that a free place is filled at once. With a slow record, unwritten verdicts stay bounded."""
 
 DRAIN_S = 6.0
-"""Seconds that asks in flight have to finish when a run is stopped."""
+"""Seconds for asks in flight to finish when a run is stopped."""
 
 _POLL_S = 0.2
-"""Seconds between polls of a moderator while a person is asked, so that a decision does not wait for another debate."""
+"""Seconds between polls of a moderator while a decision is pending, so that it does not wait for another debate."""
 
 
 class Dispatcher:
-    """Runs one task.
+    """Dispatcher of one task.
 
     Args:
-        runtime: up before `run`.
+        runtime: started before `run`.
         cases: the task's cases, read lazily.
-        completed: what the record already holds.
+        completed: index of the record.
         person: answers forms during the run; None leaves the debates that ask waiting.
-        forecast: how many debates the run's budgets let be open; None for a run without.
+        forecast: bound on open debates by the run's budgets; None without budgets.
 
     Attributes:
-        stopped_by: what cancelled debates that nobody asked to stop: a budget, an endpoint; empty otherwise.
+        stopped_by: reason why the run stopped by itself: a budget, an endpoint; empty otherwise.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Dispatcher:
         self.stopped_by = ""
 
     def stop(self) -> None:
-        """Request a drain: nothing new starts, asks in flight finish, open debates are cancelled."""
+        """Request a drain: no new debates start, asks in flight finish, open debates are cancelled."""
         self._stopping.set()
 
     @property
@@ -79,7 +79,7 @@ class Dispatcher:
         return self._stopping.is_set()
 
     async def run(self) -> None:
-        """Run every debate that is not done yet; returns when all are, or after a drain. The runtime must be up."""
+        """Run every debate that is not done yet; returns when all have ended, or after a drain."""
         moderators = self._runtime.moderators
         self._assigned = [0] * len(moderators)
         self._decisions = [PendingDecisions(self._person) for _ in moderators]
@@ -138,7 +138,7 @@ class Dispatcher:
                 await decisions.wait(_POLL_S)
 
     def _room(self, number: int) -> int:
-        """How many more cases a moderator may get: beyond its places only when no other moderator has a free place, and
+        """Number of further cases for a moderator: beyond its places only when no other moderator has a free place, and
         over all moderators no more than the budgets cover."""
         places = max(1, self._runtime.max_open // len(self._assigned))
         others = self._assigned[:number] + self._assigned[number + 1 :]
@@ -161,11 +161,11 @@ class Dispatcher:
                 self.stopped_by, self._exhausted = outcome.why, True
                 for each in self._decisions:  # no debate could resume with a decision: do not wait for one
                     each.cancel()
-        asked = decisions.case_ids
-        self._runtime.writers.forget([outcome.case_id for outcome in done if outcome.case_id not in asked])
+        pending = decisions.case_ids
+        self._runtime.writers.forget([outcome.case_id for outcome in done if outcome.case_id not in pending])
 
     async def _next(self, number: int) -> list[Assignment]:
-        """Debates that are not done yet, as many as a moderator may get, registered with the record."""
+        """Next pending debates of a moderator, as many as it has room for, registered with the record."""
         async with self._reading:
             count = 0 if self._exhausted else min(self._room(number), BATCH_SIZE)
             taken = await asyncio.to_thread(self._take, count) if count else []

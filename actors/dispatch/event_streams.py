@@ -13,15 +13,14 @@ from moot.actors.record.progress import StreamedEvent, size_of
 from moot.actors.record.schema import BOOKKEEPING_EVENTS
 
 KEPT_ENDED, KEPT_CHARACTERS = 1000, 32 * 2**20
-"""Streams of ended debates that are kept for late followers, and the size of their replies together, in characters."""
+"""Streams of ended debates that are kept for late followers, and the total size of their replies in characters."""
 
 
 class EventStream:
-    """The events of one debate so far.
+    """Events of one debate so far.
 
     Args:
-        earlier_than: Unix time before which the record may have events of the debate that are not here; None when it
-            has none.
+        earlier_than: Unix time before which the record may have further events of the debate; None when it has none.
 
     Attributes:
         size: characters of the replies among them.
@@ -36,8 +35,8 @@ class EventStream:
         self._news = asyncio.Event()
 
     def add(self, event: StreamedEvent) -> None:
-        """Add an event, unless it is a duplicate: a restarted writer may get again what it had delivered and not
-        written."""
+        """Add an event, unless it is a duplicate: a restarted writer may receive and deliver events again that it had
+        not written."""
         words = (event.attempt, event.kind, event.path, crc32(msgspec.json.encode(event.data)))
         if words in self._known and event.kind not in BOOKKEEPING_EVENTS:
             return
@@ -47,7 +46,7 @@ class EventStream:
         self._notify()
 
     def resume_from(self, earlier: EventStream) -> None:
-        """Start with the events of an earlier stream of the debate."""
+        """Prepend the events of an earlier stream of the debate."""
         for event in earlier.events:
             self.add(event)
         self._before = len(self.events)
@@ -58,7 +57,7 @@ class EventStream:
         return len(self.events) > self._before
 
     def end(self) -> None:
-        """End the stream: no more events will come."""
+        """End the stream: no more events will follow."""
         self.ended = True
         self._notify()
 
@@ -67,10 +66,10 @@ class EventStream:
         self._news = asyncio.Event()
 
     async def follow(self) -> AsyncIterator[StreamedEvent]:
-        """Every event from the first one on; ends with the debate. Several followers may read it.
+        """Iterate over all events from the first; ends with the debate. Several followers may read it.
 
-        The record is complete; this may lack some: what the record's writer had noted in the last moments before it
-        died, and the oldest of more than a writer keeps.
+        Unlike the record, the stream may lack events: those of the last moments before a writer died, and the oldest
+        beyond a writer's bound.
         """
         seen = 0
         while True:
@@ -91,8 +90,8 @@ class EventStreams:
         self._size = 0
 
     def open(self, case_id: str, earlier_than: float | None = None) -> None:
-        """Open the stream of a debate, see `EventStream`. One that resumes starts with the events that are kept of it,
-        for the record may not have the last of those yet."""
+        """Open the stream of a debate, see `EventStream`. A resumed one starts with the kept events, because the record
+        may lack the last of them."""
         if (kept := self._ended.pop(case_id, None)) is not None:
             self._size -= kept.size
         earlier = self._open.get(case_id) or kept
@@ -102,14 +101,14 @@ class EventStreams:
             event_stream.resume_from(earlier)
 
     def add(self, events: Iterable[StreamedEvent]) -> None:
-        """Add events to the streams of their debates, in order of time; those of no open stream are dropped. Each is
-        added once; some may be lacking, see `EventStream.follow`."""
+        """Add events to the streams of their debates, in order of time; events without an open stream are dropped. Each
+        is added once; some may be missing, see `EventStream.follow`."""
         for event in sorted(events, key=lambda each: each.at):
             if (event_stream := self._open.get(event.case_id)) is not None:
                 event_stream.add(event)
 
     def close(self, case_id: str) -> None:
-        """Close the stream of a debate that has ended, once `add` has had all its events."""
+        """Close the stream of a debate that has ended, after its last event."""
         event_stream = self._open.pop(case_id, None)
         if event_stream is None:
             return
@@ -125,5 +124,5 @@ class EventStreams:
             self.close(case_id)
 
     def of(self, case_id: str) -> EventStream | None:
-        """The stream of a case; None when it is not open and did not end lately."""
+        """Stream of a case; None unless it is open or ended recently."""
         return self._open.get(case_id) or self._ended.get(case_id)

@@ -1,4 +1,4 @@
-"""Mailbox: batches messages to one peer; while a call is in flight the next ones gather."""
+"""Mailbox: batches messages to one peer; while a call is in flight, further messages gather."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ M = TypeVar("M")
 
 
 class MailboxClosed(MootError):
-    """A message is not delivered: its mailbox was closed."""
+    """A message is not delivered, because its mailbox was closed."""
 
 
 class Mailbox(Generic[M]):
-    """Batching sender to one peer, many messages per call.
+    """Batching sender to one peer, with many messages per call.
 
-    The first message after a pause is sent at once. After that a call starts at the earliest `spacing_s` after the
-    one before it, so that messages which come unevenly still share calls; a full batch is sent without waiting.
+    The first message after a pause is sent at once. Further calls start `spacing_s` after the previous one at the
+    earliest, so that irregular messages still share calls; a full batch is sent without waiting.
 
     Args:
-        send: delivers a batch; awaited before the next one is sent. It must handle lost peers itself; anything that
-            it raises ends the mailbox, and all who post to it or wait for it get that error.
+        send: delivers a batch; awaited before the next one is sent. It must handle lost peers itself; an exception ends
+            the mailbox, and is raised to all who post to it or wait for it.
         spacing_s: least time between the starts of two calls.
         most: most messages per call.
     """
@@ -41,7 +41,7 @@ class Mailbox(Generic[M]):
         self.batch_sizes: Counter[int] = Counter()
 
     def post(self, message: M) -> None:
-        """Queue a message; never waits. Raises what ended the mailbox, if something did."""
+        """Queue a message; never waits. Raises the error that ended the mailbox, if any."""
         if self._failed is not None:
             raise self._failed
         self._waiting.append(message)
@@ -60,7 +60,7 @@ class Mailbox(Generic[M]):
             await delivered
 
     async def close(self) -> None:
-        """Stop sending; what is queued is dropped, and who waits for it, or posts more, gets `MailboxClosed`."""
+        """Stop sending; queued messages are dropped, and waiters and later posts get `MailboxClosed`."""
         if self._pump is not None:
             self._pump.cancel()
             await asyncio.gather(self._pump, return_exceptions=True)

@@ -1,6 +1,6 @@
 """Queue dispatcher: accepts cases during the run and returns each result to its submitter.
 
-The other dispatcher runs a task that is known when it starts; here cases are assigned to moderators as they arrive.
+The other dispatcher runs a task that is known at the start; this one assigns cases to moderators as they arrive.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Question = tuple[str, asyncio.Future[DebateResult | None]]
 
 
 class ResultLookup:
-    """Batched lookup of recorded results; a read that fails is the error of those who asked for it only.
+    """Batched lookup of recorded results; a failed read is an error of its own callers only.
 
     Args:
         writers: the record's writers.
@@ -41,10 +41,10 @@ class ResultLookup:
         self._closed = False
 
     async def result(self, case_id: str) -> DebateResult | None:
-        """Recorded result of a case; None when the record has none.
+        """Recorded result of a case; None when there is none.
 
         Raises:
-            DebateCancelled: this was closed before the record had answered.
+            DebateCancelled: the lookup was closed before the record answered.
         """
         if self._closed:
             raise _closed(case_id)
@@ -57,7 +57,7 @@ class ResultLookup:
             self._unanswered.discard(question)
 
     async def close(self) -> None:
-        """Stop reading; who still waits for an answer gets `DebateCancelled`."""
+        """Stop reading; pending lookups get `DebateCancelled`."""
         self._closed = True
         await self._questions.close()
         for case_id, answer in self._unanswered:
@@ -66,7 +66,7 @@ class ResultLookup:
 
     async def _ask(self, batch: list[_Question]) -> None:
         try:
-            found = await self._writers.results([case_id for case_id, _ in batch])
+            results = await self._writers.results([case_id for case_id, _ in batch])
         except Exception as error:
             for _, answer in batch:
                 if not answer.done():
@@ -74,11 +74,11 @@ class ResultLookup:
             return
         for case_id, answer in batch:
             if not answer.done():
-                answer.set_result(found.get(case_id))
+                answer.set_result(results.get(case_id))
 
 
 def _closed(case_id: str) -> DebateCancelled:
-    return DebateCancelled(f"the run was closed before its record told how case {case_id!r} ended")
+    return DebateCancelled(f"the run was closed before its record returned the result of case {case_id!r}")
 
 
 _log = structlog.get_logger(__name__)
@@ -87,17 +87,17 @@ _LAST_EVENTS_WITHIN_S = 5.0
 
 
 class QueueDispatcher:
-    """Dispatcher of cases that are submitted one by one. Runs in one event loop, over a runtime that is up.
+    """Dispatcher of cases that are submitted one by one. Runs in one event loop, over a runtime that has started.
 
     Args:
         runtime: the engine.
-        completed: what the record already holds.
+        completed: index of the record.
         followed: whether debates have event streams.
-        in_words: says for people what has stopped the run.
-        forecast: how many debates the run's budgets let be open; None for a run without.
+        in_words: describes for users why the run stopped.
+        forecast: bound on open debates by the run's budgets; None without budgets.
 
     Attributes:
-        stopped_by: what cancelled debates that nobody asked to stop: a budget, an endpoint; empty otherwise.
+        stopped_by: reason why the run stopped by itself: a budget, an endpoint; empty otherwise.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class QueueDispatcher:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Start to accept cases."""
+        """Start accepting cases."""
         for each in [*self._router.loops(), *([self._follow()] if self._followed else [])]:
             task = asyncio.create_task(each)
             task.add_done_callback(self._served)
@@ -130,11 +130,11 @@ class QueueDispatcher:
 
     @property
     def waiting(self) -> int:
-        """Number of cases that were submitted and have no result yet."""
+        """Number of submitted cases without a result."""
         return len(self._pending_cases)
 
     async def run_case(self, labelled: LabelledCase) -> DebateResult:
-        """Run the debate of a case and wait for its durable result; one that is on record is read from there.
+        """Run the debate of a case and wait for its durable result; a recorded result is returned without a debate.
 
         Several callers may wait for one case. Cancelling this call does not cancel the debate.
 
@@ -166,7 +166,7 @@ class QueueDispatcher:
         return pending
 
     async def cancel(self, case_id: str) -> bool:
-        """Cancel the debate of a case, for all who wait for it; False when it is not being debated."""
+        """Cancel the debate of a case, for all waiters; False when it is not being debated."""
         pending = self._pending_cases.pop(case_id, None)
         if pending is None:
             return False
@@ -175,36 +175,35 @@ class QueueDispatcher:
         return True
 
     async def recorded_result(self, case_id: str) -> DebateResult | None:
-        """Result of a case that has a verdict on record; None for any other one.
+        """Result of a case with a verdict on record; None for any other case.
 
         Raises:
-            DebateCancelled: the record does not return it, or was closed before it did.
+            DebateCancelled: the record does not return it, or was closed.
         """
         return await self._from_record(case_id) if self._completed.is_completed(case_id) else None
 
     def event_stream(self, case_id: str) -> EventStream | None:
-        """Event stream of a debate; None when it is not open and did not end lately."""
+        """Event stream of a debate; None unless it is open or ended recently."""
         return self._event_streams.of(case_id)
 
     def has_started(self, case_id: str) -> bool:
-        """Whether the debate of a case has had its first event, so that it no longer waits for a place."""
+        """Whether the debate of a case has had its first event, and so no longer waits for a place."""
         event_stream = self._event_streams.of(case_id)
         return event_stream is not None and event_stream.has_events
 
     @property
     def error(self) -> BaseException | None:
-        """Why the run has failed, so that no debate can run any more; None while it runs, and when it was closed or
-        stopped by a budget."""
+        """Error that failed the run; None while it runs, and when it was closed or stopped by a budget."""
         return self._refusal if isinstance(self._refusal, RunFailed) else None
 
     @property
     def stop_reason(self) -> str:
-        """Why no more cases are accepted: a budget, an error; empty while they are."""
+        """Reason why no more cases are accepted: a budget, an error; empty while they are."""
         return "" if self._refusal is None else str(self._refusal)
 
     async def close(self, drain_s: float) -> int:
-        """Accept nothing more; debates may end within so many seconds, then they are cancelled. Returns how many
-        were."""
+        """Stop accepting cases, wait up to `drain_s` seconds for open debates, then cancel them. Returns the number of
+        cancelled debates."""
         self._refuse(DebateCancelled("the run is being closed"))
         open_ones = [pending.result for pending in self._pending_cases.values()]
         if open_ones:
@@ -221,10 +220,10 @@ class QueueDispatcher:
         return left
 
     async def _from_record(self, case_id: str) -> DebateResult:
-        found = await self._lookup.result(case_id)
-        if found is None:
+        result = await self._lookup.result(case_id)
+        if result is None:
             raise DebateCancelled(f"case {case_id!r} has a verdict that the record does not give back")
-        return msgspec.structs.replace(found, reused=True)
+        return msgspec.structs.replace(result, reused=True)
 
     def _settle(self, done: Sequence[AssignmentOutcome]) -> None:
         for outcome in sorted(done, key=lambda each: each.status == "stopped"):
@@ -268,7 +267,7 @@ class QueueDispatcher:
         self._router.clear()
 
     async def _follow(self) -> None:
-        """Add events to their debates' streams; the stream of a debate that has ended is closed after its last one."""
+        """Add events to their debates' streams; close the stream of an ended debate after its last event."""
         while True:
             await asyncio.sleep(_POLL_S)
             ending, self._ending = self._ending, []
@@ -280,11 +279,11 @@ class QueueDispatcher:
                     self._event_streams.close(case_id)
 
     async def _take_events(self) -> None:
-        while found := await self._runtime.writers.events():
-            self._event_streams.add(found)
+        while events := await self._runtime.writers.events():
+            self._event_streams.add(events)
 
     async def _close_event_streams(self) -> None:
-        """Close every stream, also where the last events cannot be read."""
+        """Close every stream, even if the last events cannot be read."""
         if self._followed:
             try:
                 async with asyncio.timeout(_LAST_EVENTS_WITHIN_S):

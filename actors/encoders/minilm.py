@@ -42,11 +42,11 @@ def minilm_installed() -> bool:
 def minilm_identity(digest: str = "") -> str:
     """Encoder identity, `minilm-l6-v2@DIGEST`: 12 digits of the SHA-256 of the installed weights and tokenizer.
 
-    digest: of the required weights; empty for the installed ones.
-        digest: of the weights that are wanted; empty for whatever is installed.
+    Args:
+        digest: of the required weights; empty for the installed ones.
 
-    ConfigError: the weights are not installed, or have another digest.
-        ConfigError: no weights are installed, or others are.
+    Raises:
+        ConfigError: the weights are not installed, or have another digest.
     """
     folder = _folder()
     seen = (folder / _WEIGHTS).stat()

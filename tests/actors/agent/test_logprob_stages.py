@@ -28,8 +28,8 @@ def reply(logprob: float, replayed: ReplaySource | None = None) -> ModelReply:
     return ModelReply('{"answer": "Yes"}', "stop", Usage(), tokens, replayed=replayed)
 
 
-def known(logprob: float, stage: LogprobStage, *, held: bool, replayed: ReplaySource | None = None) -> bool:
-    found = intrinsic_of(reply(logprob, replayed), "Yes", ASK, stage, held=held)
+def known(logprob: float, stage: LogprobStage, *, constrained: bool, replayed: ReplaySource | None = None) -> bool:
+    found = intrinsic_of(reply(logprob, replayed), "Yes", ASK, stage, constrained=constrained)
     assert found is not None
     assert (found.normalised is None) == bool(found.reason)
     return found.normalised is not None
@@ -38,42 +38,47 @@ def known(logprob: float, stage: LogprobStage, *, held: bool, replayed: ReplaySo
 @pytest.mark.parametrize("logprob", [0.0, -0.2])
 def test_a_certainty_that_a_mask_may_have_made_is_unknown(logprob: float) -> None:
     sure = logprob == 0.0
-    assert known(logprob, "raw", held=True)
-    assert known(logprob, "before", held=True)
-    assert known(logprob, "masked", held=True) is not sure
-    assert known(logprob, "unknown", held=True) is not sure
-    assert known(logprob, "unknown", held=False)
-    assert known(logprob, "before", held=False, replayed=ReplaySource("r", "unknown")) is not sure
-    assert known(logprob, "before", held=False, replayed=ReplaySource("r", "raw"))
-    assert known(logprob, "before", held=True, replayed=ReplaySource("r", "unknown", held=False))
+    assert known(logprob, "raw", constrained=True)
+    assert known(logprob, "before", constrained=True)
+    assert known(logprob, "masked", constrained=True) is not sure
+    assert known(logprob, "unknown", constrained=True) is not sure
+    assert known(logprob, "unknown", constrained=False)
+    assert known(logprob, "before", constrained=False, replayed=ReplaySource("r", "unknown")) is not sure
+    assert known(logprob, "before", constrained=False, replayed=ReplaySource("r", "raw"))
+    assert known(logprob, "before", constrained=True, replayed=ReplaySource("r", "unknown", held=False))
 
 
 def test_the_stage_of_a_reply() -> None:
     profiles = {
         stage: ModelProfile(schemas="vllm", held_logprobs=stage) for stage in ("raw", "masked", "unknown", None)
     }
-    assert [stage_of("unknown", each, held=True) for each in profiles.values()] == [
+    assert [stage_of("unknown", each, constrained=True) for each in profiles.values()] == [
         "raw",
         "masked",
         "unknown",
         "unknown",
     ]
-    assert [stage_of("unknown", each, held=False) for each in profiles.values()] == ["raw", "raw", "raw", "unknown"]
-    assert stage_of("unknown", None, held=True) == "unknown"
-    assert stage_of("before", profiles["masked"], held=True) == "before"  # a backend that knows is believed
+    assert [stage_of("unknown", each, constrained=False) for each in profiles.values()] == [
+        "raw",
+        "raw",
+        "raw",
+        "unknown",
+    ]
+    assert stage_of("unknown", None, constrained=True) == "unknown"
+    assert stage_of("before", profiles["masked"], constrained=True) == "before"  # a backend that knows is believed
 
 
 def test_what_a_mask_has_changed_is_no_surprisal_beside_others() -> None:
     tokens = reply(-0.5).tokens
     assert tokens is not None
-    assert mean_surprisal(tokens, "raw", held=True) == pytest.approx(0.5)
-    assert mean_surprisal(tokens, "unknown", held=False) == pytest.approx(0.5)
-    assert mean_surprisal(tokens, "unknown", held=True) is None
-    assert mean_surprisal(tokens, "masked", held=True) is None
+    assert mean_surprisal(tokens, "raw", constrained=True) == pytest.approx(0.5)
+    assert mean_surprisal(tokens, "unknown", constrained=False) == pytest.approx(0.5)
+    assert mean_surprisal(tokens, "unknown", constrained=True) is None
+    assert mean_surprisal(tokens, "masked", constrained=True) is None
 
 
 def test_token_features_leave_forced_tokens_out() -> None:
-    kinds = [  # stage, held, whether forced tokens are left out; records from before they said what was held have None
+    kinds = [  # stage, constrained, whether forced tokens are left out; records from before they said what was constrained have None
         ("masked", True, True),
         ("raw", True, False),
         ("unknown", True, True),
@@ -81,7 +86,7 @@ def test_token_features_leave_forced_tokens_out() -> None:
         ("unknown", None, False),
         (None, None, False),
     ]
-    samplings = [Sampling.recorded(0.3, None, stage, held) for stage, held, _ in kinds]
+    samplings = [Sampling.recorded(0.3, None, stage, constrained) for stage, constrained, _ in kinds]
     logprobs = RaggedArray.from_lists([[0.0, -0.5]] * len(kinds))
     alternatives = RaggedArray.from_lists([[0.0, -np.inf, -0.5, -1.0]] * len(kinds))
     tokens = Tokens(logprobs, alternatives, np.ones(len(kinds), np.bool_), [[]] * len(kinds))
@@ -98,8 +103,9 @@ def test_token_features_leave_forced_tokens_out() -> None:
 
 
 def test_what_was_held_tells_samplings_apart_only_where_the_stage_does_not() -> None:
-    held, free, before_it_was_recorded = (
-        [Sampling.recorded(0.3, None, stage, held) for stage in ("raw", "unknown")] for held in (True, False, None)
+    constrained, free, before_it_was_recorded = (
+        [Sampling.recorded(0.3, None, stage, constrained) for stage in ("raw", "unknown")]
+        for constrained in (True, False, None)
     )
     assert free == before_it_was_recorded
-    assert (held[0] == free[0], held[1] == free[1]) == (True, False)
+    assert (constrained[0] == free[0], constrained[1] == free[1]) == (True, False)
