@@ -1,4 +1,4 @@
-"""Max-min fair shares of a bound among those that ask for a part of it."""
+"""Max-min fair shares of a bound among those that demand a part of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Mapping
 def fair_share(bound: int, demands: Mapping[str, int], had: Mapping[str, int]) -> dict[str, int]:
     """Max-min fair shares: whole numbers that add up to at most `bound`.
 
-    No holder gets less than an equal part while another gets more, except that none gets more than it asks for; what is
-    over then is divided among those that ask for anything at all, so that they can grow without asking again. A
-    remainder goes first to those that had least, so that with a bound below their number all get their turn.
+    No holder gets less than an equal part while another gets more, except that none gets more than its demand. The
+    surplus is divided among all with a demand, so that they can grow without a new request. A remainder goes first to
+    those that had least, so that with a bound below their number all take turns.
 
     >>> fair_share(10, {"a": 2, "b": 20, "c": 20}, {})
     {'a': 2, 'b': 4, 'c': 4}

@@ -1,4 +1,4 @@
-"""Limiter: the one place of a run that grants rates, concurrency and budgets, in fair shares to all its processes."""
+"""Limiter: grants the rates, concurrency and budgets of a run, in fair shares, to all its processes."""
 
 from __future__ import annotations
 
@@ -53,23 +53,23 @@ class _Endpoint:
         self.holders: dict[str, _Holder] = {}
 
     def give_back(self, lease: int, requests: int, tokens: int) -> None:
-        """Return permits that were granted and not used; below 0 for what was used beyond."""
+        """Return permits that were granted and not used; negative for use beyond the grant."""
         for rate, amount in ((self.requests, requests), (self.tokens, tokens)):
             if rate is not None:
                 rate.correct(lease, -amount)
 
 
 class Limiter:
-    """Grants permits. A plain class: every call returns at once.
+    """Limiter of a run. A plain class: every call returns at once.
 
     Args:
-        limits: by endpoint; an endpoint that is not named has no bounds but the adapted concurrency.
+        limits: by endpoint; an endpoint without an entry has only the adaptive concurrency limit.
         accounts: by budget.
         clock: monotonic seconds.
-        restarted: whether another limiter of the same session may have granted just before: the first window counts as
-            used up then.
-        resumed: whether the run has had another session. That one kept to the same rate, so that continuing at it keeps
-            to the limit over both.
+        restarted: whether another limiter of the same session may have granted just before: the first window then
+            counts as used up.
+        resumed: whether the run has had another session. That session kept to the same rate, so continuing at that rate
+            keeps to the limit over both.
     """
 
     def __init__(
@@ -86,11 +86,12 @@ class Limiter:
         self._resumed = resumed
         self._endpoints: dict[str, _Endpoint] = {}
         self._leases = 0
-        # A holder with money in the ledger that never reports again died with or before the limiter that wrote it.
+        # A holder with reservations in the ledger that never reports again died with or before the limiter that wrote
+        # it.
         self._heard = {holder: self._began for account in accounts.values() for holder in account.totals()}
 
     def exchange(self, report: UsageReport) -> Grant:
-        """Take a report and grant what can be granted."""
+        """Process a report and grant what can be granted."""
         now = self._clock()
         self._heard[report.holder] = now
         reserved, exhausted, left = self._reserve(report, now)
@@ -98,7 +99,7 @@ class Limiter:
         return Grant(grants, reserved, exhausted, left)
 
     def state(self) -> LimiterState:
-        """What is in flight, what waits, and what is left of the budgets."""
+        """State of endpoints and budgets."""
         budgets = [
             BudgetState(name, account.cap, account.spent + account.reserved)
             for name, account in self.accounts.items()
@@ -107,8 +108,7 @@ class Limiter:
         return LimiterState([_state(name, each) for name, each in self._endpoints.items()], budgets)
 
     def _reserve(self, report: UsageReport, now: float) -> tuple[dict[str, float], str, float]:
-        """New reservations by budget, the budget that is used up for the first call that waits, and what is left of
-        it."""
+        """New reservations by budget, the budget that is used up for the first waiting call, and what is left of it."""
         granted: dict[str, float] = {}
         exhausted, left = "", 0.0
         dead = [holder for holder, heard_at in self._heard.items() if heard_at + DEAD_AFTER_S < now]
@@ -184,7 +184,7 @@ class Limiter:
         if self._restarted and now < self._began + _MEMORY_S:
             return report.in_use  # until the others have reported what they have in flight
         if endpoint.breaker.is_open and not _rates_allow(endpoint, report, now):
-            return report.in_use  # the single try would be given away and could not be made
+            return report.in_use  # the breaker's only trial call would go to a holder that cannot make it
         admitted = endpoint.breaker.admits(now, report.waiting)
         if admitted < report.waiting:
             return report.in_use + admitted
@@ -198,7 +198,7 @@ class Limiter:
     def _permits(
         self, endpoint: _Endpoint, report: EndpointReport, room: int, now: float
     ) -> tuple[int, int, int, float]:
-        """(lease, requests, tokens, seconds until more) of the rates; what is not bounded needs no permit."""
+        """(lease, requests, tokens, seconds until more) of the rates; unbounded rates need no permit."""
         wanted = min(report.wanted, room)
         if not wanted or (endpoint.requests is None and endpoint.tokens is None):
             return 0, 0, 0, 0.0
@@ -235,7 +235,7 @@ def _state(name: str, endpoint: _Endpoint) -> EndpointState:
 
 
 def _reserved(account: BudgetAccount, holder: str, totals: BudgetTotals) -> float:
-    """Amount that could be reserved: for all waiting calls, or as much as there is, if that is enough for the first."""
+    """Amount that could be reserved: for all waiting calls, or all that is left, if it suffices for the first."""
     amount = min(totals.wanted, account.free)
     if not totals.least or amount < totals.least or not account.reserve(holder, amount):
         return 0.0
@@ -243,7 +243,7 @@ def _reserved(account: BudgetAccount, holder: str, totals: BudgetTotals) -> floa
 
 
 def _rates_allow(endpoint: _Endpoint, report: EndpointReport, now: float) -> bool:
-    """Whether the rates have room for the first call that waits."""
+    """Whether the rates have room for the first waiting call."""
     for rate, least in ((endpoint.requests, 1), (endpoint.tokens, report.first_tokens)):
         if rate is not None and rate.left(now, min(least, rate.limit)) < min(least, rate.limit):
             return False
@@ -251,7 +251,7 @@ def _rates_allow(endpoint: _Endpoint, report: EndpointReport, now: float) -> boo
 
 
 def _fair_part(left: int, endpoint: _Endpoint) -> int:
-    """Part of what is left that one holder may take, so that something is left for the others who wait."""
+    """Part of the remainder for one holder, so that something is left for the others that wait."""
     waiting = sum(each.waiting for each in endpoint.holders.values())
     if waiting <= left:
         return max(0, left)
@@ -259,7 +259,7 @@ def _fair_part(left: int, endpoint: _Endpoint) -> int:
 
 
 def _tokens(left: int, first: int, report: EndpointReport, requests: int) -> tuple[int, int]:
-    """(requests, tokens) that fit: all of them, or as many as the tokens that are left are enough for."""
+    """(requests, tokens) that fit: all of them, or as many as the remaining tokens cover."""
     if left < first:
         return 0, 0
     each = max(1.0, report.wanted_tokens / max(1, report.wanted))

@@ -1,8 +1,8 @@
-"""Client side of the reliable channel between a moderator and an agent: batches of asks out, batches of replies back.
+"""Client side of the reliable channel between a moderator and an agent: sends asks and receives replies in batches.
 
 A call between processes costs far more than its content. So the agent keeps a call open until it has replies for it
-(`agent_server.py`; long polling), and the moderator always has one open while it waits for a reply: each call serves
-both directions.
+(`agent_server.py`; long polling), and the moderator keeps one open while it waits for a reply: each call serves both
+directions.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ MOST_PER_CALL = 64
 MOST_CALLS = 4
 
 Exchange = Callable[[MessageBatch], Awaitable[Sequence[ReplyEnvelope] | None]]
-"""Sends a batch and returns replies; None when the call was lost, from which it recovers itself."""
+"""Sends a batch and returns replies; None when the call was lost, which the sender recovers from itself."""
 
 
 class AgentConnection:
     """Batching connection to one agent: sends messages and receives its replies.
 
-    The first message after a pause is sent at once. After that a call starts at the earliest `spacing_s` after the one
-    before it, so that messages which come unevenly still share calls; a full batch is sent without waiting.
+    The first message after a pause is sent at once. Further calls start `spacing_s` after the previous one at the
+    earliest, so that irregular messages still share calls; a full batch is sent without waiting.
 
     Args:
         sender: see `MessageBatch`.
         exchange: see `Exchange`.
         arrived: called for each reply.
-        expected: numbers of the asks whose replies are awaited. Any other ask that is still queued is not sent: an
-            earlier copy of it was answered, or it was cancelled.
-        broken: called when `exchange` raised: the connection is of no use any more.
+        expected: numbers of the asks without a reply. A queued ask that is not among them is not sent: an earlier copy
+            was answered, or it was cancelled.
+        broken: called when `exchange` raised and the connection is unusable.
         spacing_s: least time between the starts of two calls.
     """
 
@@ -67,9 +67,9 @@ class AgentConnection:
         self._schedule()
 
     def call_lost(self) -> None:
-        """Start a new epoch because a call was lost; call it before what is open is posted again.
+        """Start a new epoch because a call was lost; called before open asks are posted again.
 
-        The agent then gives no reply to the calls of the old epoch that it keeps, and ignores asks of it that are late.
+        The agent then gives no reply to open calls of the old epoch, and ignores its late asks.
         """
         self._epoch, self._sent = self._epoch + 1, 0
 

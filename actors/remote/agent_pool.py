@@ -1,4 +1,4 @@
-"""Agent pool of remote actors: sends each ask to its agent or judge actor, and asks again after a loss."""
+"""Agent pool of remote actors: sends each ask to its agent or judge actor, and repeats it after a loss."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _TOGETHER_S = 0.05
 
 
 class RemoteAgentPool:
-    """Agents and judges in actors of their own, with one connection to each.
+    """Agent pool over actors, with one connection to each.
 
     Args:
-        roles: the run's bindings.
-        agents: the actors of each service; a case always goes to the same one of them.
-        record_client: asked for what a lost agent had already recorded.
+        roles: bindings of the run.
+        agents: actors of each service; a case always goes to the same one.
+        record_client: reads what a lost agent had already recorded.
         name: this process's name. Agents reply to the name and an incarnation: a restarted moderator must not get
-            replies to what the incarnation before it asked.
+            replies to the asks of its previous incarnation.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class RemoteAgentPool:
         connection.post(number, ask)
         try:
             await asyncio.wait([reply], timeout=ask.seconds_left + _GRACE_S)
-            # The agent's deadline is paused while the ask waits for the limiter. An agent that does not have the ask
-            # may just have been restarted, so that the ask is on its way to it.
+            # The agent's deadline is paused while the ask waits for the limiter. An agent without the ask may just have
+            # been restarted, with the ask on its way.
             doubts = 0
             while not reply.done() and doubts < _DOUBTS:
                 doubts = 0 if await connection.has_ask(number) else doubts + 1
@@ -84,13 +84,13 @@ class RemoteAgentPool:
             self._waiting.pop(number, None)
 
     async def drain(self) -> None:
-        """See `AgentPool.drain`. An agent that is started again after this is sent nothing."""
+        """See `AgentPool.drain`. An agent restarted after this gets no asks."""
         self.draining = True
         drains = (client.drain() for connections in self._connections.values() for client in connections)
-        await asyncio.gather(*drains, return_exceptions=True)  # an agent that cannot be reached is gone, or about to be
+        await asyncio.gather(*drains, return_exceptions=True)  # an unreachable agent is dead, or about to be
 
     async def close(self) -> None:
-        """Stop watching the agents, which are about to be taken down. No ask may follow."""
+        """Stop watching the agents, before they are taken down. No ask may follow."""
         await asyncio.gather(*(client.close() for connections in self._connections.values() for client in connections))
 
     def resolve(self, number: int, answered: AskResult) -> None:
@@ -100,7 +100,7 @@ class RemoteAgentPool:
             waiting.set_result(answered)
 
     def fail(self, number: int, error: BaseException) -> None:
-        """Fail an ask to which no reply can come any more."""
+        """Fail an ask that can no longer get a reply."""
         waiting = self._waiting.get(number)
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
@@ -144,7 +144,7 @@ class RemoteAgentPool:
         return answered
 
     async def reconcile(self, open_asks: dict[int, Ask]) -> dict[int, Ask]:
-        """Reconcile open asks with the record after an agent was lost; returns those to ask again, by number."""
+        """Reconcile open asks with the record after an agent was lost; returns those to send again, by number."""
         keys = list({(ask.case_id, ask.attempt) for ask in open_asks.values()})
         histories = await self._record_client.histories(keys)
         again = {}
@@ -186,7 +186,7 @@ class _AgentClient:
         self._open.pop(number, None)
 
     async def drain(self) -> None:
-        """Let the agent start no further call."""
+        """Start no further calls at the agent."""
         await self._peer.call("drain")
 
     async def close(self) -> None:
@@ -196,15 +196,15 @@ class _AgentClient:
             await asyncio.gather(self._watch, return_exceptions=True)
 
     async def has_ask(self, number: int) -> bool:
-        """Whether the agent still has an ask that is overdue, or is about to get it. One that does not reply hangs: it
-        is killed (see `watchdog`), and what was in flight is asked again."""
+        """Whether the agent still has an overdue ask, or is about to get it. An agent that does not reply hangs: it is
+        killed (see `watchdog`), and its asks are sent again."""
         if self._recovering.locked() or number in self.connection.queued():
             return True
         try:
             async with asyncio.timeout(_GRACE_S):
                 return bool(await self._peer.call("has_ask", self._pool.sender, number))
         except (PeerLost, TimeoutError):
-            return True  # it is asked again when the agent is back
+            return True  # it is sent again when the agent is back
 
     async def _exchange(self, batch: MessageBatch) -> Sequence[ReplyEnvelope] | None:
         try:
@@ -223,7 +223,7 @@ class _AgentClient:
             self._pool.resolve(reply.number, reply.answered)
 
     def _broken(self, error: Exception) -> None:
-        """Fail every open ask, as the agent is gone for good; with an error that no debate is blamed for."""
+        """Fail every open ask, because the agent is gone for good; no debate is blamed for the error."""
         gone = error if isinstance(error, MootError) else ActorGone(f"no line to {self._peer.name}: {error!r}")
         for number in self._open:
             self._pool.fail(number, gone)
@@ -234,7 +234,7 @@ class _AgentClient:
             self._broken(error)
 
     async def _lost(self) -> None:
-        """Recover every open ask after a loss; called by the watch and for each call that was lost."""
+        """Recover every open ask after a loss; called by the watch and for each lost call."""
         self._losses += 1
         mine = self._losses
         async with self._recovering:

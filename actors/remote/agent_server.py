@@ -1,4 +1,4 @@
-"""Server side of the reliable channel between moderators and an agent: takes asks, returns replies in batches."""
+"""Server side of the reliable channel between moderators and an agent: receives asks, returns replies in batches."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from moot.protocols.messages import Ask, AskResult
 _log = structlog.get_logger(__name__)
 
 MOST_KEPT = 2
-"""Calls that an agent keeps open for one moderator: one for the next batch of replies, and one for the batch after."""
+"""Most open calls per moderator: one for the next batch of replies, and one for the batch after it."""
 
 
 class AgentServer:
     """Deduplicating request server: answers each ask once and returns the replies to the moderator's open calls.
 
-    An ask that comes again, because a call was lost on its way there or back, is neither answered nor paid twice: it is
-    in flight, or its reply is kept until the moderator has acknowledged it.
+    A duplicate of an ask, sent because a call was lost on the way there or back, is neither answered nor paid for
+    again: the ask is in flight, or its reply is kept until the moderator has acknowledged it.
 
     Args:
         answer: answers an ask; cancelling it cancels the work.
@@ -39,13 +39,13 @@ class AgentServer:
         self.batch_sizes: Counter[int] = Counter()
 
     async def exchange(self, batch: MessageBatch) -> list[ReplyEnvelope]:
-        """Take a batch; returns replies to it or to earlier ones, or none when more calls are open than needed.
+        """Process a batch; returns replies to it or to earlier ones, or none when more calls are open than needed.
 
-        A call of an older epoch or incarnation, or a duplicate, returns none: nobody waits for its result. Its asks
-        were asked again and may have been answered since, so they are ignored, too.
+        A duplicate, or a call of an older epoch or incarnation, returns none: nobody waits for its result. Its asks
+        were sent again and may have been answered since, so they are ignored too.
 
         Raises:
-            ActorGone, RecordError: the record takes no more rows, so that nothing more can be answered here.
+            ActorGone, RecordError: the record accepts no more rows, so that nothing more can be answered here.
         """
         if self._broken is not None:
             raise _fresh_copy(self._broken)
@@ -62,12 +62,12 @@ class AgentServer:
         return await outbox.hold_call()
 
     def has_ask(self, sender: str, number: int) -> bool:
-        """Whether an ask is in flight here, or its reply not acknowledged yet."""
+        """Whether an ask is in flight here, or its reply is not acknowledged yet."""
         outbox = self._outboxes.get(sender)
         return outbox is not None and (number in outbox.in_flight or number in outbox.unacknowledged)
 
     async def close(self) -> None:
-        """Cancel what is in flight and return every open call; returns when all has ended."""
+        """Cancel what is in flight and return every open call; returns when all have ended."""
         tasks = [task for outbox in self._outboxes.values() for task in outbox.close()]
         await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -116,7 +116,7 @@ class AgentServer:
 
 
 def _fresh_copy(error: ActorGone | RecordError) -> ActorGone | RecordError:
-    """A new instance of the same error: each raise of one lengthens its traceback."""
+    """New instance of the same error, because each raise of one instance lengthens its traceback."""
     return type(error)(str(error))
 
 
@@ -126,7 +126,7 @@ class _Outbox:
     Attributes:
         in_flight: asks that are being answered, by number.
         unacknowledged: replies that may not have arrived, by number.
-        cancelled: numbers that were cancelled in a batch which may have overtaken the one with the ask.
+        cancelled: numbers cancelled by a batch that may have overtaken the one with the ask.
     """
 
     def __init__(self, spacing_s: float, batch_sizes: Counter[int]) -> None:
@@ -136,7 +136,7 @@ class _Outbox:
         self._spacing_s, self._batch_sizes = spacing_s, batch_sizes
         self._replies: deque[ReplyEnvelope] = deque()
         self._kept: deque[asyncio.Future[list[ReplyEnvelope]]] = deque()
-        self._epoch = self._before = 0  # all batches of the epoch up to that number have come
+        self._epoch = self._before = 0  # all batches of the epoch up to that number have arrived
         self._overtook: dict[int, list[int]] = {}
         self._retired = False
         self._timer: asyncio.TimerHandle | None = None
@@ -151,7 +151,7 @@ class _Outbox:
         self._schedule()
 
     def is_new(self, batch: MessageBatch) -> bool:
-        """Whether a batch is of this epoch, and no duplicate; a newer epoch returns the calls of the one before."""
+        """Whether a batch is of this epoch and no duplicate; a newer epoch returns the calls of the previous one."""
         if batch.epoch > self._epoch:
             self._epoch, self._before = batch.epoch, 0
             for received in self._overtook.values():
@@ -164,8 +164,8 @@ class _Outbox:
         return batch.number > self._before and batch.number not in self._overtook
 
     def confirm(self, batch: MessageBatch) -> None:
-        """Drop the replies that a new batch acknowledges, once every batch before it has come: one of those may hold
-        the same asks once more."""
+        """Drop the replies that a new batch acknowledges, once every earlier batch has arrived: one of them may contain
+        the same asks again."""
         self._overtook[batch.number] = batch.received
         while (received := self._overtook.pop(self._before + 1, None)) is not None:
             self._before += 1
@@ -191,10 +191,10 @@ class _Outbox:
             return await mine
         finally:
             with suppress(ValueError):
-                self._kept.remove(mine)  # it was cancelled
+                self._kept.remove(mine)  # cancelled
 
     def retire(self) -> None:
-        """Release the calls of an incarnation that has died; the next one asks again, and joins what is in flight."""
+        """Release the calls of a dead incarnation; the next one asks again, and joins what is in flight."""
         self._retired = True
         self._release_calls()
 
@@ -207,7 +207,7 @@ class _Outbox:
         return tasks
 
     def fail(self, error: ActorGone | RecordError) -> None:
-        """Fail every open call with the error and cancel every ask, as no reply can be recorded any more."""
+        """Fail every open call with the error and cancel every ask, because no reply can be recorded any more."""
         while self._kept:
             self._kept.popleft().set_exception(_fresh_copy(error))
         for task in self.in_flight.values():

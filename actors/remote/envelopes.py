@@ -8,20 +8,20 @@ from moot.protocols.messages import Ask, AskResult
 
 
 class AskEnvelope(msgspec.Struct, frozen=True, tag="ask", array_like=True):
-    """An ask with the number under which its reply is awaited."""
+    """Ask with the number of its reply."""
 
     number: int
     ask: Ask
 
 
 class CancelEnvelope(msgspec.Struct, frozen=True, tag="cancel", array_like=True):
-    """Cancels the ask of that number."""
+    """Cancellation of the ask with this number."""
 
     number: int
 
 
 class ReplyEnvelope(msgspec.Struct, frozen=True, array_like=True):
-    """The reply to the ask of that number; or, when a bug of ours raised while it was answered, that error as text."""
+    """Reply to the ask with this number, or the error, as text, of a bug that answering it raised."""
 
     number: int
     answered: AskResult | None
@@ -36,9 +36,9 @@ class MessageBatch(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         sender: the moderator's name and, after a colon, its incarnation: replies go to that incarnation only.
-        epoch: how many calls of this connection have been lost before; nobody waits for a call of an older epoch.
-        number: of the batch within its epoch, from 1: a duplicate is ignored.
-        received: acknowledged replies: numbers of those that have arrived since the last batch.
+        epoch: number of earlier lost calls of this connection; nobody waits for a call of an older epoch.
+        number: of the batch within its epoch, from 1, for deduplication.
+        received: numbers of the replies received since the last batch, as acknowledgement.
         messages: asks and cancellations.
     """
 

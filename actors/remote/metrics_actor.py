@@ -44,7 +44,7 @@ class MetricsActor(RunActor):
         self._writer.forget(numbered)
 
     async def take_rows(self, packed: tuple[bytes, int] | None, rest: bytes) -> str:
-        """Take replies (see `record_client.pack`), events and embeddings; returns the writer's incarnation."""
+        """Accept replies (see `record_client.pack`), events and embeddings; returns the writer's incarnation."""
         await self._up()
         if packed is not None:
             self._writer.add_replies(unpack(*packed, JOURNAL["replies"]))
@@ -60,7 +60,7 @@ class MetricsActor(RunActor):
         return await self._writer.commit(msgspec.msgpack.decode(raw, type=list[DebateResult]))
 
     async def history(self, keys: list[tuple[str, int]]) -> tuple[str, bytes]:
-        """The writer's incarnation, and what `RecordWriter.history` returns, encoded."""
+        """The writer's incarnation, and the encoded result of `RecordWriter.history`."""
         await self._up()
         return self._writer.incarnation, msgspec.msgpack.encode(await self._writer.history(keys))
 
@@ -96,7 +96,7 @@ class MetricsActor(RunActor):
         return msgspec.msgpack.encode(self._writer.progress.counts)
 
     async def events_since(self, incarnation: str, cursor: int) -> bytes:
-        """The writer's incarnation, the next cursor in it, and the events after `cursor`, encoded; a cursor of another
+        """The writer's incarnation, its next cursor, and the events after `cursor`, encoded; a cursor of another
         incarnation counts as 0."""
         await self._up()
         mine = self._writer.incarnation
@@ -104,7 +104,7 @@ class MetricsActor(RunActor):
         return msgspec.msgpack.encode((mine, following, events))
 
     async def signals(self, known: int) -> bytes:
-        """The writer's signals, encoded; empty when they are still of `known` replies."""
+        """The writer's signals, encoded; empty when they still cover `known` replies."""
         await self._up()
         keeper = self._writer.signals
         return encode_signals(await keeper.signals()) if keeper.replies != known else b""
@@ -120,7 +120,7 @@ class MetricsActor(RunActor):
 
 
 def _writing_folder(spec: RunSpec) -> tuple[Mirror | None, RunFolder]:
-    """Folder of a writer: the run's folder, or a local mirror of what a store holds."""
+    """Folder of a writer: the run's folder, or a local mirror of a store."""
     if spec.store is None:
         return None, RunFolder(spec.folder)
     copy = Mirror(Store.of(spec.store))

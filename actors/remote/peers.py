@@ -20,11 +20,11 @@ Loss = Literal["its node died", "its process died", "it was out of reach and has
 
 
 class Incarnation(msgspec.Struct, frozen=True):
-    """Incarnation of an actor: the process that it runs in until it dies.
+    """Incarnation of an actor: its process, until it dies.
 
     Attributes:
         node: id of its node.
-        worker: id of its process, never given twice.
+        worker: id of its process, never reused.
         pid: of its process, on its node.
     """
 
@@ -40,7 +40,7 @@ class Incarnation(msgspec.Struct, frozen=True):
 
 
 async def loss_reason(before: Incarnation, after: Incarnation) -> Loss:
-    """Why an actor that answers again was lost."""
+    """Reason why an actor that answers again was lost."""
     if before.worker == after.worker:
         return "it was out of reach and has not died"
     alive = {node["NodeID"] for node in await asyncio.to_thread(ray.nodes) if node["Alive"]}
@@ -49,7 +49,7 @@ async def loss_reason(before: Incarnation, after: Incarnation) -> Loss:
 
 MAX_DEATHS = 5
 """Deaths during set-up, or without progress in between, after which the actor itself counts as the cause: its weights
-or its debates do not fit into memory, for one."""
+or its debates may not fit into memory."""
 
 
 class CrashLoopGuard:
@@ -69,11 +69,12 @@ class CrashLoopGuard:
         self._in_vain = 0
 
     def record_death(self, incarnation: Incarnation | None, why: str = "") -> None:
-        """Count the loss of an actor that is back, unless it was only out of reach.
+        """Count the loss of an actor that is back, unless it was only unreachable.
 
         Args:
-            incarnation: its current one; None when it is gone again: it comes back once more, and both count as one.
-            why: what Ray said of the loss.
+            incarnation: its current one; None when it is lost again: it will return once more, and both losses count as
+                one.
+            why: Ray's reason for the loss.
 
         Raises:
             ActorGone: it has died too often without progress.
@@ -94,24 +95,24 @@ _log = structlog.get_logger(__name__)
 _POLL_S = 0.1
 _ERROR_LINE = re.compile(r"[\w.]*(Error|Exception): ")
 _DEAD_FOR_S = 15.0
-"""Seconds that Ray has to call an actor dead before we believe it: while it restarts one, Ray calls it unavailable, and
-dead only for a moment."""
+"""Seconds for which Ray has to report an actor dead before it counts as dead: during a restart, Ray reports it
+unavailable, and dead only briefly."""
 
 RESTART_TIMEOUT_S = 600.0
-"""Seconds that a lost actor may take to have a process again: by default Ray notices a node's death after 15 to 20 s,
-and an autoscaler needs minutes to add another one."""
+"""Seconds for a lost actor to have a process again: by default Ray notices a node's death after 15 to 20 s, and an
+autoscaler takes minutes to add a node."""
 
 SET_UP_S = 600.0
-"""Seconds that an actor may need to set itself up, weights included, before its callers doubt that it will."""
+"""Seconds for an actor to set itself up, weights included, before its callers give up."""
 
 
 class PeerLost(Exception):
-    """A call was lost: the actor died, is being restarted or cannot be reached.
+    """A call was lost: the actor died, is restarting or cannot be reached.
 
     Args:
-        why: what Ray says.
-        dead: whether Ray calls the actor dead, and not only unavailable.
-        unfit: whether its constructor failed: another incarnation would end like this one.
+        why: Ray's reason.
+        dead: whether Ray reports the actor dead, not only unavailable.
+        unfit: whether its constructor failed: another incarnation would fail too.
     """
 
     def __init__(self, why: str, dead: bool, unfit: bool = False) -> None:
@@ -125,7 +126,7 @@ class Peer:
     Args:
         name: the actor's name.
         namespace: the run's Ray namespace.
-        handle: Ray's handle, where the caller created the actor; None looks it up by its name.
+        handle: Ray's handle, if the caller created the actor; None looks it up by its name.
     """
 
     def __init__(self, name: str, namespace: str, handle: Any = None) -> None:
@@ -139,16 +140,16 @@ class Peer:
         return self._handle
 
     async def call(self, method: str, *args: Any) -> Any:
-        """Call a method once; an error of ours that it raised is raised here.
+        """Call a method once; raises the method's own errors of moot.
 
         Raises:
-            PeerLost: when the call or its result was lost.
+            PeerLost: the call or its result was lost.
         """
-        if not ray.is_initialized():  # Ray would start a new cluster to find the actor in
+        if not ray.is_initialized():  # Ray would start a new cluster to look for the actor
             raise PeerLost("Ray was shut down", True)
         try:
             handle = await self.handle()
-        except ValueError as error:  # Ray has forgotten the name, as it does when an actor has died for good
+        except ValueError as error:  # Ray has no actor of that name: it has died for good
             raise PeerLost(f"there is no actor {self.name} any more", True) from error
         try:
             return await getattr(handle, method).remote(*args)
@@ -159,10 +160,10 @@ class Peer:
             raise PeerLost(_reason(error), isinstance(error, ActorDiedError), unfit) from error
 
     async def first_call(self, method: str = "ping") -> None:
-        """Wait until the actor is set up, or with `where` only until it is placed; also when it is lost meanwhile.
+        """Wait until the actor is set up, or with `where` only until it is placed; also while it is lost meanwhile.
 
         Raises:
-            ActorGone: when it cannot be started.
+            ActorGone: it cannot be started.
         """
         deaths = 0
         while True:
@@ -176,10 +177,10 @@ class Peer:
                     raise ActorGone(why) from lost
 
     async def call_until_done(self, method: str, *args: Any) -> Any:
-        """Call an idempotent method, and retry it when the actor was lost meanwhile and is back.
+        """Call an idempotent method; retried when the actor was lost meanwhile and is back.
 
         Raises:
-            ActorGone: it is not back in time, or dies of the call.
+            ActorGone: the actor is not back in time, or dies of the call.
         """
         crash_guard = CrashLoopGuard(self.name)
         while True:
@@ -193,7 +194,7 @@ class Peer:
         """Wait until the actor answers.
 
         Raises:
-            ActorGone: when it is not back in time.
+            ActorGone: it is not back in time.
         """
         for _ in range(MAX_DEATHS):
             if not await self._has_a_process():
@@ -207,9 +208,9 @@ class Peer:
         )
 
     async def _has_a_process(self) -> bool:
-        """Wait until the actor can be reached, set up or not; False when it cannot in time."""
+        """Wait until the actor can be reached, set up or not; False on timeout."""
         clock = asyncio.get_running_loop().time
-        called_dead = 0.0  # since when Ray has called it dead without a break
+        called_dead = 0.0  # time since which Ray has continuously reported it dead
         with suppress(TimeoutError):
             async with asyncio.timeout(RESTART_TIMEOUT_S):
                 while not called_dead or clock() - called_dead < _DEAD_FOR_S:
@@ -222,9 +223,9 @@ class Peer:
         return False
 
     async def watch(self, lost: Callable[[], Any]) -> None:
-        """Call `lost` (and await it) each time the actor has died and is back; never returns.
+        """Call and await `lost` each time the actor has died and is back; never returns.
 
-        The log says why it was lost: whether its process or its node died, or it was only out of reach.
+        The log says why it was lost: its process or its node died, or it was only unreachable.
         """
         watching = asyncio.ensure_future(self.call("watch"))
         try:
@@ -258,7 +259,7 @@ class Peer:
             _log.warning("an actor could not be ended", actor=self.name, why=_reason(error))
 
     async def incarnation(self) -> Incarnation | None:
-        """The actor's current incarnation; None when it is gone again."""
+        """The actor's current incarnation; None when it is lost again."""
         try:
             raw = await self.call("where")
         except PeerLost:
@@ -273,6 +274,6 @@ def _reason(error: Exception) -> str:
 
 
 def unwrapped(error: RayTaskError) -> BaseException:
-    """What the remote method raised, if it is one of ours; else Ray's error."""
+    """Error of the remote method, if it is one of moot's; else Ray's error."""
     cause = getattr(error, "cause", None)
     return cause if isinstance(cause, MootError) else error

@@ -23,10 +23,10 @@ from moot.protocols.user_modules import LOOK_IN
 
 
 class ByValue:
-    """Value pickled by value. Before it is unpickled, `LOOK_IN` there is set as it is here.
+    """Value pickled by value. Unpickling it first sets `LOOK_IN` as in this process.
 
     Args:
-        value: what is pickled.
+        value: the value.
     """
 
     def __init__(self, value: Any) -> None:
@@ -44,10 +44,10 @@ def _arrived(look_in: list[str], named: list[str], pickled: bytes) -> Any:
 
 
 class _SearchPath(list[str]):
-    """Import path of the workers: of the folders that Ray adds, only those that this process searches, too."""
+    """Import path of the workers: of the folders that Ray adds, only those that this process searches too."""
 
     def extend(self, folders: Iterable[str]) -> None:
-        """Ray adds the current folder in any case, so that a file beside the data could stand in for a package."""
+        """Add folders. Ray always adds the current folder, where a file beside the data could shadow a package."""
         searched = {os.path.abspath(folder) for folder in sys.path} - set(LOOK_IN)
         super().extend(folder for folder in folders if os.path.abspath(folder) in searched)
 
@@ -67,21 +67,21 @@ _WANTS_A_TOKEN = (
 )
 _SPANS_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _BREAKPOINT = "PYTHONBREAKPOINT"
-"""Ray sets it in every process that connects, and does not restore it."""
+"""Environment variable that Ray sets in every connecting process and does not restore."""
 
 
 class RaySession:
     """Connection of this process to Ray.
 
-    A program that is connected keeps its cluster, its namespace and its settings. Otherwise we connect, and undo at the
-    end what that has changed: the connection, a local Ray with the folder of its session, and environment variables
-    that `ray.init` sets (`RAY_AUTH_MODE` among them).
+    A program that is already connected keeps its cluster, its namespace and its settings. Otherwise the session
+    connects, and undoes at the end what that has changed: the connection, a local Ray with its session folder, and
+    environment variables that `ray.init` sets (`RAY_AUTH_MODE` among them).
 
     Args:
         address: the cluster to join; None: see `cluster_address`.
 
     Attributes:
-        site: what was found; once joined.
+        site: size of the cluster; available once connected.
     """
 
     site: ClusterInfo
@@ -94,11 +94,11 @@ class RaySession:
         self._changed: dict[str, tuple[str | None, str | None]] = {}
 
     def connect(self) -> None:
-        """Connect, unless this process is connected already.
+        """Connect, unless this process is already connected.
 
         Raises:
-            ConfigError: Ray cannot be reached or started, the program speaks to it as a client only, or has joined
-                another cluster than the one that was given.
+            ConfigError: Ray cannot be reached or started, the program is only a client of it, or it has joined another
+                cluster than `address`.
         """
         if client.ray.is_connected():
             raise ConfigError(
@@ -115,7 +115,7 @@ class RaySession:
         self.site = ClusterInfo(cores, len(nodes), joined=self._address is not None or len(nodes) > 1)
 
     def _check_same(self) -> None:
-        """Check that the program's own cluster is the one that was asked for, if one was."""
+        """Check that the program's own cluster is the requested one, if any."""
         if self._given in (None, "auto"):
             return
         joined = ray.get_runtime_context().gcs_address
@@ -143,7 +143,7 @@ class RaySession:
                     job_config=job_config(),
                     **options,
                 )
-        except Exception as error:  # Ray raises bare ones, too
+        except Exception as error:  # Ray also raises bare ones
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             if local:
                 raise ConfigError(
@@ -167,11 +167,11 @@ class RaySession:
 
     @property
     def can_grow(self) -> bool:
-        """Whether nodes may come that are not there yet."""
+        """Whether nodes may be added to the cluster."""
         return not self._ours or self._address is not None
 
     def disconnect(self) -> None:
-        """Disconnect if we have connected, and undo what that has changed."""
+        """Disconnect if this session has connected, and undo what that has changed."""
         if not self._ours:
             return
         self._ours = False
@@ -187,9 +187,9 @@ class RaySession:
 
 @contextmanager
 def _listening_on_loopback() -> Iterator[None]:
-    """Lets a Ray that is started meanwhile listen on the loopback interface only, as Ray does on Windows and macOS.
+    """Makes a local Ray listen on the loopback interface only, as Ray does on Windows and macOS.
 
-    Elsewhere it listens on every interface, `/metrics` included. A user who has set the variable decides.
+    Elsewhere it listens on every interface, `/metrics` included. A variable set by the user takes precedence.
     """
     if _SPANS_MACHINES in os.environ:
         yield
@@ -204,12 +204,12 @@ def _listening_on_loopback() -> Iterator[None]:
 
 
 def _answers(address: str) -> bool:
-    """Whether something listens there; False where the address names no host.
+    """Whether something listens at the address; False where it names no host.
 
-    Ray itself waits minutes for a head that is not there, and Ctrl-C waits for Ray.
+    Ray itself waits minutes for a missing head node, and Ctrl-C waits for Ray.
 
     Raises:
-        ConnectionError: nothing does.
+        ConnectionError: nothing listens there.
     """
     named = importlib.import_module("ray._private.services").canonicalize_bootstrap_address(address)
     host, separator, port = (named or "").rpartition(":")
@@ -223,7 +223,7 @@ def _answers(address: str) -> bool:
 
 
 def _started_here() -> bool:
-    """Whether the Ray that this process has joined is one of its own."""
+    """Whether this process has started the Ray that it has joined."""
     node = importlib.import_module("ray._private.worker")._global_node
     return node is not None and node.is_head()
 
@@ -258,7 +258,8 @@ def _read_auth_mode_again() -> None:
 
 
 class _LocalSession:
-    """Session folder of a local Ray that we have started; those of killed processes are removed at the next start."""
+    """Session folder of a local Ray that this process started; those of killed processes are removed at the next
+    start."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -266,7 +267,7 @@ class _LocalSession:
         remove_stale_folders(folder.parent.glob(f"session_*/{LOCK}"))
 
     def remove(self) -> None:
-        """Remove the folder of a session that is over, and the link that says it is the latest."""
+        """Remove the folder of an ended session, and the link to it as the latest."""
         self._lock.remove()
         latest = self._folder.with_name("session_latest")
         with suppress(OSError):

@@ -37,22 +37,23 @@ _EVENT_FIELDS = 4
 
 
 def pack(batch: pa.RecordBatch) -> tuple[bytes, int]:
-    """Compresses a batch; returns the bytes and their length before. Prompts repeat, and small arguments are cheap."""
+    """Compresses a batch; returns the bytes and their uncompressed length. Prompts repeat, and small arguments are
+    cheap."""
     raw = batch.serialize()
     return pa.compress(raw, "lz4_raw", asbytes=True), raw.size
 
 
 def unpack(packed: bytes, size: int, schema: pa.Schema) -> pa.RecordBatch:
-    """Decompresses a batch that `pack` compressed."""
+    """Decompresses a batch from `pack`."""
     return pa.ipc.read_record_batch(pa.decompress(packed, size, "lz4_raw"), schema)
 
 
 class RemoteRecordClient:
-    """Sends rows to the record's writers in batches.
+    """Record client that sends rows to the writer actors in batches.
 
     Args:
         writers: the writer actors, in order.
-        sender: `agent`, `judge` or `moderator`: names the failpoint that follows a sent batch.
+        sender: `agent`, `judge` or `moderator`; names the failpoint after a sent batch.
     """
 
     def __init__(self, writers: Sequence[Peer], sender: str) -> None:
@@ -90,13 +91,12 @@ class RemoteRecordClient:
         return await self._connection(case_id).history((case_id, attempt))
 
     async def histories(self, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], History]:
-        """What is recorded of several debates."""
+        """Recorded parts of several debates."""
         found = await asyncio.gather(*(self._connection(key[0]).history(key) for key in keys))
         return dict(zip(keys, found, strict=True))
 
     async def acquire_lease(self, key: str) -> tuple[bool, History]:
-        """See `RecordClient.acquire_lease`. A request that is cancelled may still be granted; its lease is then
-        released."""
+        """See `RecordClient.acquire_lease`. A cancelled request may still be granted; its lease is then released."""
         lessee = uuid4().hex
         request = self._connection(key).writer.call_until_done("acquire_lease", key, _LEASE_S, lessee)
         granted: asyncio.Task[tuple[bool, bytes]] = asyncio.ensure_future(request)
@@ -133,7 +133,7 @@ class RemoteRecordClient:
         await connection.writer.call_until_done("release_lease", key, self._lessees.pop(key, ""))
 
     def batch_sizes(self) -> Counter[int]:
-        """Batch sizes of rows: number of calls by how many rows were sent together."""
+        """Batch sizes of rows: number of calls by number of rows per call."""
         return sum((connection.rows.batch_sizes for connection in self._connections), Counter())
 
     async def drained(self) -> None:
@@ -158,7 +158,7 @@ class _WriterConnection:
         self._commits: set[asyncio.Task[None]] = set()
 
     async def history(self, key: CaseKey) -> History:
-        """What is recorded of a debate; requests that come close together share one read of the journal."""
+        """Recorded part of a debate; concurrent requests share one read of the journal."""
         answer: asyncio.Future[History] = asyncio.get_running_loop().create_future()
         self._requests.post((key, answer))
         return await answer
@@ -182,7 +182,7 @@ class _WriterConnection:
             await self._send_together(batch)
         except MootError:
             raise
-        except Exception as error:  # a row that cannot be stored: what is paid for after it would be lost, too
+        except Exception as error:  # a row that cannot be stored: what is paid for after it would be lost too
             raise RecordError(f"rows cannot be recorded: {type(error).__name__}: {error}") from error
 
     async def _send_together(self, batch: list[Row]) -> None:
@@ -199,7 +199,7 @@ class _WriterConnection:
             failpoint(f"{self._sender}.sent_to_writer")
 
     async def _send_verdicts(self, batch: list[tuple[DebateResult, asyncio.Future[bool]]]) -> None:
-        """Send verdicts after everything that their debates have noted; waiting for it delays no other batch."""
+        """Send verdicts after all notes of their debates; waiting for those delays no other batch."""
         try:
             await self.rows.drained()
         except Exception as error:
@@ -221,8 +221,8 @@ class _WriterConnection:
                 durable.set_result(ok)
 
     def _with_incarnation(self, result: DebateResult) -> DebateResult:
-        """The result with the incarnation of the writer that took the debate's first notes, and without `usage`, which
-        the writer counts itself."""
+        """Copy of the result with the incarnation of the writer that received the debate's first notes, and without
+        `usage`, which the writer counts itself."""
         incarnation = self._noted_in.pop((result.case_id, result.attempt), "")
         return msgspec.structs.replace(result, noted_in=incarnation, usage={})
 

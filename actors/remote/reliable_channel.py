@@ -14,13 +14,12 @@ from moot.actors.debate.moderator import Assignment, AssignmentOutcome, Moderato
 
 
 class AssignmentBatch(msgspec.Struct, frozen=True):
-    """Batch of assignments, with an acknowledgement of the outcomes that have arrived.
+    """Batch of assignments, with an acknowledgement of received outcomes.
 
     Attributes:
-        number: of the last batch that had assignments, rising: those of a batch that was overtaken by another were sent
-            again since.
-        incarnation: of the moderator that the outcomes came from; empty before the first.
-        received: how many of its outcomes have arrived.
+        number: of the last batch with assignments, increasing: assignments of an overtaken batch have been sent again.
+        incarnation: of the moderator that sent the outcomes; empty before the first.
+        received: number of its outcomes received.
     """
 
     number: int
@@ -33,9 +32,9 @@ class OutcomeBatch(msgspec.Struct, frozen=True):
     """Batch of outcomes from one incarnation of a moderator.
 
     Attributes:
-        incarnation: the moderator's.
+        incarnation: of the moderator.
         first: sequence number of the first outcome, counted from the start of the incarnation.
-        outcomes: from there on.
+        outcomes: from that number on.
     """
 
     incarnation: str
@@ -44,7 +43,7 @@ class OutcomeBatch(msgspec.Struct, frozen=True):
 
 
 class ReliableChannelServer:
-    """The moderator's end: keeps each outcome until the dispatcher has acknowledged it.
+    """Moderator's end of the channel: keeps each outcome until the dispatcher has acknowledged it.
 
     Args:
         moderator: runs the debates.
@@ -66,7 +65,7 @@ class ReliableChannelServer:
         return OutcomeBatch(self._incarnation, self._acknowledged, list(self._kept))
 
     def _new(self, batch: AssignmentBatch) -> Sequence[Assignment]:
-        """The assignments, but for those of a late batch and of debates that have ended already."""
+        """The new assignments: those of a late batch and those of ended debates are skipped."""
         if not batch.assignments or batch.number <= self._latest:
             return ()
         self._latest = batch.number
@@ -75,7 +74,7 @@ class ReliableChannelServer:
 
 
 class ReliableChannelClient:
-    """The dispatcher's end: numbers the batches and takes each outcome once.
+    """Dispatcher's end of the channel: numbers the batches and delivers each outcome once.
 
     Batches with assignments are sent one after the other; calls without any may be in flight beside them.
     """
@@ -85,12 +84,12 @@ class ReliableChannelClient:
         self._incarnation = ""
 
     def next_batch(self, assignments: Sequence[Assignment]) -> AssignmentBatch:
-        """The next batch to send."""
+        """Next batch to send."""
         self._number += bool(assignments)
         return AssignmentBatch(self._number, self._incarnation, self._received, list(assignments))
 
     def accept(self, returned: OutcomeBatch) -> ModeratorReport:
-        """Take a returned batch; gives its outcomes that are new."""
+        """Process a returned batch; returns its new outcomes."""
         if returned.incarnation != self._incarnation:
             self._incarnation, self._received = returned.incarnation, 0
         known = max(0, self._received - returned.first)

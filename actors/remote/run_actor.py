@@ -47,13 +47,13 @@ _PROTOCOL = "protocol"
 
 
 class RayMeter:
-    """Meter of one Ray process; use it where `ray` is initialised.
+    """Meter of one Ray process; requires an initialised `ray`.
 
-    The node's agent keeps a series for each process that ever was. So nothing falls back to 0 when an actor is
-    restarted: the new process has a series of its own, and a sum over all of them is the total.
+    The node's agent keeps a series for each process that has existed. So no counter falls back to 0 when an actor
+    restarts: the new process has a series of its own, and the sum over all of them is the total.
 
     Args:
-        protocol: of the run; a label of every number.
+        protocol: of the run; a label of every metric.
     """
 
     def __init__(self, protocol: str) -> None:
@@ -110,10 +110,10 @@ _THRESHOLDS = (50_000, 50, 50)
 
 
 def tune_garbage_collection() -> None:
-    """Tunes the garbage collector: freezes the objects that exist now, and collects the rest seldom.
+    """Tunes the garbage collector: freezes existing objects, and collects the others rarely.
 
-    Many debates are open for long, and collecting them again and again took a third of a moderator's CPU, and stopped a
-    server for a tenth of a second. For a process that is ours, once it is set up.
+    Many debates stay open for long; collecting their objects repeatedly took a third of a moderator's CPU, and stopped
+    a server for a tenth of a second. For a process of moot, after its set-up.
     """
     gc.collect()
     gc.freeze()
@@ -121,7 +121,7 @@ def tune_garbage_collection() -> None:
 
 
 class RunActor(ABC):
-    """Base class of a run's actors: set up on the first call, so that a restarted one is set up, too."""
+    """Base class of a run's actors: set up on the first call, so that a restarted one is set up too."""
 
     kind: ClassVar[str]
 
@@ -134,7 +134,7 @@ class RunActor(ABC):
         self._born = time.monotonic()
 
     async def ping(self) -> None:
-        """Returns once the actor is set up; raises what went wrong if it cannot be."""
+        """Return once the actor is set up; raises the error of a failed set-up."""
         await self._up()
 
     async def where(self) -> bytes:
@@ -158,7 +158,7 @@ class RunActor(ABC):
         tune_garbage_collection()
 
     def _new_meter(self) -> Meter:
-        """This process's meter; it first counts whether the actor was restarted."""
+        """Meter of this process; first counts whether the actor was restarted."""
         meter = RayMeter(self._spec.protocol)
         with warnings.catch_warnings():  # Ray's own property calls a method that Ray deprecates
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -168,10 +168,10 @@ class RunActor(ABC):
 
     @abstractmethod
     async def _set_up(self) -> None:
-        """Create what the actor works with."""
+        """Create the actor's services."""
 
     def _new_limiter_client(self) -> LimiterClient | None:
-        """This process's limiter client; None when nothing is limited."""
+        """Limiter client of this process; None when nothing is limited."""
         if not self._directory.limiter:
             return None
         (limiter,) = self._directory.peers([self._directory.limiter])
@@ -184,7 +184,7 @@ class RunActor(ABC):
 
 
 class LimiterActor(RunActor):
-    """Grants rates, concurrency and money to all processes of a run."""
+    """Limiter actor: grants rates, concurrency and budgets to all processes of a run."""
 
     kind = "limiter"
 
@@ -233,13 +233,13 @@ class AgentActor(RunActor):
         return encode(await self._server.exchange(batch))
 
     async def drain(self) -> None:
-        """Let no further limited call start."""
+        """Start no further limited calls."""
         await self._up()
         if self._limiter_client is not None:
             self._limiter_client.drain()
 
     async def has_ask(self, sender: str, number: int) -> bool:
-        """See `AgentServer.has_ask`; True while the asks of its last incarnation may still come, at most
+        """See `AgentServer.has_ask`; also True while asks to its last incarnation may still arrive, at most
         `SET_UP_S`."""
         up = self._setting_up is not None and self._setting_up.done()
         if not up and time.monotonic() < self._born + SET_UP_S:
@@ -248,12 +248,12 @@ class AgentActor(RunActor):
         return self._server.has_ask(sender, number)
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:
-        """Batch sizes of replies and of the record's rows: number of calls by how many were sent together."""
+        """Batch sizes of replies and of the record's rows: number of calls by number of items per call."""
         await self._up()
         return {"replies": dict(self._server.batch_sizes), "rows": dict(self._record_client.batch_sizes())}
 
     async def close(self) -> None:
-        """Cancel what is in flight; the rows of what was paid reach their writer first."""
+        """Cancel what is in flight; the rows of paid replies first reach their writer."""
         await self._up()
         await self._server.close()
         await self._agent.close()
@@ -264,7 +264,7 @@ class AgentActor(RunActor):
 
 
 _ROWS_WITHIN_S = 10.0
-"""Seconds that the last rows of a drain may need; a writer that is alive takes them at once."""
+"""Seconds for the last rows of a drain; a live writer accepts them at once."""
 
 
 class ModeratorActor(RunActor):
@@ -309,13 +309,13 @@ class ModeratorActor(RunActor):
         await self._moderator.cancel(keys)
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:
-        """Batch sizes of asks and of the record's rows: number of calls by how many were sent together."""
+        """Batch sizes of asks and of the record's rows: number of calls by number of items per call."""
         await self._up()
         asks = self._remote.batch_sizes() if self._remote is not None else Counter[int]()
         return {"asks": dict(asks), "rows": dict(self._record_client.batch_sizes())}
 
     async def drain(self, seconds: float) -> None:
-        """See `Moderator.drain`; rows that a lost writer does not take in time are paid for again."""
+        """See `Moderator.drain`; rows that a lost writer does not accept in time are paid for again."""
         await self._up()
         await self._moderator.drain(seconds)
         with suppress(TimeoutError):

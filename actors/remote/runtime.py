@@ -1,4 +1,4 @@
-"""The Ray engine: joins a cluster or starts a small local one, places the actors, and takes them down."""
+"""Ray engine: joins a cluster or starts a small local one, places the actors, and takes them down."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from moot.protocols.errors import MootError
 
 
 def weight_owners(roles: Roles) -> set[Service]:
-    """The services whose actor holds the weights of its model."""
+    """Services whose actors load the weights of their model."""
     bindings = services(roles).items()
     return {service for service, binding in bindings if ModelSpec.parse(binding.model).kind == "local"}
 
@@ -50,16 +50,16 @@ def gpu_share(gpus: float, processes: int) -> float:
     whole = math.floor(gpus)
     if not (whole and processes):
         return 0.0
-    # Rounded down to Ray's resolution: three thirds must not be more than one.
+    # Rounded down to Ray's resolution: three thirds must not exceed one.
     return math.floor(1e4 / math.ceil(processes / whole)) / 1e4
 
 
 _log = structlog.get_logger(__name__)
 _CLOSE_WITHIN_S, _LEAVE_WITHIN_S = 60.0, 30.0
-"""Seconds for closing the run, and of them for the actors that still have rows for the record."""
+"""Seconds for closing the run, and for the actors that still have rows for the record."""
 
 _DRAINED_LATE_S = 15.0
-"""Seconds beyond its own that a moderator may need for a drain: it cancels its debates and sends its last rows."""
+"""Extra seconds for a moderator's drain: it cancels its debates and sends its last rows."""
 
 
 class RayModeratorHandle:
@@ -67,7 +67,7 @@ class RayModeratorHandle:
 
     Args:
         peer: the actor.
-        writers: say whether the debates of a moderator that was lost have made progress.
+        writers: tell whether the debates of a lost moderator have made progress.
     """
 
     def __init__(self, peer: Peer, writers: RayWriterPool) -> None:
@@ -80,8 +80,8 @@ class RayModeratorHandle:
         """See `ModeratorHandle.exchange`.
 
         Raises:
-            ActorGone: the moderator did not come back, or dies of the debates that it is handed.
-            RecordError: a lost writer can no longer be given the open cases again.
+            ActorGone: the moderator did not come back, or dies of its assignments.
+            RecordError: a lost writer can no longer receive the open cases again.
         """
         self._writers.raise_if_broken()
         self._open |= {(each.case.id, each.attempt) for each in assignments}
@@ -105,13 +105,13 @@ class RayModeratorHandle:
         self._crash_guard.record_death(await self._peer.incarnation(), lost.why)
 
     async def cancel(self, keys: Sequence[CaseKey]) -> None:
-        """See `ModeratorHandle.cancel`; a moderator that is lost has none of them open any more."""
+        """See `ModeratorHandle.cancel`; a lost moderator has none of them open any more."""
         self._open -= set(keys)
         with suppress(PeerLost):
             await self._peer.call("cancel", list(keys))
 
     async def drain(self, seconds: float) -> None:
-        """See `ModeratorHandle.drain`. A moderator that hangs is not waited for: it dies with the run."""
+        """See `ModeratorHandle.drain`. A hanging moderator is not waited for: it dies with the run."""
         try:
             async with asyncio.timeout(seconds + _DRAINED_LATE_S):
                 await self._peer.call("drain", seconds)
@@ -128,7 +128,7 @@ class RayRuntime:
         spec: the run.
         protocol: the protocol, an instance; Ray pickles it for the moderators.
         placement: `actors` gives agents and judges processes of their own; `packed` puts them into the moderators.
-        address: the cluster to join, unless this process has joined one already; None: see `cluster_address`.
+        address: the cluster to join, unless this process has already joined one; None: see `cluster_address`.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class RayRuntime:
         for number, service in enumerate(() if packed else services(Roles(self._spec.roles))):
             # Weights are loaded once, unless the user has set the number of processes.
             several = 1 if service in self._weight_owners and cluster_settings.agent_processes is None else processes
-            # A role may be called like an actor of the runtime: `moderator`, for one.
+            # A role may have the name of an actor of the runtime, such as `moderator`.
             agents.append((service, [f"moot-{run}-role-{service[0]}-{number}-{i}" for i in range(several)]))
         return ActorDirectory(
             namespace=ray.get_runtime_context().namespace,
@@ -191,7 +191,7 @@ class RayRuntime:
 
     def _create(self, place: Callable[..., None]) -> None:
         spec, directory = self._spec.model_dump_json(), self.directory
-        # An answer key can be large, and Ray cannot restart an actor whose large arguments have been lost.
+        # An answer key can be large, and Ray cannot restart an actor whose large arguments are lost.
         keyless = self._spec.model_copy(update={"key": None}).model_dump_json()
         if directory.limiter:
             place(LimiterActor, "limiter", directory.limiter, keyless, directory)
@@ -207,7 +207,7 @@ class RayRuntime:
             place(ModeratorActor, "moderator", name, its, directory, name, self._placement, self._protocol, gpus=share)
 
     def _gpus_by_process(self) -> float:
-        """GPU share of each process that loads weights, of the GPUs that the cluster has."""
+        """GPU share of each process that loads weights."""
         if not self._weight_owners:
             return 0.0
         if self._placement == "packed":

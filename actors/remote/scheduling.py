@@ -1,4 +1,4 @@
-"""Placement of a run's actors on the nodes of a cluster, and why those without a node still wait."""
+"""Placement of a run's actors on the nodes of a cluster, and the reasons why unplaced ones wait."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from moot.protocols.errors import ActorGone, ConfigError
 FOREVER = -1
 """Ray's value for unlimited restarts: an actor's callers end the run when it crash-loops, see `peers.CrashLoopGuard`.
 
-Ray retries no lost call, for it knows no journal. A moderator's cases are assigned again and replayed; an agent's calls
-may be paid, and moderators ask again only what the journal lacks; a writer's rows are sent again by their senders, and
-the first row of each step wins; what was spent is in the limiter's ledger.
+Ray retries no lost call, because it does not know the journal. A moderator's cases are reassigned and replayed; an
+agent's calls may have been paid for, so moderators repeat only asks that the journal lacks; a writer's rows are sent
+again, and the first row of each step wins; the limiter's ledger records what was spent.
 """
 
 
 _log = structlog.get_logger(__name__)
 _LOOK_S = 2.0
 _BUSY_S = 10.0
-"""Seconds that processes need to start: before that, an actor without a process does not wait for CPUs."""
+"""Seconds for processes to start: before that, an actor without a process does not wait for CPUs."""
 
 _AGAIN_S = 60.0
 _LACKING, _IN_USE, _STARTING = "no node has it yet", "no node has it free", "it is being started"
@@ -40,7 +40,7 @@ class ResourceRequest:
     """Resources that an actor requests.
 
     Attributes:
-        amounts: by resource, as Ray names them; none that is 0.
+        amounts: by Ray's name of the resource; no zeros.
     """
 
     kind: Kind
@@ -48,11 +48,11 @@ class ResourceRequest:
 
 
 class ActorScheduler:
-    """Places actors as the run's settings say.
+    """Scheduler of a run's actors, as configured.
 
     Args:
-        cluster_settings: what the user wants.
-        site: what the cluster is.
+        cluster_settings: of the run.
+        site: size of the cluster.
         namespace: of the run.
         can_grow: whether nodes may be added to the cluster.
     """
@@ -63,7 +63,7 @@ class ActorScheduler:
         self._placed: list[tuple[str, Any, ResourceRequest]] = []
 
     def place(self, actor: type, kind: Kind, name: str, *args: Any, gpus: float = 0.0) -> None:
-        """Create an actor under a name; returns before it is placed.
+        """Create a named actor; returns before it is placed.
 
         Args:
             args: for its constructor.
@@ -86,7 +86,7 @@ class ActorScheduler:
         self._placed.append((name, remote.remote(*map(ByValue, args)), want))
 
     async def placed(self) -> None:
-        """Wait until every actor is placed; a line in the log says what they wait for.
+        """Wait until every actor is placed; a log line says what they wait for.
 
         Raises:
             ConfigError: no node fits one of them, and none was added in time; or the workers lack this package.
@@ -145,7 +145,7 @@ class ActorScheduler:
 
 
 def _wait(wants: Sequence[ResourceRequest]) -> tuple[str, str]:
-    """See `unplaced_reason`; for this cluster, now."""
+    """See `unplaced_reason`; for the current state of this cluster."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     free = importlib.import_module("ray._private.state").available_resources_per_node()
     return unplaced_reason(wants, nodes, list(free.values()))
@@ -154,12 +154,12 @@ def _wait(wants: Sequence[ResourceRequest]) -> tuple[str, str]:
 def unplaced_reason(
     wants: Sequence[ResourceRequest], nodes: Sequence[Mapping[str, float]], free: Sequence[Mapping[str, float]]
 ) -> tuple[str, str]:
-    """What actors that are not placed need, as "what for whom", and why they do not have it.
+    """Resources that unplaced actors need, as "what for whom", and why they are not available.
 
     Args:
         wants: at least one.
         nodes: resources of each node.
-        free: what of them is not in use.
+        free: unused resources of each node.
     """
     for given, why in ((nodes, _LACKING), (free, _IN_USE)):
         for want in wants:
@@ -173,7 +173,7 @@ def _fits(want: ResourceRequest, node: Mapping[str, float]) -> bool:
 
 
 def _short(want: ResourceRequest, nodes: Sequence[Mapping[str, float]]) -> str:
-    """The resource that no node has enough of; all of them, when it is only their combination."""
+    """The resource that no node has enough of; all of them if only their combination is missing."""
     for what, amount in want.amounts.items():
         if not any(node.get(what, 0.0) >= amount for node in nodes):
             return f"{what} {amount:g}"

@@ -13,19 +13,19 @@ from moot.actors.remote.peers import Incarnation, Peer, PeerLost
 _log = structlog.get_logger(__name__)
 _ASK_EACH_S = 10.0
 UNRESPONSIVE_S = 60.0
-"""Seconds without an answer after which a warning is logged: whatever blocks an event loop so long is no pause."""
+"""Seconds without an answer after which a warning is logged: an event loop blocked that long is no pause."""
 
 HUNG_S = 300.0
-"""Seconds without an answer after which its process is killed: by then it is not slow but hangs. Less than its callers
-wait for it to come back (`peers.RESTART_TIMEOUT_S`)."""
+"""Seconds without an answer after which the process is killed: it hangs. Less than its callers wait for its return
+(`peers.RESTART_TIMEOUT_S`)."""
 
 _TICK_S = 1.0
 
 
 async def run_watchdog(peers: Iterable[Peer]) -> None:
-    """Warns of each actor that does not answer, and kills its process when it stays so; never returns.
+    """Warns of each actor that does not answer, and kills its process if that lasts; never returns.
 
-    Ray restarts an actor that is killed, and its work resumes from the journal as after any death.
+    Ray restarts a killed actor, and its work resumes from the journal as after any death.
     """
     await asyncio.gather(*(_listen(peer) for peer in peers))
 
@@ -55,8 +55,8 @@ async def _listen(peer: Peer) -> None:
 
 
 async def _within(asking: asyncio.Future[bytes], seconds: float) -> bool:
-    """Whether there is an answer in time. While this process is suspended, as at Ctrl-Z, no time is counted: the actors
-    may have been suspended with it."""
+    """Whether an answer arrives in time. Time in which this process is suspended, as at Ctrl-Z, does not count: the
+    actors may have been suspended with it."""
     left_s = seconds
     while left_s > 0.0 and not asking.done():
         await asyncio.wait([asking], timeout=min(_TICK_S, left_s))

@@ -22,7 +22,7 @@ _FORGET_EACH_S = 1.0
 
 
 class RayWriterPool:
-    """Pool of writer actors; a writer that was lost gets the open cases again."""
+    """Pool of writer actors; a lost writer gets the open cases again."""
 
     def __init__(self, writers: Sequence[Peer]) -> None:
         self._writers = list(writers)
@@ -44,7 +44,7 @@ class RayWriterPool:
             watch.add_done_callback(self._unwatched)
 
     def _unwatched(self, watch: asyncio.Task[None]) -> None:
-        """Keep the error: a writer that is not watched any more would not get the open cases again after a loss."""
+        """Keep the error: a writer that is no longer watched would not get the open cases again after a loss."""
         if not watch.cancelled() and watch.exception() is not None:
             self._broken = watch.exception()
 
@@ -82,7 +82,7 @@ class RayWriterPool:
             await self._writers[number].call("forget", batch)
 
     async def counts(self) -> Counts:
-        """See `WriterPool.counts`; while a writer restarts, its last totals."""
+        """See `WriterPool.counts`; its last totals while a writer restarts."""
         for i, writer in enumerate(self._writers):
             try:
                 self._last[i] = msgspec.msgpack.decode(await writer.call("counts"), type=Counts)
@@ -94,8 +94,8 @@ class RayWriterPool:
         return total
 
     async def events(self) -> list[StreamedEvent]:
-        """See `WriterPool.events`. A lost writer is waited for when the others have none. Events that nobody
-        had read when a writer died are not delivered."""
+        """See `WriterPool.events`. Waits for a lost writer when the others have none. Events not yet read when a writer
+        died are not delivered."""
         found: list[StreamedEvent] = []
         while True:
             lost = [writer for i, writer in enumerate(self._writers) if not await self._read_events(i, found)]
@@ -134,7 +134,7 @@ class RayWriterPool:
         return found
 
     async def signals(self) -> Signals:
-        """See `WriterPool.signals`; while a writer restarts, its last ones."""
+        """See `WriterPool.signals`; its last ones while a writer restarts."""
         for i, writer in enumerate(self._writers):
             try:
                 raw = await writer.call("signals", self._signals[i].replies)
@@ -149,7 +149,7 @@ class RayWriterPool:
         await asyncio.gather(*(writer.call_until_done("close", compact) for writer in self._writers))
 
     async def stop_watching(self) -> None:
-        """Stop watching the writers, before they are taken down: a call to Ray afterwards would start a new one."""
+        """Stop watching the writers, before they are taken down: a later call to Ray would start a new one."""
         for watch in self._watches:
             watch.cancel()
         await asyncio.gather(*self._watches, return_exceptions=True)

@@ -1,6 +1,6 @@
-"""Answer key of the simulated model: from a case's text to its gold label.
+"""Answer key of the simulated model: gold labels by the text of a case.
 
-Only the simulated agents hold one. Judges, templates and messages never see it.
+Only the simulated agents have one. Judges, templates and messages never see it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class AnswerKey:
     """Gold labels by question, and by question and passage; stores 64-bit hashes, not the texts.
 
     Args:
-        slots: as another key's `slots` gives them.
+        slots: see the property `slots` of another key.
     """
 
     def __init__(self, slots: Mapping[int, str] | None = None) -> None:
@@ -37,9 +37,8 @@ class AnswerKey:
     def from_cases(cls, cases: Iterable[LabelledCase]) -> AnswerKey:
         """Answer key of `cases`, read in one pass.
 
-        Cases without a gold label, and rows that are no case, are left out. A question of several cases
-        with different gold labels is known together with a passage only; if the passage is the same, too, its label is
-        unknown, because the texts are equal.
+        Cases without a gold label and invalid rows are skipped. A question of several cases with different gold labels
+        is stored together with its passage only; if the passages are equal too, its label is unknown.
         """
         gold: dict[int, str] = {}
         with_passage: dict[int, str] = {}
@@ -55,24 +54,24 @@ class AnswerKey:
     def find(self, question: str, passage: str = "") -> str | None:
         """Gold label of a question as written in the file or in a prompt; None when unknown.
 
-        Case, surrounding quotes and marks, and white space do not matter; nor does the passage, unless cases differ
-        in nothing else.
+        Case, surrounding quotes and marks, and white space are ignored; so is the passage, unless cases differ only in
+        it.
         """
         if found := self._gold.get(_slot(question)):
             return found
         return (passage and self._gold.get(_slot(question, passage))) or None
 
     def needs_passage(self, question: str) -> bool:
-        """Whether several cases ask this question, with different gold labels."""
+        """Whether several cases ask this question with different gold labels."""
         return self._gold.get(_slot(question)) == _AMBIGUOUS
 
     @property
     def slots(self) -> dict[int, str]:
-        """Content of the key, to copy it: labels by hashes, without any text."""
+        """Labels by hash, without any text, for copying the key."""
         return dict(self._gold)
 
     def __len__(self) -> int:
-        """How many questions, alone or with a passage, the key can answer."""
+        """Number of questions, alone or with a passage, with a known label."""
         return self._known
 
 

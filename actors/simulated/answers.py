@@ -35,11 +35,10 @@ _TRUST, _PER_QUOTATION, _MOST_QUOTATIONS = 0.5, 0.1, 3
 
 
 def answer(turn: SimulatedTurn) -> DraftSignals:
-    """Answer to the prompt's question, with a reasoning, and a confidence that is the belief with noise.
+    """Answer to the prompt's question, with a reasoning, and a confidence: the belief with noise.
 
-    A reply that hallucinates is drawn as any other; then a claim is inserted into its reasoning. Its answer is right as
-    often as without the claim. So `competence` means the same at every rate, and a detector can only use the words and
-    their probabilities: a lower accuracy does not reveal hallucinations.
+    A hallucinating reply is drawn like any other; then a claim is inserted into its reasoning. Its accuracy does not
+    change, so `competence` means the same at every rate, and a detector can only use the words and their probabilities.
     """
     prompt, random, settings = turn.prompt, turn.random, turn.settings
     stance = position(turn)
@@ -47,7 +46,7 @@ def answer(turn: SimulatedTurn) -> DraftSignals:
     blur, belief = 1.0 - settings.calibration, stance.belief[stance.answer]
     stated = belief + 1.5 * blur * (1.0 - belief) * random.random() * 2.0 + blur * (random.random() - 0.5)
     claim = particular = ""
-    # Drawn after all else, so that a rate changes nothing but the reasoning.
+    # Drawn last, so that a rate changes nothing but the reasoning.
     if settings.hallucination_rate and "reasoning" in prompt.keys and random.random() < settings.hallucination_rate:
         claim, particular = invent((*prompt.sent, *candidates_of(turn, gold(turn))), random)
     values = {
@@ -59,12 +58,12 @@ def answer(turn: SimulatedTurn) -> DraftSignals:
 
 
 def distribution(turn: SimulatedTurn) -> DraftSignals:
-    """Distribution over labels, with arguments, revised towards the others' with the agent's stubbornness.
+    """Distribution over labels, with arguments, revised towards the others' by the agent's stubbornness.
 
-    Without others it is the agent's belief. In a debate it is pooled with the others' distributions: its own weight is
-    its stubbornness, the right label gains a little, and every label gets some noise. A high level of contentiousness
-    makes it more stubborn, and flattens the stated distribution, so that improbable labels appear, most of all in its
-    first turn; a low one sharpens it. `contentiousness_effect` scales all of this.
+    Without others it is the agent's belief. In a debate it is pooled with the others' distributions: the agent's own
+    weight is its stubbornness, the right label gains a little, and every label gets some noise. High contentiousness
+    raises the stubbornness and flattens the distribution, so that improbable labels appear, most of all in the first
+    turn; low contentiousness sharpens it. `contentiousness_effect` scales all of this.
     """
     prompt = turn.prompt
     alone = independent(turn).belief
@@ -101,7 +100,7 @@ def _spread(belief: Mapping[str, float], turn: SimulatedTurn) -> dict[str, float
 
 
 def _seen(reply: ParsedReply, alone: Mapping[str, float]) -> dict[str, float]:
-    """The distribution that a shown reply begins with: `LABEL 0.60, LABEL 0.25`; without one its answer alone."""
+    """Distribution at the start of a quoted reply: `LABEL 0.60, LABEL 0.25`; without one, its answer alone."""
     line = reply.text.partition("\n")[0]
     found = dict.fromkeys(alone, 0.0)
     for part in line.split(", "):
@@ -119,7 +118,7 @@ def _seen(reply: ParsedReply, alone: Mapping[str, float]) -> dict[str, float]:
 
 
 def _shares(belief: Mapping[str, float], most: int) -> dict[str, float]:
-    """The likeliest labels with two digits; the first takes what rounding leaves, so that they sum to 1."""
+    """Most likely labels with two digits; the first absorbs the rounding error, so that they sum to 1."""
     best = sorted(belief, key=lambda label: -belief[label])[:most]
     total = sum(belief[label] for label in best)
     shares = {label: round(belief[label] / total, 2) for label in best}
@@ -135,9 +134,9 @@ def _normalised(masses: Mapping[str, float]) -> dict[str, float]:
 def synthesis(turn: SimulatedTurn) -> DraftSignals:
     """Synthesis of two arguments to one answer.
 
-    Their positions count like others' replies in a revision, with a weight that grows with their quotations; where they
-    argue for an answer, no other is given. A score is right as often as the agent's own answers; otherwise it is off by
-    one, upwards if the first argument quotes more.
+    Their positions count like others' replies in a revision, with a weight that grows with their quotations; if they
+    argue for answers, the synthesis chooses among these. A score is right as often as the agent's own answers;
+    otherwise it is off by one, upwards if the first argument quotes more.
     """
     prompt = turn.prompt
     arguments = [fence.body for fence in prompt.tagged("argument")]
@@ -158,7 +157,7 @@ def synthesis(turn: SimulatedTurn) -> DraftSignals:
 
 
 def _scored(turn: SimulatedTurn, lead: int) -> SimulatedBelief:
-    """A score; `lead` is how many quotations more the first argument has."""
+    """Score; `lead` is the first argument's surplus of quotations."""
     stance, right = independent(turn), gold(turn)
     scores = sorted(turn.prompt.labels, key=int)
     place = scores.index(stance.answer if right not in scores else right)
@@ -179,7 +178,7 @@ def _numbers(stance: SimulatedBelief, question: str) -> SimulatedBelief:
 
 
 def _among(argued: Sequence[str], stance: SimulatedBelief) -> SimulatedBelief:
-    """The stance on the answers that were argued for; as it is where none was."""
+    """Belief over the answers that were argued for; unchanged if there are none."""
     names = {fold(answer) for answer in argued}
     belief = {answer: share for answer, share in stance.belief.items() if fold(answer) in names}
     total = sum(belief.values())
@@ -190,7 +189,7 @@ def _among(argued: Sequence[str], stance: SimulatedBelief) -> SimulatedBelief:
 
 
 def _around(scores: Sequence[str], place: int, belief: float) -> dict[str, float]:
-    """The belief at one score, and the rest of it over the others, half as much with every step."""
+    """Distribution around one score; the remaining belief halves with every step."""
     weights = {score: 0.5 ** abs(at - place) for at, score in enumerate(scores) if at != place}
     rest = sum(weights.values())
     shares = {score: (1.0 - belief) * weight / rest for score, weight in weights.items()}
@@ -198,7 +197,7 @@ def _around(scores: Sequence[str], place: int, belief: float) -> dict[str, float
 
 
 def _scores(prompt: ParsedPrompt) -> tuple[str, ...]:
-    """The scores that the instructions name by their ends."""
+    """Scores between the bounds that the instructions name."""
     found = _SCALE.search("\n".join(prompt.sent))
     if found is None or not 0 <= int(found[2]) - int(found[1]) < _MOST_SCORES:
         return ()

@@ -1,9 +1,9 @@
 """Simulated speaker of a debate of arguments: an argument of a drawn quality, and tokens that may correlate with it.
 
-The quality of a reply is drawn first. It determines the text (quotations, connectives, sections or what is missing
-without them, now and then an invented quotation) and, scaled by `confidence_signal`, the confidence of the tokens;
-nothing else. It is independent of the correctness of the position, and of the number of tokens: without the signal no
-statistic of the tokens separates good replies from bad ones.
+The quality of a reply is drawn first. It determines the text (quotations, connectives, sections, or an omission without
+them, sometimes an invented quotation) and, scaled by `confidence_signal`, the confidence of the tokens, but nothing
+else. It is independent of the position's correctness and of the number of tokens: without the signal, no statistic of
+the tokens separates good replies from bad ones.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _DERIVED = ("Evidence", "Reasoning", "Claim", "Conclusion")
 _DERIVES = re.compile(r"\b(?:Derive|Work) first, then state\b")
 _ALSO_CALLED = {"Challenge": "Claim", "Counter-Evidence": "Evidence"}
 LEFT_UNDONE = "The rest of what was asked is left to others."
-"""Stands in an argument without labels that does not do all that it is asked."""
+"""Marks an argument without labels that omits a part of the instructions."""
 
 _INVENTS, _INVENTS_WORST = 0.02, 0.1
 _WORDS_PER_TOKEN = 0.8
 _SPREAD = 0.3
 _LONGEST_SPAN, _MOST_SAID = 12, 96
-"""Tokens of a quotation, and of all that a quality can add to the evidence and the reasoning."""
+"""Tokens of a quotation, and most tokens that quality adds to evidence and reasoning."""
 
 _CITING = ('It says "{}".', 'Then there is "{}".', 'It also says "{}".')
 _VAGUE = "Much in the material points this way."
@@ -82,11 +82,11 @@ _LAST = (
     "the other lines are about other things and can be left",
     "a longer look at all of it would not bring much more",
 )
-"""Words of one token each; the n-th sentence has n of them."""
+"""Filler sentences of one-token words; the n-th sentence has n of them."""
 
 
 def write_argument(turn: SimulatedTurn) -> ReplyDraft:
-    """Writes an argument in the sections asked for, or in four paragraphs, each of about `reasoning_words` words.
+    """Writes an argument in the requested sections, or in four paragraphs, each of about `reasoning_words` words.
 
     It is never shorter than the fullest argument needs: otherwise length would reveal quality.
     """
@@ -99,7 +99,7 @@ def write_argument(turn: SimulatedTurn) -> ReplyDraft:
     unlabelled = _DERIVED if _DERIVES.search(prompt.instructions) else _PARTS
     sections = _in_order(prompt.sections, bodies, unlabelled)
     if quality < _GAP_BELOW and random.random() < _GAP_SHARE:
-        # One thing that was asked for: the label of the last section but one or, without labels, something unnamed.
+        # One requested part: the label of the last section but one or, without labels, something unnamed.
         if not prompt.sections:
             next(each for each in reversed(sections) if each.may_grow).body += f" {LEFT_UNDONE}"
         elif len(sections) > 2:
@@ -121,14 +121,14 @@ def _position(turn: SimulatedTurn) -> str:
     stance = independent(turn)
     if _FINAL in sent:
         return _FOR.format(as_number(stance.answer, prompt.question))
-    # For what it believes in most but for what the other argues for.
+    # For the answer it believes in most, except for the one that the other argues for.
     claimed = argued_for(arguments[0].body) if arguments else None
     rivals = {answer: belief for answer, belief in stance.belief.items() if answer != claimed}
     return _FOR.format(max(rivals, key=rivals.__getitem__) if arguments and rivals else stance.answer)
 
 
 def argued_for(argument: str) -> str | None:
-    """Position of a simulated argument: the answer that it is for; None where it names none.
+    """Position of a simulated argument: its answer; None where it names none.
 
     >>> argued_for("Claim: What is given speaks for A. Lovelace.\\nEvidence: ...")
     'A. Lovelace'
@@ -138,7 +138,7 @@ def argued_for(argument: str) -> str | None:
 
 
 def as_number(answer: str, question: str) -> str:
-    """An answer that states one number, unchanged; for any other, a number that represents it in this question.
+    """The answer itself if it states one number; otherwise a number that represents it for this question.
 
     >>> as_number("36 eggs", "How many?")
     '36 eggs'
@@ -149,18 +149,18 @@ def as_number(answer: str, question: str) -> str:
 
 
 def quotations(argument: str) -> list[str]:
-    """Quotations: the texts in double quotes in an argument."""
+    """Texts in double quotes in an argument."""
     return re.findall(r'"([^"]+)"', argument)
 
 
 def _drawn(quality: float, steps: Sequence[float], random: Random) -> int:
-    """How many of the steps a quality reaches, give or take a tenth."""
+    """Number of steps that a quality reaches, with noise of a tenth."""
     reached = quality + 0.2 * (random.random() - 0.5)
     return sum(reached >= step for step in steps)
 
 
 def _evidence(quality: float, turn: SimulatedTurn) -> str:
-    """Pieces of lines of the material, the more, the better it is; unheard ones first, now and then a made-up one."""
+    """Quotations from the material, more for higher quality; unquoted lines first, sometimes an invented one."""
     material = "\n".join(fence.body for fence in turn.prompt.tagged("passage", "question"))[:_MATERIAL_CHARACTERS]
     arguments = "\n".join(fence.body for fence in turn.prompt.tagged("argument"))
     count = _drawn(quality, _QUOTES, turn.random)
@@ -182,7 +182,7 @@ def _end(position: str, prompt: ParsedPrompt) -> str:
 
 @dataclass(slots=True)
 class _Section:
-    """Section of an argument; one that may grow is padded with filler sentences."""
+    """Section of an argument; a growable one is padded with filler sentences."""
 
     label: str
     body: str
@@ -190,9 +190,9 @@ class _Section:
 
 
 def _in_order(labels: Sequence[str], bodies: Sequence[str], unlabelled: Sequence[str]) -> list[_Section]:
-    """Section texts in the order of the labels: by their names, else the first body under the first label.
+    """Section texts in the order of the labels: by name, else the first body under the first label.
 
-    Without labels it is in the order of `unlabelled`.
+    Without labels, the order is that of `unlabelled`.
     """
     names = [_ALSO_CALLED.get(label, label) for label in labels or unlabelled]
     known = sorted(names) == sorted(_PARTS)
@@ -203,7 +203,7 @@ def _in_order(labels: Sequence[str], bodies: Sequence[str], unlabelled: Sequence
 
 
 def _filled(sections: Sequence[_Section], wanted: int, random: Random) -> str:
-    """The sections, those that may grow filled up to exactly `wanted` tokens in all, unless there are more already."""
+    """Pads the growable sections to exactly `wanted` tokens in total, unless there are more already."""
     missing = max(0, wanted - len(split_text(_written(sections))))
     sentences = random.sample(_FILLING, len(_FILLING))
     growing = [each for each in sections if each.may_grow]
@@ -220,7 +220,7 @@ def _written(sections: Sequence[_Section]) -> str:
 
 
 def _filling(tokens: int, sentences: list[str]) -> Iterator[str]:
-    """Sentences of exactly so many tokens in all: words and full stops have one each, and one alone is no sentence."""
+    """Filler sentences of exactly `tokens` tokens: a word or full stop is one token; a rest of one is dropped."""
     while tokens > 1:
         sentences.append(sentences.pop(0))
         words = (_LAST[tokens - 2] if tokens - 2 < len(_LAST) else sentences[-1]).split()

@@ -1,9 +1,9 @@
 """Beliefs of the simulated agent: drawn independently, and updated with the others' replies.
 
 Every question has an ease, drawn from its text and the seed: the share of independent answers that are right. Its mean
-over questions is the competence; on some questions it is below chance (a common misconception). A single reply believes
-in its answer about as much as the ease allows, so beliefs are nearly calibrated. An agent without a key, or asked what
-the key does not know, answers at random.
+over questions is the competence; on some questions it is below chance (a common misconception). A reply's belief in its
+answer is about its ease, so beliefs are nearly calibrated. An agent without a key, or with a question that the key does
+not know, answers at random.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _UNSTATED = 0.8
 
 @dataclass(frozen=True, slots=True)
 class SimulatedBelief:
-    """Belief of a simulated agent: an answer, and a probability of every candidate."""
+    """Belief of a simulated agent: an answer, and a probability for every candidate."""
 
     answer: str
     belief: dict[str, float]
 
 
 def position(turn: SimulatedTurn) -> SimulatedBelief:
-    """Belief after the others' replies, if there are any."""
+    """Belief after the others' replies, if any."""
     stance = independent(turn)
     if not turn.prompt.others:
         return stance
@@ -54,7 +54,7 @@ def independent(turn: SimulatedTurn) -> SimulatedBelief:
         return _stance(turn.pick(candidates), chance + (1.0 - chance) * random.random(), candidates, random)
     asked = _identity(turn)
     ease = _ease(turn, asked)
-    # Symmetric around the ease and inside [0, 1], so the mean share of right answers stays the ease.
+    # Symmetric around the ease and inside [0, 1], so that the mean share of right answers stays the ease.
     ease += (2.0 * random.random() - 1.0) * _SPREAD * min(ease, 1.0 - ease)
     knows = random.random() < ease
     answer = right if knows else _mistake(turn, asked, candidates, right)
@@ -65,11 +65,11 @@ def independent(turn: SimulatedTurn) -> SimulatedBelief:
 
 
 def weighed(turn: SimulatedTurn, own: str, other: str) -> str:
-    """Answer after weighing its own against the other's: mostly one of the two."""
+    """Answer after weighing the agent's own against the other's: mostly one of the two."""
     candidates = list(dict.fromkeys([own, other]))
     right = turn.key.find(turn.prompt.question, turn.prompt.passage) if turn.key else None
     shown = next((each for each in candidates if right and (each == right or each.startswith(f"{right}) "))), None)
-    # Neither states a confidence: the pull of the truth and the stubbornness decide between them.
+    # Neither states a confidence: the pull of the truth and the stubbornness decide.
     return _moved(turn, ParsedReply(own, _UNSTATED), [ParsedReply(other, _UNSTATED)], candidates, shown).answer
 
 
@@ -89,7 +89,8 @@ def gold(turn: SimulatedTurn) -> str | None:
 
 
 def candidates_of(turn: SimulatedTurn, right: str | None) -> tuple[str, ...]:
-    """Candidate answers: the closed set; for free text the gold answer, if known, wrong ones, and the prompt's."""
+    """Candidate answers: the closed set; for free text the gold answer, if known, wrong ones, and those in the
+    prompt."""
     prompt = turn.prompt
     if prompt.labels:
         return prompt.labels
@@ -99,14 +100,14 @@ def candidates_of(turn: SimulatedTurn, right: str | None) -> tuple[str, ...]:
 
 
 def _identity(turn: SimulatedTurn) -> str:
-    """Identity of the prompt's question; includes the passage when several passages have the same question."""
+    """Key of the prompt's question; includes the passage when several passages have the same question."""
     prompt = turn.prompt
     several = turn.key is not None and turn.key.needs_passage(prompt.question)
     return f"{prompt.question}\n{prompt.passage}" if several else prompt.question
 
 
 def _ease(turn: SimulatedTurn, question: str) -> float:
-    """U^((1-c)/c) has mean c for uniform U: no other constant is needed to hit the competence."""
+    """Ease of a question. U^((1-c)/c) has mean c for uniform U, so no further constant is needed for the competence."""
     competence = turn.settings.competence
     if competence == 0.0:
         return 0.0
@@ -118,7 +119,7 @@ def _mistake(turn: SimulatedTurn, question: str, candidates: Sequence[str], righ
     share = turn.random.random()
     if turn.random.random() < 0.5:  # the mistake that most agents make
         share = stable_uniform(turn.seed, "mistake", fold(question))
-    if all(label.isdigit() for label in candidates):  # scores: a mistake is near more often than far
+    if all(label.isdigit() for label in candidates):  # scores: small errors are more frequent
         wrong.sort(key=lambda label: abs(int(label) - int(right)))
         share *= share
     return wrong[int(share * len(wrong))]
@@ -127,7 +128,7 @@ def _mistake(turn: SimulatedTurn, question: str, candidates: Sequence[str], righ
 def _moved(
     turn: SimulatedTurn, own: ParsedReply, others: Iterable[ParsedReply], candidates: Sequence[str], right: str | None
 ) -> SimulatedBelief:
-    """Weigh stated confidences as evidence; comparing it pulls a little towards the truth."""
+    """Updates the belief with stated confidences as evidence, which pulls it slightly towards the truth."""
     keep = stubbornness(turn)
     scores = {label: _DISCUSSION_NOISE * (turn.random.random() - 0.5) for label in candidates}
     _add(scores, own, 0.4 + 1.2 * keep)
@@ -167,7 +168,7 @@ def _softmax(scores: dict[str, float], sharpness: float) -> dict[str, float]:
 
 
 def _capped(belief: dict[str, float]) -> dict[str, float]:
-    """Mixes with a uniform guess where needed, so that no probability is above `_SUREST`."""
+    """Mixes with a uniform distribution where needed, so that no probability exceeds `_SUREST`."""
     highest, chance = max(belief.values()), 1.0 / len(belief)
     if highest <= _SUREST or len(belief) == 1:
         return belief
@@ -184,7 +185,7 @@ def _pick(distribution: dict[str, float], share: float) -> str:
 
 
 def _free_answers(question: str, gold: str | None, seed: int) -> list[str]:
-    """Four answers to a question without labels; the right one first when it is known."""
+    """Four candidate answers to a question without labels; the right one first when known."""
     number = _plain_number(gold or "")
     if number is not None:
         return [str(gold), *(f"{wrong:.12g}" for wrong in (number + 1, number - 1, number * 2 + 3))]
@@ -195,7 +196,7 @@ def _free_answers(question: str, gold: str | None, seed: int) -> list[str]:
 
 
 def _plain_number(text: str) -> float | None:
-    """A number that is all of a text, with or without commas; None for any other text."""
+    """The number that a text consists of, with or without commas; None for any other text."""
     try:
         number = float(text.replace(",", ""))
     except ValueError:

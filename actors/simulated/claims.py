@@ -1,7 +1,7 @@
-"""Simulated debater, judge and context agent for claims, which use the sides of the messages and word overlap.
+"""Simulated debater, judge and context agent for claims; they use the messages' sides and word overlap.
 
-Only the debater has an answer key. The wording of a judge's summary is planted: it varies with the verdict and how
-contested the claim was, so that a classifier of summaries has something to learn.
+Only the debater has an answer key. The wording of a judge's summary is planted: it depends on the verdict and on how
+contested the claim was, so that a classifier of summaries has a signal to learn.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 from moot.protocols.text.sentences import split_sentences
 
 AGREE, DENY = "AGREE", "DENY"
-"""The words of which one begins a message."""
+"""First word of a message, by its relation to the previous one."""
 
 SIDE_LABELS: dict[Side, str] = {"supports": SUPPORTED, "denies": HALLUCINATED}
-"""The label that each side believes in."""
+"""Label that each side believes in."""
 
 _SIGNS: dict[Side, float] = {"supports": 1.0, "denies": -1.0}
 _FRAME = frozenset({"question", "answer", "yes"})
-"""Function words of a claim that an answer is right, without content."""
+"""Words of a claim about an answer that carry no content."""
 
 _PULL = 0.1
 _HEARD_CONFIDENCE = 0.75
@@ -86,7 +86,7 @@ _COURSE = {
         "There was hardly a debate.",
     ),
 }
-"""Sentence of the summary on the debate, by how contested the claim was."""
+"""Sentence of the summary about the debate, by how contested the claim was."""
 
 _GROUNDS = {
     1: (
@@ -113,12 +113,12 @@ _RULINGS = {
 
 
 def claim_of(prompt: ParsedPrompt) -> str:
-    """Claim of a prompt; where none is marked, the message that is answered."""
+    """Claim of a prompt; without a marked one, the message that is answered."""
     return prompt.first("claim") or prompt.first("last_message")
 
 
 def telling_words(claim: str) -> frozenset[str]:
-    """Content words by which a claim is compared with evidence, in lower case."""
+    """Content words for comparing a claim with evidence, in lower case."""
     return content_words(claim) - _FRAME
 
 
@@ -128,7 +128,7 @@ def covered_words(claim: str, evidence: Iterable[ParsedFence]) -> frozenset[str]
 
 
 def evidence_lean(claim: str, evidence: Sequence[ParsedFence]) -> float:
-    """Lean of the evidence, from -1 (it has none of the claim's content words) to 1 (all); 0 without evidence."""
+    """Lean of the evidence, from -1 (none of the claim's content words) to 1 (all of them); 0 without evidence."""
     words = telling_words(claim)
     return 2.0 * len(covered_words(claim, evidence)) / len(words) - 1.0 if words and evidence else 0.0
 
@@ -139,12 +139,11 @@ def _side(message: ParsedFence) -> Side | None:
 
 
 def message(turn: SimulatedTurn) -> DraftSignals:
-    """Debate message: AGREE or DENY of the last message, the side on the claim, and sentences that cite evidence.
+    """Debate message: AGREE or DENY with the last message, the side on the claim, and sentences that cite evidence.
 
-    Before its first message its belief is drawn from the agent, and with a probability of at most one tenth from the
-    evidence in the prompt: the further the share of the claim's words in it is from one half, the likelier. Its belief,
-    or the side that it last took, and the side of the message it answers are weighed as replies in a revision; a side
-    counts as if stated with a confidence of .75.
+    The prior belief is drawn from the agent and, with a probability of at most one tenth, from the evidence: the
+    further the share of the claim's words in it is from one half, the likelier. That belief, or the side last taken,
+    and the side of the answered message are weighed as replies in a revision; a side counts as a confidence of .75.
     """
     prompt, random = turn.prompt, turn.random
     claim, evidence, sides = claim_of(prompt), prompt.tagged("evidence"), [_side(m) for m in prompt.tagged("message")]
@@ -153,7 +152,7 @@ def message(turn: SimulatedTurn) -> DraftSignals:
     spoken_of: Side = (prompt.tagged("last_message") and sides and sides[-1]) or "supports"
     near, reason, words = random.random(), turn.pick(_REASONS[side]), telling_words(claim)
     text, cites = _WITHOUT_EVIDENCE[side], ""
-    if evidence:  # mostly the piece that has the most words of the claim
+    if evidence:  # mostly the piece with the most words of the claim
         nearest = sorted(evidence, key=lambda each: -len(covered_words(claim, [each])))
         cited = nearest[int(near * near * len(nearest))]
         number, quotation = cited.attributes.get("number", ""), _quotation(cited.body)
@@ -161,7 +160,7 @@ def message(turn: SimulatedTurn) -> DraftSignals:
         if words and random.random() < _COUNTS:
             covered = len(covered_words(claim, evidence))
             text += f" Of the {len(words)} words that matter in it the evidence has {covered}."
-    if random.random() < turn.settings.unclear_rate:  # drawn after all else, so that a rate changes no other message
+    if random.random() < turn.settings.unclear_rate:  # drawn last, so that a rate changes no other message
         return DraftSignals({"says": ..., "text": turn.pick(_UNCLEAR) + cites, "stance": "unclear"})
     shares = {AGREE: stance.belief[SIDE_LABELS[spoken_of]], DENY: stance.belief[SIDE_LABELS[opposite(spoken_of)]]}
     word = AGREE if side == spoken_of else DENY
@@ -196,7 +195,7 @@ def _pulled(turn: SimulatedTurn, stance: SimulatedBelief, lean: float) -> Simula
 
 
 def _quotation(text: str) -> str:
-    """The first words of a text, printable, in one line, and without a mark at the end."""
+    """First words of a text, printable, on one line, without a final mark."""
     words = [word for word in text.replace('"', "'").split() if word.isprintable()]
     return " ".join(words[:_QUOTED_WORDS])[:_QUOTED_CHARACTERS].rstrip(" .,:;?!") or "nothing to read"
 
@@ -204,10 +203,9 @@ def _quotation(text: str) -> str:
 def ruling(turn: SimulatedTurn) -> DraftSignals:
     """Ruling on a claim by a score in [0, 1]: above one half it is supported, below hallucinated.
 
-    The score is one half, plus .375 times the debaters' mean side (from -1 to 1; for each debater its last side counts
-    .7, the mean of all its sides .3), plus .125 times how the evidence leans, plus noise, at temperature 0, too, so
-    that two judges differ. It abstains where the score comes to exactly .50, and where the debaters' sides cancel out
-    and there is no evidence.
+    The score is one half, plus .375 times the debaters' mean side (from -1 to 1; each debater's last side counts .7,
+    the mean of all its sides .3), plus .125 times the lean of the evidence, plus noise, at temperature 0 too, so that
+    two judges differ. The judge abstains at exactly .50, and where the debaters' sides cancel out without any evidence.
     """
     prompt = turn.prompt
     claim, evidence, messages = claim_of(prompt), prompt.tagged("evidence"), prompt.tagged("message")
@@ -252,7 +250,7 @@ def ruling(turn: SimulatedTurn) -> DraftSignals:
 
 
 def _course(signs: Sequence[Sequence[float]]) -> str:
-    """How contested the claim was, by every debater's sides: a key of `_COURSE`."""
+    """How contested the claim was, from every debater's sides: a key of `_COURSE`."""
     if len(signs) < 2:
         return "one-sided"
     if len({each[-1] for each in signs}) > 1:
@@ -261,15 +259,15 @@ def _course(signs: Sequence[Sequence[float]]) -> str:
 
 
 def context(turn: SimulatedTurn) -> DraftSignals:
-    """Context analysis: a statement for each evidence item with words of the claim, and pairs that look contradictory.
+    """Context analysis: a statement per evidence item with words of the claim, and pairs that look contradictory.
 
-    Two sentences look contradictory if a quarter of the shorter one's content words are in the other, and only one
-    negates, they have two opposite words, or none of their numbers of one unit, or of none, is equal. These rules are
-    looser than those of `moot.protocols.ceda.conflicts`: higher recall, lower precision.
+    Two sentences look contradictory if a quarter of the shorter one's content words are in the other and one of these
+    holds: only one negates, they have opposite words, or their numbers of one unit, or of none, all differ. These rules
+    are looser than those of `moot.protocols.ceda.conflicts`: higher recall, lower precision.
 
     A pair of items that looks contradictory is reported with the probability of the competence, any other pair on one
-    topic with a quarter of one minus it. At temperature 0 all of the former are reported, and none of the
-    latter. The hallucination rate is the share of quotes with words that are not in the item.
+    topic with a quarter of one minus it; at temperature 0 all of the former are reported and none of the latter. The
+    hallucination rate is the share of quotes with words that are not in the item.
     """
     evidence, claim = turn.prompt.tagged("evidence"), claim_of(turn.prompt)
     statements: list[dict[str, object]] = []

@@ -1,4 +1,4 @@
-"""Form parser: the JSON form that a prompt asks for, as a JSON schema."""
+"""Form parser: from the JSON form that a prompt asks for to a JSON schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _START = re.compile(r'\{\s*"\w+"\s*:')
 _TOKEN = re.compile(r'"[^"\n]*"|<[^<>\n]*>|[{}\[\]:,|]|[^\s"<>{}\[\]:,|]+')
 _LONGEST = 4_000
 _MOST_STARTS = 8
-"""Beginnings of objects that are tried: a text of the user's own may hold thousands of what is no form."""
+"""Most object starts that are tried: a user's text may contain thousands that are no form."""
 _LONGEST_KEPT = 20_000
 _RANGE = re.compile(r"(?:from|between|<) ?(-?\d+(?:\.\d+)?)(?: \([^)]*\))? (?:to|and) (-?\d+(?:\.\d+)?)")
 _WHOLE = re.compile(r"\bwhole\b|\binteger\b|<")
@@ -26,9 +26,9 @@ _SHARE = re.compile(r"confidence|probability")
 def read_form(instructions: str) -> dict[str, Any] | None:
     """Schema of the first object that the instructions describe; None when they describe none.
 
-    The placeholder of a value determines its type: `"..."` a text, `[...]` a list, `true | false`, `"A" | "B"`, an
-    object. That of a bare `...` is given by the line that begins with the key, such as `- "score": a number from 0 to
-    10`. An optional value (`null | ...`) has the type of its alternative. Unreadable text is no form.
+    A value's placeholder determines its type: `"..."` a text, `[...]` a list, `true | false`, `"A" | "B"`, an object.
+    The type of a bare `...` comes from the line that begins with the key, such as `- "score": a number from 0 to 10`.
+    An optional value (`null | ...`) has the type of its alternative. Text that cannot be parsed is no form.
 
     >>> read_form('{"pros": [...], "choice": "A" | "B", "mark": ...}\\n- "mark": a number from 0 to 10')["properties"]
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -48,7 +48,7 @@ def _read(instructions: str) -> dict[str, Any] | None:
     return None
 
 
-_read_cached = lru_cache(maxsize=256)(_read)  # most prompts of a run differ in what stands between tags only
+_read_cached = lru_cache(maxsize=256)(_read)  # most prompts of a run differ between tags only
 
 
 def labels_named(instructions: str) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def _object(tokens: list[str], excerpt: str) -> dict[str, Any]:
 
 
 def _value(tokens: list[str], excerpt: str) -> dict[str, Any]:
-    """Parses a value's placeholder; an empty schema where it does not determine the type."""
+    """Parses a value's placeholder; an empty schema where it determines no type."""
     options = [_option(tokens, excerpt)]
     while tokens[-1] == "|":
         tokens.pop()
@@ -116,7 +116,7 @@ def _typed(key: str, schema: dict[str, Any], excerpt: str) -> dict[str, Any]:
 
 
 def _described(text: str) -> dict[str, Any]:
-    """Type from a description; a text where it names none."""
+    """Type from a description; text by default."""
     if labels := labels_named(text):
         return {"enum": list(labels)}
     bounds = _RANGE.search(text)

@@ -1,8 +1,7 @@
 """Form filler: generates the fields of a reply's schema that have no drawn signal, by name, type and bounds.
 
-What carries a planted signal is drawn elsewhere, as a `DraftSignals`. Everything else comes from here, so that a form
-that nobody has thought of gets a reply that fits it, too. Texts cite what is given, in the register of the prompt's
-contentiousness.
+Values with a planted signal are drawn elsewhere, as `DraftSignals`; all others are generated here, so that an unknown
+form gets a valid reply too. Texts cite the prompt's material, in the register of its contentiousness.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from moot.actors.simulated.turn import DraftSignals, ReplyDraft, SimulatedTurn, 
 from moot.actors.simulated.words import draw_reasoning
 
 _LONG = frozenset({"reasoning", "argument", "arguments", "rebuttals", "statement", "addition"})
-"""Fields of `reasoning_words`; other texts have half as many."""
+"""Fields of `reasoning_words` words; other texts have half as many."""
 
 _ITEMS = 2
 _PAD = " and so on"
@@ -24,7 +23,7 @@ _PAD = " and so on"
 def fill(turn: SimulatedTurn, schema: Mapping[str, Any], signals: DraftSignals) -> ReplyDraft:
     """Fills a schema: each field by its signal or, without one, by its type, in the schema's order.
 
-    A schema that is no object's gets one value.
+    A schema of another type than object gets one value.
     """
     if "properties" not in schema:
         return ReplyDraft(json.dumps(value_of("", schema, turn, signals.about), ensure_ascii=False))
@@ -38,14 +37,14 @@ def fill(turn: SimulatedTurn, schema: Mapping[str, Any], signals: DraftSignals) 
 def value_of(key: str, schema: Mapping[str, Any], turn: SimulatedTurn, about: str, topic: int = 0) -> object:
     """Generates a value that fits the schema of a field.
 
-    A list whose items have a `topic` has one for each tag `topic` of the prompt, any other one two, within its bounds.
-    An answer or a label is one of the prompt's labels, where it has any. Numbers are drawn evenly between their
-    bounds, 0 and 1 where there are none.
+    A list whose items have a `topic` gets one item per tag `topic` of the prompt, any other list two, within its
+    bounds. An answer or label is one of the prompt's labels, if any. Numbers are uniform between their bounds, by
+    default 0 and 1.
 
     Args:
         key: the field's name.
-        about: what a text speaks for.
-        topic: which topic the field belongs to, counted from 1; 0 for none.
+        about: position that a text argues for.
+        topic: number of the field's topic, counted from 1; 0 for none.
     """
     if "enum" in schema:
         return turn.pick(schema["enum"])

@@ -19,7 +19,7 @@ _KINDS = (
     ("The figure on record is {}.", r"\d{3,}"),
     ("It has been so since {}.", rf"\d{{2}} (?:{'|'.join(_MONTHS)}) \d{{4}}"),
 )
-"""The words of each kind of claim, and what its particular looks like: a name, a number, a date."""
+"""Wordings of each kind of claim, with a pattern of its particular: a name, a number, a date."""
 
 _CLAIM = re.compile("|".join(re.escape(claim).replace(r"\{\}", f"({pattern})") for claim, pattern in _KINDS))
 
@@ -29,10 +29,10 @@ def invent(material: Sequence[str], random: Random) -> tuple[str, str]:
 
     Args:
         material: everything that the reply could rely on.
-        random: names, numbers and dates are drawn equally often, but for those that the material has.
+        random: draws names, numbers and dates equally often, unless the material contains them.
 
     Returns:
-        The whole sentence, which ends with the particular and a full stop; and the name, number or date.
+        The whole sentence, which ends with the particular and a full stop; and the particular.
     """
     known = "\n".join(material).casefold()
     attempt = 0
@@ -47,8 +47,8 @@ def invent(material: Sequence[str], random: Random) -> tuple[str, str]:
 def find_invention(text: str) -> str | None:
     """Finds the fabricated particular in the text of a simulated reply; None when there is none.
 
-    This is the ground truth for evaluating detectors of hallucinations. It uses the fixed words of the
-    claims, so it knows nothing of the replies of any other model.
+    It is the ground truth for evaluating hallucination detectors. It relies on the fixed wordings, so it does not apply
+    to replies of other models.
 
     >>> find_invention("According to the text, wings became flippers. The first to note it was Ilse Tillmore. So no.")
     'Ilse Tillmore'
@@ -58,7 +58,7 @@ def find_invention(text: str) -> str | None:
 
 
 def _particular(kind: int, random: Random, attempt: int) -> str:
-    """Of a kind; numbers have more digits with every attempt, so that no material has them all."""
+    """Particular of a kind; numbers get longer with every attempt, so that no material contains all of them."""
 
     def one_of(names: Sequence[str]) -> str:
         return names[int(random.random() * len(names))]

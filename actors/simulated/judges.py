@@ -1,6 +1,6 @@
-"""Simulated judges of evidence, of two texts, of a document, and under a rubric: word counts with noise.
+"""Simulated judges of evidence, text pairs, documents and rubrics: word counts with noise.
 
-None has an answer key or understands anything; see `moot.protocols.crit` for what a reading of a document is used for.
+None has an answer key or understands anything; see `moot.protocols.crit` for the use of a document's reading.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COMMON = frozenset(
     )
 )
 _OF_THE_PROMPT = frozenset({"answer", "question"})
-"""Words with which a prompt states the candidate; the evidence need not have them."""
+"""Words with which a prompt states the candidate; the evidence need not contain them."""
 
 _SUPPORTED, _CONTRADICTED = 0.6, 0.4
 _SUPPORTS = ("supported", "contradicted", "not covered")
@@ -38,7 +38,7 @@ _WHY = {True: "It denies a given fact.", False: "Measured by the words that it s
 _DENIED = re.compile(r"\b(?:no|not|without|never|absence of|absent) (?:any |an? )?(\w{3,})", re.IGNORECASE)
 
 JUDGED = "judged_reply"
-"""The tag around the reply in the prompt of a judge under a rubric."""
+"""Tag around the reply in the prompt of a rubric's judge."""
 
 _ALL_SECTIONS, _FEWEST_WORDS = 4, 3
 _SECTION = re.compile(
@@ -54,12 +54,12 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def share_of(words: frozenset[str], known: frozenset[str]) -> float:
-    """Share of known words, in [0, 1]; 0.5 where there are none."""
+    """Share of the words that are known, in [0, 1]; 0.5 without words."""
     return len(words & known) / len(words) if words else 0.5
 
 
 def support(turn: SimulatedTurn) -> DraftSignals:
-    """Evidence support score: the share of the claim's words that the evidence has, plus noise.
+    """Evidence support score: share of the claim's words that occur in the evidence, plus noise.
 
     It is in [0, 1] with two decimals: at least .6 is `supported`, at most .4 `contradicted`.
     """
@@ -80,9 +80,9 @@ def support(turn: SimulatedTurn) -> DraftSignals:
 
 
 def comparison(turn: SimulatedTurn) -> DraftSignals:
-    """Pairwise comparison: integer scores of two texts from 0 to 10, without position bias; per topic if asked for.
+    """Pairwise comparison: integer scores of two texts from 0 to 10, without position bias; per topic if requested.
 
-    A score is 3.5 + 4 x the share of the facts' words that the text has, plus ten times the judge's noise.
+    A score is 3.5 + 4 x the share of the facts' words in the text, plus ten times the judge's noise.
     """
     prompt, facts = turn.prompt, content_words(turn.prompt.passage or turn.prompt.question)
 
@@ -103,10 +103,10 @@ def comparison(turn: SimulatedTurn) -> DraftSignals:
 def reading(turn: SimulatedTurn) -> DraftSignals:
     """CRIT reading of a document: its sentences are reasons, sentences of the other side only are rivals.
 
-    A mark is 1 + 8 times a share of words, plus ten times the judge's noise, cut to 0 to 10: for the validity the share
-    of the sentence's words that claim and facts have, for the credibility the share that the facts alone have, or one
-    half where there are none. At temperature 0 there is no noise. A sentence that denies a word which the facts state
-    is reported to contradict them; a quarter of the others are called claims. All has at most about 400 tokens.
+    A score is 1 + 8 times a share of words, plus ten times the judge's noise, clipped to 0 to 10. For validity it is
+    the share of the sentence's words in claim and facts, for credibility the share in the facts alone, or one half
+    without facts. At temperature 0 there is no noise. A sentence that denies a word of the facts is reported to
+    contradict them; a quarter of the others are called claims. The reading has at most about 400 tokens.
     """
     prompt = turn.prompt
     sentences = _sentences(prompt.first("document"))
@@ -126,7 +126,7 @@ def _argument(text: str, claim: str, turn: SimulatedTurn) -> dict[str, str | flo
     words, facts = content_words(text), content_words(given)
     denied = {word.casefold() for word in _DENIED.findall(text)}
     contradicts = bool(denied & (facts - {word.casefold() for word in _DENIED.findall(given)}))
-    # Each draw is made in any case, so that one reason's marks do not shift those of the next.
+    # Draws are unconditional, so that one reason's scores do not shift those of the next.
     argument: dict[str, str | float | bool] = {
         "text": _short(text),
         "why": _WHY[contradicts],
@@ -145,14 +145,14 @@ def _sentences(text: str) -> list[str]:
 
 
 def _some(sentences: Sequence[str], most: int, turn: SimulatedTurn) -> list[str]:
-    """At most so many of the sentences, in their order."""
+    """At most `most` of the sentences, in their order."""
     if len(sentences) <= most:
         return list(sentences)
     return [sentences[place] for place in sorted(turn.random.sample(range(len(sentences)), most))]
 
 
 def _short(text: str) -> str:
-    """The printable beginning of a sentence, ended between two words where there is a space."""
+    """Printable beginning of a sentence, cut between two words where there is a space."""
     plain = "".join(letter for letter in text if letter.isprintable())
     if len(plain) <= _LONGEST_TEXT:
         return plain
@@ -162,12 +162,12 @@ def _short(text: str) -> str:
 def marks(turn: SimulatedTurn) -> DraftSignals:
     """Rubric score sheet, with scores by counts over the reply alone.
 
-    They are 1 to 3, mapped to the scale of each dimension. A name with `instruction` in it scores labelled sections
-    (4, 3) or, where an argument without any was asked for, by whether it says that it leaves something undone; one with
-    `justification` by sentences with a connective (2, 1), one with `evidence`, `grounding` or `support` by quotations
-    of what was given (2, 1), any other by the share of words that were given (.6, .3).
-    A quotation of three words or more that was not given is flagged. With a probability of the judge's noise a score is
-    one level off, and a flag is overlooked; at temperature 0, too, so that two judges differ.
+    Scores are 1 to 3, mapped to the scale of each dimension. A dimension with `instruction` in its name scores labelled
+    sections (4, 3) or, for an argument without sections, whether it declares an omission; with `justification`,
+    sentences with a connective (2, 1); with `evidence`, `grounding` or `support`, quotations from the material (2, 1);
+    any other, the share of words from the material (.6, .3).
+    A quotation of three words or more that is not in the material is flagged. With a probability of the judge's noise a
+    score is one level off, and a flag is missed; at temperature 0 too, so that two judges differ.
     """
     prompt, noise = turn.prompt, turn.settings.judge_noise
     reply, material = _joined(prompt.tagged(JUDGED)), _joined(prompt.tagged("given", "known"))
@@ -203,14 +203,14 @@ def marks(turn: SimulatedTurn) -> DraftSignals:
             lowest, highest = int(scale["minimum"]), int(scale["maximum"])
             level = next(level for word, level in read.items() if word in name)
             score = round(lowest + (level - 1) / 2 * (highest - lowest))
-            # Each draw is made in any case, so that one dimension's noise does not shift that of the next.
+            # Draws are unconditional, so that one dimension's noise does not shift that of the next.
             moved, up = turn.random.random() < noise, turn.random.random() < 0.5
             values[name] = min(highest, max(lowest, score + (1 if up else -1))) if moved else score
     return DraftSignals(values, about="the reply")
 
 
 def _level(found: float, bounds: Sequence[float]) -> int:
-    """3 from the first bound on, 2 from the second, else 1."""
+    """Level 3 from the first bound on, 2 from the second, else 1."""
     return 3 - next((step for step, bound in enumerate(bounds) if found >= bound), len(bounds))
 
 
@@ -219,6 +219,6 @@ def _joined(fences: Iterable[ParsedFence]) -> str:
 
 
 def _plain_words(text: str) -> str:
-    """Its words in lower case, set apart so that a span is found at whole words only."""
+    """Words in lower case, separated by spaces so that a search matches whole words only."""
     words = re.findall(r"\w+", text.casefold())
     return f" {' '.join(words)} "

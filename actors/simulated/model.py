@@ -1,9 +1,9 @@
 """Simulated model: a stochastic model that debates, judges and paraphrases without a network or weights.
 
-It is for testing, for planning (how many calls and tokens will a run take?) and for teaching how a protocol works.
-NOTHING may be concluded from it about real models: its accuracy is a setting, its gain from a debate is built in, its
-judges count words, and its hallucinations are planted. A table of protocols run on it compares the protocols' costs and
-plumbing, never their merit.
+It is for testing, for planning (how many calls and tokens will a run take?) and for teaching how a protocol works. It
+supports NO conclusion about real models: its accuracy is a setting, its gain from a debate is built in, its judges
+count words, and its hallucinations are planted. A comparison of protocols on it compares their costs and plumbing,
+never their merit.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ _PROSE: tuple[tuple[Callable[[ParsedPrompt], bool], Callable[[SimulatedTurn], Re
     (asks_for_description, write_description),
     (asks_for_extraction, write_extraction),
 )
-"""What writes a text that is no JSON: the first row that fits the prompt; else a few sentences on the question."""
+"""Writers of replies without JSON: the first whose predicate matches the prompt; else a few sentences on the
+question."""
 
 _SIGNALS: tuple[tuple[frozenset[str], Callable[[SimulatedTurn], DraftSignals]], ...] = (
     (frozenset({"says", "text", "stance"}), claims.message),
@@ -64,7 +65,7 @@ _SIGNALS: tuple[tuple[frozenset[str], Callable[[SimulatedTurn], DraftSignals]], 
     (frozenset({"summary", "verdict"}), claims.ruling),
     (frozenset({"first", "second"}), judges.comparison),
 )
-"""What draws the fields that mean something: the first row whose names are all in the form that the prompt asks for."""
+"""Handlers of fields with a meaning: the first whose names all occur in the prompt's form."""
 
 _PLAIN_WORDS = 40
 
@@ -72,14 +73,14 @@ _PLAIN_WORDS = 40
 class SimulatedModel:
     """Simulated `Model`, with replies drawn from a stable hash.
 
-    A reply is a function of the seed, the messages as rendered, the step key and whether the temperature is
-    0, and of nothing else: the same call gives the same reply in any process, and any change of the history
-    another one. `max_tokens` only cuts it, and asking for log-probabilities does not change its text.
+    A reply is a function of the seed, the rendered messages, the step key and whether the temperature is 0, and of
+    nothing else: equal calls give equal replies in any process, and any change of the history another one. `max_tokens`
+    only truncates the reply, and requesting log-probabilities does not change its text.
 
     Args:
-        settings: how agents and judges behave.
+        settings: behaviour of agents and judges.
         seed: the run's seed.
-        key: the answer key; None lets agents answer at random. Judges never get it.
+        key: the answer key; None makes agents answer at random. Judges never use it.
         name: the model's name as the user wrote it, settings included.
     """
 
@@ -101,8 +102,8 @@ class SimulatedModel:
     ) -> ModelReply:
         """Complete one conversation, after the configured latency; see `reply`.
 
-        The step key is taken as a server would get it in a header, so that replies over HTTP are the same. What to
-        write is read from the prompt; a `schema` only counts where that asks for no known form.
+        The step key is normalised as for an HTTP header, so that replies over HTTP are equal. The prompt determines the
+        form of the reply; a `schema` only counts where the prompt has no known form.
         """
         if self._settings.latency_ms:
             await asyncio.sleep(self._settings.latency_ms / 1000.0)
@@ -118,13 +119,14 @@ class SimulatedModel:
         step_key: str,
         schema: Mapping[str, Any] | None = None,
     ) -> ModelReply:
-        """Generate one reply: at most `decoding.max_tokens` tokens; longer ones are truncated and end with `length`.
+        """Generate one reply of at most `decoding.max_tokens` tokens; a longer one is truncated, with finish reason
+        `length`.
 
         Args:
-            schema: what a prompt without a known form is answered by; None: by prose.
+            schema: form of the reply to a prompt without a known one; None: prose.
 
         Raises:
-            ModelError: `request`, when more alternatives are asked for than there are.
+            ModelError: `request`, when too many alternatives are requested.
         """
         alternatives = decoding.top_logprobs
         if alternatives is not None and not 0 <= alternatives <= MAX_ALTERNATIVES:
@@ -155,10 +157,10 @@ class SimulatedModel:
 
 
 def _draft(turn: SimulatedTurn, schema: Mapping[str, Any] | None) -> ReplyDraft:
-    """Draft of the reply: by the form if its fields have a handler here, else by the schema, the form or in prose."""
+    """Draft of the reply: by a handler of the form's fields, else by the schema, the form or in prose."""
     prompt, names = turn.prompt, turn.prompt.names
     drawn = next((draw for needed, draw in _SIGNALS if needed <= names), None)
-    if prompt.tagged(JUDGED):  # a sheet's keys are those of a rubric, which may be any
+    if prompt.tagged(JUDGED):  # the keys of a score sheet are those of a rubric: any names
         drawn = judges.marks
     if prompt.form and drawn:
         return fill(turn, prompt.form, drawn(turn))

@@ -19,10 +19,10 @@ _MOST_LABELS = re.compile(r"the (\d{1,3}) likeliest labels")
 _SECTION = re.compile(r"^([A-Z][A-Za-z-]{2,30}): ", re.MULTILINE)
 _SECTIONED = "labelled sections"
 _UNSTATED = 0.75
-"""Assumed confidence of a reply that is shown without any."""
+"""Assumed confidence of a quoted reply without one."""
 
 UNLABELLED = "one argument in plain text"
-"""What asks for an argument without labelled sections."""
+"""Phrase that requests an argument without labelled sections."""
 _LEVEL = re.compile(
     r"\bcontentiousness\b"
     r"(?:\s*[(\[][^)\]]{0,40}[)\]])?"  # the range, in brackets
@@ -35,8 +35,7 @@ _LEVEL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """Reply shown in a prompt: its answer, stated confidence in [0, 1] (0.75 if not shown, 0.5 if unreadable), and
-    text."""
+    """Reply quoted in a prompt: answer, confidence in [0, 1] (0.75 if not stated, 0.5 if unreadable), and text."""
 
     answer: str
     confidence: float
@@ -59,20 +58,20 @@ class ParsedPrompt:
     """Parsed content of a prompt.
 
     Attributes:
-        form: schema of the JSON object asked for; None when none is described.
-        sections: labels of the sections that a text without a form shall have, in order; empty when none are asked for.
-        argues: whether an argument is asked for, in labelled sections or without any.
+        form: schema of the requested JSON object; None without one.
+        sections: labels of the sections of a text without a form, in order; empty without any.
+        argues: whether an argument is requested, in labelled sections or without.
         question: the question; the whole user text when the template marks none.
-        passage: the evidence that comes with it; may be empty.
-        labels: the closed set of answers; empty when the prompt names none.
+        passage: its evidence; may be empty.
+        labels: closed set of answers; empty when the prompt names none.
         own: the agent's own last reply; None before a debate.
         others: the other agents' last replies.
-        contentiousness: the level that the instructions state, in [0, 1]; None when they state none.
-        most_labels: how many labels a distribution shall name; None when the instructions state none.
-        instructions: all text outside of tags.
+        contentiousness: level in [0, 1] that the instructions state; None without one.
+        most_labels: number of labels of a distribution; None when the instructions state none.
+        instructions: text outside of tags.
         pictures: the attached images, in order.
-        fences: everything between tags, in order.
-        sent: the texts of all messages, as they were sent.
+        fences: texts between tags, in order.
+        sent: texts of all messages, as sent.
     """
 
     form: Mapping[str, Any] | None
@@ -105,7 +104,7 @@ class ParsedPrompt:
         return [fence for fence in self.fences if fence.tag in tags]
 
     def first(self, tag: str) -> str:
-        """Text of the first material with one of these tags; may be empty."""
+        """First fenced text with this tag; may be empty."""
         return next((fence.body for fence in self.fences if fence.tag == tag), "")
 
 
@@ -115,7 +114,7 @@ def count_reasks(messages: Sequence[Message]) -> int:
 
 
 def parse_prompt(messages: Sequence[Message]) -> ParsedPrompt:
-    """Parses a conversation; its re-asks are ignored. No element is required: a bare text is a question."""
+    """Parses a conversation; re-asks are ignored. Every element is optional: a bare text is a question."""
     system = "\n".join(message.content for message in messages if message.role == "system")
     asked = [message for message in messages if message.role == "user" and not message.content.startswith(_REASK)]
     user = "\n".join(message.content for message in asked)
@@ -154,7 +153,7 @@ def _names(schema: Mapping[str, Any]) -> Iterator[str]:
 
 def _fences(text: str) -> Iterator[ParsedFence]:
     at = 0
-    never_closed: set[str] = set()  # looked for once only, or a long text of open tags would take forever
+    never_closed: set[str] = set()  # searched once only, or a long text of open tags would take forever
     while opened := _OPEN_TAG.search(text, at):
         closing = f"\n</{opened[1]}>"
         close = -1 if closing in never_closed else text.find(closing, opened.end() - 1)
@@ -193,7 +192,7 @@ def _labels(instructions: str, fences: Sequence[ParsedFence]) -> tuple[str, ...]
 
 
 def _contentiousness(*instructions: str) -> float | None:
-    """Level of contentiousness that is stated last; None unless it is a number in [0, 1]."""
+    """Level of contentiousness stated last; None unless it is a number in [0, 1]."""
     stated = [float(number) for text in instructions for number, more in _LEVEL.findall(text) if not more]
     levels = [number for number in stated if 0.0 <= number <= 1.0]
     return levels[-1] if levels else None

@@ -15,20 +15,19 @@ class SimulatedSettings(BaseModel):
 
     Attributes:
         competence: mean probability, over questions, that an independent answer is right.
-        calibration: 1 states the belief itself as confidence; towards 0 confidence is blurred and too high,
-            most of all where belief is low.
-        stubbornness: how much an agent resists the others' answers; 1 never gives way to them.
-        judge_noise: standard deviation of a judge's score around its reading of the evidence; under a rubric the
-            probability that a score is one level off, or that a flag is overlooked.
-        reasoning_words: length of a reasoning trace in words. An argument in sections has about 30 a section
-            at the least, whatever it is worth.
-        hallucination_rate: share of the agents' replies whose reasoning holds a claim that neither question nor passage
-            supports.
-        contentiousness_effect: how much a level of contentiousness that the prompt states changes an agent's
-            stubbornness; at 0 it does not change the words either.
-        confidence_signal: how much surer the tokens of an argument are drawn, the better it is reasoned; 0: no link.
-        unclear_rate: share of the messages of a debate about a claim that say neither AGREE nor DENY.
-        latency_ms: how long every reply waits; of the embedded model only, a server has a latency of its own.
+        calibration: 1 states the belief itself as confidence; towards 0 confidence is noisier and too high, most of all
+            where belief is low.
+        stubbornness: resistance to the others' answers; at 1 an agent never yields to them.
+        judge_noise: standard deviation of a judge's score around the evidence's support; under a rubric, the
+            probability that a score is one level off, or that a flag is missed.
+        reasoning_words: length of a reasoning trace in words. A section of an argument has at least about 30.
+        hallucination_rate: share of the agents' replies whose reasoning contains a claim that neither question nor
+            passage supports.
+        contentiousness_effect: strength of the effect of the prompt's contentiousness on stubbornness and wording; at 0
+            there is none.
+        confidence_signal: strength of the link between an argument's quality and its token probabilities; 0: no link.
+        unclear_rate: share of the messages of a debate about a claim without AGREE or DENY.
+        latency_ms: latency of every reply of the embedded model; a server has a latency of its own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,7 +48,7 @@ class SimulatedSettings(BaseModel):
         """Parses settings from a model spec, or from the part after the question mark.
 
         Raises:
-            ConfigError: for an unknown, doubled or malformed setting, or one out of range.
+            ConfigError: a setting is unknown, repeated, malformed or out of range.
 
         >>> SimulatedSettings.from_query("simulated?competence=0.9&stubbornness=0.2").competence
         0.9

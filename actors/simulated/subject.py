@@ -1,11 +1,11 @@
 """Simulated side of a debate on a subject: its themes, when its arguments are exhausted, and its concessions.
 
-It argues without understanding: the filler quotes the facts and names the topic. At contentiousness k it has said all
-in (1 - k)/2 of its turns after the opening; at 0.3 or less it concedes in one tenth of them, the less so the more
-stubborn it is.
+It argues without understanding: the filler quotes the facts and names the topic. At contentiousness k its arguments are
+exhausted in (1 - k)/2 of its turns after the opening; at 0.3 or less it concedes in one tenth of them, less often the
+more stubborn it is.
 
-On a closed list it does know something: it names what its agent believes on its own, and it weighs its answer and the
-other's as that agent does, which pulls towards the truth and is the harder to move the more contentious it is.
+On a closed list it uses knowledge: it names its agent's own belief, and weighs its answer and the other's as that agent
+does, which pulls towards the truth and is harder to move with more contentiousness.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _COUNT = re.compile(r"(\d+)\s+(?:themes|of them)")
 _SECOND = re.compile(r"\bYou are debater B\b")
 _LOW, _CONCEDES = 0.3, 0.1
 _BALANCED, _CONSENTS, _ADDS = 0.9, 0.85, 0.2
-"""Shares of subjects called balanced, of proposals consented to, and of last words that add an argument."""
+"""Rates of subjects called balanced, of proposals consented to, and of final statements that add an argument."""
 
 
 def side(turn: SimulatedTurn) -> DraftSignals:
-    """State of a side: whether it finds the subject balanced, is exhausted, concedes or consents; or its answer.
+    """State of a side: whether it calls the subject balanced, is exhausted, concedes or consents; or its answer.
 
-    An opening names what its agent believes; later it weighs its own answer against the other's, concedes if that
-    convinces it, and consents to no other. A draft that is shown is taken over with one point made narrower.
+    An opening names the agent's belief. Later the side weighs its own answer against the other's, concedes if that one
+    convinces it, and consents to no other. A draft in the prompt is adopted with one point made narrower.
     """
     prompt, random = turn.prompt, turn.random
     own, other, amended = (prompt.first(tag) for tag in ("own_answer", "other_answer", "amended_answer"))
@@ -74,9 +74,10 @@ def side(turn: SimulatedTurn) -> DraftSignals:
 
 
 def agenda(turn: SimulatedTurn) -> DraftSignals:
-    """Agenda of as many themes as the prompt asks for: drawn concerns, or those shown, merged where titles are equal.
+    """Agenda of as many themes as the prompt asks for: drawn concerns, or the listed ones, merged where titles are
+    equal.
 
-    In a moderator's list each names the themes that went into it, and those of both sides come first.
+    In a moderator's list each theme names its sources, and themes of both sides come first.
     """
     prompt = turn.prompt
     found = _COUNT.search("\n".join(prompt.sent))

@@ -20,7 +20,7 @@ _VARIANTS = (0.97, 0.02, 0.01)
 _NEXT = 0.97
 _DEPTH = 0.55
 _STEADIED, _STEADIED_FIRST, _FIRST = 0.6, 0.9, 10
-"""How much of the depth a confidence of 1 removes: of every token, and of the first ten."""
+"""Reduction of the depth at a confidence of 1: of every token, and of the first ten."""
 _LEAST_INVENTED, _MOST_INVENTED = 0.1, 0.45
 _FILLERS = tuple(
     re.findall(
@@ -41,8 +41,8 @@ class TokenSplit:
 
     Attributes:
         tokens: all of them.
-        start, end: the decision has those from `start` up to `end`.
-        invented: the places of those that are made-up words; ascending.
+        start, end: token range of the decision, without `end`.
+        invented: indices of fabricated words; ascending.
     """
 
     tokens: list[str]
@@ -61,7 +61,7 @@ def split_text(text: str) -> list[str]:
 
 
 def split_draft(draft: ReplyDraft) -> TokenSplit:
-    """Splits a draft into tokens, with boundaries where the decision begins and ends."""
+    """Splits a draft into tokens, with token boundaries at both ends of the decision."""
     before, decision = split_text(draft.before), split_text(draft.decision)
     start, end = len(before), len(before) + len(decision)
     tokens = [*before, *decision, *split_text(draft.after)]
@@ -83,11 +83,11 @@ def _invented(draft: ReplyDraft, tokens: Sequence[str]) -> tuple[int, ...]:
 def draw_logprobs(draft: ReplyDraft, split: TokenSplit, kept: int, alternatives: int, digest: bytes) -> TokenLogprobs:
     """Draws log-probabilities of the first `kept` tokens, with `alternatives` (0 to 20) listed for each.
 
-    At the decision the listed probabilities are the belief, with a little of it on other
-    spellings; a decision that was not the most believed is then not the first of its row. A token of a made-up word has
-    0.1 to 0.45 times the belief in the answer: less than any other word, for many could have stood there, and the
-    more, the surer the reply is of itself. Everywhere else they are plausible and mean nothing. The probabilities of a
-    row sum to at most 1; values have six decimals, so JSON keeps them exactly.
+    At the decision, the listed probabilities are the belief, a little of it on other spellings; a decision that was not
+    the most believed is then not the first of its row. A token of a fabricated word has 0.1 to 0.45 times the belief in
+    the answer: less than any other word, because many would fit, and more for a more confident reply. Everywhere else
+    the values are plausible and mean nothing. The probabilities of a row sum to at most 1; values have six decimals, so
+    that JSON represents them exactly.
     """
     tokens = split.tokens[:kept]
     drawn = _uniforms(digest, len(tokens), alternatives + 1)
@@ -134,7 +134,7 @@ def _of_invented(uniform: Floats) -> Floats:
 
 
 def _listed(chosen: Floats, uniform: Floats) -> Floats:
-    """Alternatives: the chosen token first, then decreasing shares of 0.7 of the rest; all below the chosen one."""
+    """Alternatives: the chosen token first, then decreasing shares of 0.7 of the rest, all below the chosen one."""
     alternatives = uniform.shape[1]
     if alternatives < 2:
         return chosen[:, None][:, :alternatives].copy()

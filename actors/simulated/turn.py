@@ -25,11 +25,11 @@ class ReplyDraft:
 
     Attributes:
         before: the text up to the decision.
-        decision: the answer (or the judge's support) as spelled in the text; empty when there is none.
-        after: the rest.
-        belief: probability of every spelling that could have stood there; sums to 1; may be empty.
-        invented: words of the text that are made up, as spelled in it; empty when there are none.
-        surety: how sure its tokens are, in [0, 1], words and marks alike; None: words are less sure than marks.
+        decision: the answer (or the judge's support) as spelled in the text; empty without one.
+        after: the remaining text.
+        belief: probability of every spelling that the decision could have; sums to 1; may be empty.
+        invented: fabricated words, as spelled in the text; empty without any.
+        surety: confidence of its tokens in [0, 1], equal for words and marks; None: words are less sure than marks.
     """
 
     before: str
@@ -50,11 +50,11 @@ class DraftSignals:
     """Signals of a reply: fields drawn with a meaning; the form filler generates all others.
 
     Attributes:
-        values: by key of the form; those that it does not ask for are left out, and so is what has the value `...`.
-        decisive: the key whose value is the decision; empty when there is none.
-        belief: probability of every value that the decision could have, each as text.
-        invented: words in one of the other values that are made up.
-        about: what the other texts speak for.
+        values: by key of the form; keys that the form lacks are omitted, and so are values `...`.
+        decisive: key of the decision; empty without one.
+        belief: probability of every value that the decision could have, as text.
+        invented: fabricated words in one of the other values.
+        about: position that the other texts argue for.
     """
 
     values: Mapping[str, object] = field(default_factory=dict)
@@ -69,10 +69,10 @@ class SimulatedTurn:
     """Simulated turn: one reply to be generated.
 
     Attributes:
-        random: the draws of this one reply.
-        greedy: whether the most believed answer is always the one given.
-        seed: the run's.
-        key: what agents may know; None lets them answer at random. Judges never look at it.
+        random: source of the draws of this reply.
+        greedy: whether the reply gives the most believed answer.
+        seed: of the run.
+        key: answer key of agents; None makes them answer at random. Judges never use it.
     """
 
     prompt: ParsedPrompt
@@ -83,7 +83,7 @@ class SimulatedTurn:
     key: AnswerKey | None
 
     def about(self, **changes: Any) -> SimulatedTurn:
-        """The same turn, with the same draws, on a modified prompt."""
+        """Copy of the turn, with the same draws, on a modified prompt."""
         return replace(self, prompt=replace(self.prompt, **changes))
 
     def pick(self, options: Sequence[T]) -> T:

@@ -1,8 +1,7 @@
 """Simulated vision model: a picture's format and size, and a planted description of it.
 
-Format, size and the beginning of the SHA-256 are those of the bytes that arrived: `sha256sum` of the file gives the
-same where the picture was sent as it is. The description depends on the bytes and the requested words, and
-means nothing.
+Format, size and the beginning of the SHA-256 are those of the received bytes: `sha256sum` of the file is equal if the
+picture was sent unchanged. The description depends on the bytes and the requested words, and means nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _PHRASING = content_words(" ".join(_EXTRACTION))
 
 
 def asks_for_extraction(prompt: ParsedPrompt) -> bool:
-    """Whether a prompt asks what to extract: without a form, with a claim alone and mention of pictures."""
+    """Whether a prompt asks for extraction targets: without a form, with a claim alone and mention of pictures."""
     alone = not prompt.form and {fence.tag for fence in prompt.fences} == {"claim"}
     return alone and _ABOUT_PICTURES.search(prompt.instructions) is not None
 
@@ -50,7 +49,7 @@ def write_extraction(turn: SimulatedTurn) -> ReplyDraft:
 
 
 def asks_for_description(prompt: ParsedPrompt) -> bool:
-    """Whether a prompt asks for a description: with pictures, and what to look for in them."""
+    """Whether a prompt asks for a description: with pictures and extraction targets."""
     return not prompt.form and bool(prompt.pictures) and bool(prompt.tagged("looked_for"))
 
 

@@ -1,7 +1,7 @@
 """Texts of simulated replies: reasonings that cite the passage, in a register, and paraphrases.
 
-The registers and what they sound like follow table 6.1 of the SocraSynth chapter, in words of our own. Contentiousness
-is disagreement with the opponent, never with one's own answer: a high level runs the other side down, not one's own.
+The registers and their tone follow table 6.1 of the SocraSynth chapter, in our own wording. Contentiousness is
+disagreement with the opponent, never with one's own answer.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Register of a reasoning: its openings and endings, equally many in all, so that a draw is a valid index in each.
+    """Register of a reasoning; all registers have equal numbers of openings and of endings, so that a draw indexes
+    each.
 
     Attributes:
-        openers: words before what is cited.
+        openers: words before the citation.
         closers: sentences at the end; `{}` is the answer.
     """
 
@@ -39,7 +40,7 @@ PLAIN = Register(
         "This makes {} the better answer.",
     ),
 )
-"""Without a level of contentiousness."""
+"""Register without a level of contentiousness."""
 
 REGISTERS: dict[float, Register] = {
     0.9: Register(
@@ -113,11 +114,11 @@ REGISTERS: dict[float, Register] = {
         ),
     ),
 }
-"""By level, in [0, 1]."""
+"""Registers by level, in [0, 1]."""
 
 
 def register_of(level: float) -> Register:
-    """Register of the nearest level in `REGISTERS`; of two equally near ones the higher."""
+    """Register of the nearest level in `REGISTERS`; the higher of two equally near ones."""
     return REGISTERS[min(REGISTERS, key=lambda known: abs(known - level))]
 
 
@@ -149,8 +150,8 @@ class ReasoningTrace:
     """Drawn reasoning, not yet rendered to text.
 
     Attributes:
-        opener, closer: the words before and after what is cited.
-        sentences: what can be cited; the citation begins at sentence number `start`, counted from 0.
+        opener, closer: words before and after the citation.
+        sentences: material for the citation, which begins at sentence `start`, counted from 0.
     """
 
     opener: list[str]
@@ -162,7 +163,7 @@ class ReasoningTrace:
         """Renders the reasoning in about `words` words.
 
         Args:
-            claim: a sentence that is put in before the closer. It takes the place of other words, but is never cut.
+            claim: a sentence inserted before the closer. It replaces other words, but is never truncated.
         """
         claimed = claim.split()
         room = words - len(claimed)
@@ -181,7 +182,7 @@ class ReasoningTrace:
 def draw_reasoning(turn: SimulatedTurn, answer: str) -> ReasoningTrace:
     """Draws a reasoning that cites the passage, or the question without one, in the register of the turn.
 
-    Agents with the same answer mostly cite the same place, so that agreement shows in the text as well.
+    Agents with the same answer mostly cite the same sentence, so that agreement shows in the text too.
     """
     material = (turn.prompt.passage or turn.prompt.question)[:_MATERIAL_CHARACTERS]
     sentences = _SENTENCE_END.split(material.strip())
@@ -196,7 +197,7 @@ def draw_reasoning(turn: SimulatedTurn, answer: str) -> ReasoningTrace:
 
 
 def paraphrase(turn: SimulatedTurn) -> DraftSignals:
-    """Paraphrases every piece of evidence: numbers, names and negations are unchanged."""
+    """Paraphrases every piece of evidence; numbers, names and negations are unchanged."""
     evidence = turn.prompt.tagged("evidence")
     return DraftSignals({"sentences": [_reworded(fence.body, turn) for fence in evidence]} if evidence else {})
 

@@ -1,8 +1,8 @@
 """Failpoints: named places where a test may kill the process, to prove that nothing is lost or paid for twice.
 
 `MOOT_FAILPOINTS=NAME:HIT,NAME:HIT,...` together with `MOOT_FAILPOINT_DIR=FOLDER` makes the process that passes NAME for
-the HIT-th time end with SIGKILL. A file in FOLDER marks each entry as used, so a restarted process continues. Without
-the variables every call is a dictionary lookup that finds nothing.
+the HIT-th time end with SIGKILL. A file in FOLDER marks each entry as used, so that a restarted process continues.
+Without the variables every call is one failed dictionary lookup.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logging by structlog: for a terminal and, as JSON lines, for actors; what looks like a key is redacted."""
+"""Logging by structlog: text for a terminal and JSON lines for actors; anything like a key is redacted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.protocols.errors import unknown_name
 Level = Literal["debug", "info", "warning", "error"]
 _SECRET_NAME = re.compile(r"authorization|api[-_]?key$|token$|password|secret", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""What a terminal acts upon; tabs and new lines stay."""
+"""Control characters that a terminal interprets; tabs and newlines are kept."""
 
 _HIDDEN = "[secret]"
 
@@ -25,7 +25,7 @@ def configure_terminal(level: str = "warning") -> None:
     """Configures readable log lines on stderr.
 
     Raises:
-        ConfigError: there is no such level.
+        ConfigError: the level is unknown.
     """
     renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     _configure(level, structlog.processors.TimeStamper("%H:%M:%S", utc=False), renderer)
@@ -42,14 +42,14 @@ def configure_json(level: str = "info") -> None:
     """Configures one JSON object per line on stderr, with the debate's id where one is bound.
 
     Raises:
-        ConfigError: there is no such level.
+        ConfigError: the level is unknown.
     """
     _configure(level, structlog.processors.TimeStamper("iso"), structlog.processors.JSONRenderer())
 
 
 def safe_to_show(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """structlog processor that redacts keys, by their names and by how they look; control characters from replies and
-    exceptions are escaped.
+    """structlog processor that redacts keys, by name and by pattern, and escapes control characters from replies and
+    exceptions.
 
     >>> safe_to_show(None, "info", {"event": "sent", "headers": {"Authorization": "Bearer abc", "n": 1}})
     {'event': 'sent', 'headers': {'Authorization': '[secret]', 'n': 1}}

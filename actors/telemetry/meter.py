@@ -1,7 +1,7 @@
-"""Metrics of a run: one table of them, and the meter interface that takes the numbers.
+"""Metrics of a run: one table of them, and the interface of a meter.
 
-Nothing here knows Ray. A process that has no meter of its own measures nothing. No label ever names a debate or a case:
-protocols, roles and models are what a run is configured with, everything else is one of a closed set.
+Nothing here knows Ray. A process without a meter measures nothing. No label ever names a debate or a case: the values
+of protocol, role and model come from the configuration, all others from closed sets.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class Metric(NamedTuple):
     """Metric: its name, kind, labels and description.
 
     Attributes:
-        name: as Prometheus wants it, unit included; Ray puts `ray_` before it.
-        kind: a counter only rises, a gauge is what it was set to last, a histogram keeps counts by bucket.
-        about: in one line.
+        name: in Prometheus format, unit included; Ray adds the prefix `ray_`.
+        kind: a counter only rises, a gauge is what it was set to last, a histogram counts by bucket.
+        about: description in one line.
         labels: their names; every metric also has `protocol`.
         boundaries: upper ends of a histogram's buckets, above 0.
-        detail: for the reference page: values of the labels, what is counted, and which process counts it.
+        detail: for the reference page: label values, what is counted, and which process counts it.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Metric(NamedTuple):
     detail: str = ""
 
 
-DEBATES_OPEN = Metric("moot_debates_open", "gauge", "Debates that are being held.", detail="Counted by moderators.")
+DEBATES_OPEN = Metric("moot_debates_open", "gauge", "Debates in progress.", detail="Counted by moderators.")
 DEBATES_DONE = Metric(
     "moot_debates_done_total",
     "counter",
@@ -61,7 +61,7 @@ DEBATE_SECONDS = Metric(
 TURNS = Metric(
     "moot_turns_total",
     "counter",
-    "Replies taken into the record that ended an ask.",
+    "Recorded replies that ended an ask.",
     ("role", "outcome"),
     detail="Reused replies included. Counted by record writers.",
 )
@@ -85,7 +85,7 @@ RETRIES = Metric(
     "counter",
     "Further attempts after a failed one.",
     ("model", "kind"),
-    detail="By what went wrong before. Counted by agents.",
+    detail="By kind of the previous failure. Counted by agents.",
 )
 TOKENS = Metric(
     "moot_tokens_total",
@@ -97,21 +97,21 @@ TOKENS = Metric(
 COST = Metric(
     "moot_cost_usd_total",
     "counter",
-    "What calls of known price and usage cost, in USD.",
+    "Cost in USD of calls of known price and usage.",
     ("model",),
     detail="Counted by agents.",
 )
 UNKNOWN_COST = Metric(
     "moot_calls_of_unknown_cost_total",
     "counter",
-    "Calls that may have cost something unknown.",
+    "Calls of unknown cost.",
     ("model", "why"),
-    detail="In no sum of money: no `price` is known, or the server reported no `usage`. Counted by agents.",
+    detail="Not in any sum of costs: the `price` is unknown, or the server reported no `usage`. Counted by agents.",
 )
 LIMITER_WAIT = Metric(
     "moot_limiter_wait_seconds",
     "histogram",
-    "Waiting for leave to call.",
+    "Wait for admission of a call.",
     ("model",),
     _WAITS,
     detail="For rates, concurrency or budget. Counted by agents.",
@@ -122,7 +122,7 @@ SURPRISAL = Metric(
     "Mean of -logprob over a reply's tokens.",
     ("model", "role"),
     _NATS,
-    detail="Where there are log-probabilities that no schema's mask has changed. Counted by agents.",
+    detail="Only log-probabilities that no schema's mask has changed. Counted by agents.",
 )
 ROUND_JSD = Metric(
     "moot_round_jsd_nats",
@@ -135,7 +135,7 @@ ROUND_JSD = Metric(
 JUDGE_DISAGREEMENT = Metric(
     "moot_judge_disagreement",
     "histogram",
-    "Highest less lowest judge's score of one reply, in [0, 1].",
+    "Range of the judges' scores of one reply, in [0, 1].",
     (),
     _SHARES,
     detail="Of mean scores, with two judges or more. Counted by record writers.",
@@ -143,14 +143,14 @@ JUDGE_DISAGREEMENT = Metric(
 BUDGET_USED = Metric(
     "moot_budget_used_ratio",
     "gauge",
-    "Share of a budget that is spent or set aside.",
+    "Share of a budget that is spent or reserved.",
     ("budget",),
     detail="`usd` or `tokens`. Counted by the limiter.",
 )
 ACTOR_RESTARTS = Metric(
     "moot_actor_restarts_total",
     "counter",
-    "Processes that took a dead actor's place.",
+    "Restarts of dead actors' processes.",
     ("actor",),
     detail="Counted by every process.",
 )
@@ -174,14 +174,14 @@ METRICS = (
     BUDGET_USED,
     ACTOR_RESTARTS,
 )
-"""Everything that a run measures."""
+"""All metrics of a run."""
 
 
 class Meter(Protocol):
-    """Meter: takes numbers, never waits. Labels are given in the metric's order."""
+    """Meter: records numbers, never waits. Labels are given in the metric's order."""
 
     def add(self, metric: Metric, amount: float, *labels: str) -> None:
-        """Increment a counter by `amount`, 0 and up; by 0 its series exists from the start, so that rates see its
+        """Increment a counter by `amount`, 0 and up; an increment of 0 starts its series, so that rates see its
         rise."""
         ...
 

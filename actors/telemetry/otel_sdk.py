@@ -1,4 +1,4 @@
-"""OpenTelemetry's SDK with a provider of our own: the embedding program's provider is left alone."""
+"""OpenTelemetry's SDK with a provider of its own: the embedding program's provider is left alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.sampling import Decision
 
 
 class _Ids(RandomIdGenerator):
-    """Id generator: random ids, but for a root span the chosen ones. For one event loop: nothing runs in between."""
+    """Id generator: random ids, except for chosen ones of a root span. For one event loop: nothing runs in between."""
 
     root: trace.SpanContext | None = None
 
@@ -53,7 +53,7 @@ class SdkProvider:
             self._ids.root = None
 
     async def close(self, within_s: float) -> None:
-        """Export what there is, within so many seconds, and shut down."""
+        """Export the remaining spans, within `within_s` seconds, and shut down."""
         flushing = asyncio.create_task(asyncio.to_thread(self._provider.force_flush))
         done, _ = await asyncio.wait([flushing], timeout=within_s)
         if not done:

@@ -18,7 +18,7 @@ _QUERY = re.compile(r"(\bhttps?://[^\s?#\"'<>]+)\?[^\s#\"'<>]+", re.IGNORECASE)
 
 
 def redact(text: str, key: str | None = None) -> str:
-    """`text` with `key`, and whatever looks like a key, a password in a URL or its query, replaced by `[secret]`.
+    """`text` with `key`, and anything like a key, a password in a URL or its query, replaced by `[secret]`.
 
     >>> redact("Incorrect API key provided: sk-abcdef123. See https://u:p@host/")
     'Incorrect API key provided: [secret] See https://[secret]@host/'
@@ -29,8 +29,8 @@ def redact(text: str, key: str | None = None) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """`text` without what stands in an address for its owner alone: a user with a password, and what comes behind the
-    `?` of a web address, a signature or a token.
+    """`text` without the private parts of addresses: a user with a password, and what follows the `?` of a web address,
+    a signature or a token.
 
     >>> without_credentials("no such file: https://u:p@host/cases.csv?sig=abc")
     'no such file: https://[secret]@host/cases.csv?[secret]'

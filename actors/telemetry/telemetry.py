@@ -1,8 +1,8 @@
 """Telemetry of a process: its meter and its tracer, with one OpenTelemetry trace per debate.
 
-OpenTelemetry's API is always there, its SDK only where the environment asks for it. A trace's id is derived from the
-run's place, the case and its attempt, so that a debate that is replayed after a crash, or resumed on another day, stays
-one trace. Exporter, batches, sampler and resource are set by OpenTelemetry's variables.
+OpenTelemetry's API is always available, its SDK only if the environment requests it. A trace's id is derived from the
+run's place, the case and its attempt, so that a debate that is replayed after a crash, or resumed on another day, has
+one trace. OpenTelemetry's variables set exporter, batches, sampler and resource.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from moot.actors.telemetry.meter import SILENT, Meter
 
 FLUSH_WITHIN_S = 5.0
-"""Seconds for the last spans; a collector that does not take them by then does not get them."""
+"""Seconds for exporting the last spans; later ones are lost."""
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -33,7 +33,7 @@ _W3C = TraceContextTextMapPropagator()
 
 
 def exporters(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the environment asks for traces to be exported by OTLP."""
+    """Whether the environment requests export of traces by OTLP."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     named = [name.strip() for name in environ.get("OTEL_TRACES_EXPORTER", "").lower().split(",") if name.strip()]
@@ -41,7 +41,7 @@ def exporters(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def untraceable(environ: Mapping[str, str] = os.environ) -> str:
-    """Why no trace can be exported although the environment asks for it; empty when one can, or none is asked for."""
+    """Why no trace can be exported although the environment requests it; empty when one can, or none is requested."""
     if not exporters(environ):
         return ""
     spoken = next((environ[name] for name in _PROTOCOLS if environ.get(name)), _SPOKEN)
@@ -55,7 +55,7 @@ def untraceable(environ: Mapping[str, str] = os.environ) -> str:
 
 
 class Span:
-    """Span of some work; without its end it is never exported."""
+    """Span of some work; exported only when it has ended."""
 
     __slots__ = ("_span", "_tracer")
 
@@ -73,7 +73,7 @@ class Span:
 
         Args:
             failed: kind of failure; empty for none.
-            attributes: a `__` in a name stands for a dot; None is left out.
+            attributes: `__` in a name stands for a dot; None is omitted.
         """
         if self._span.is_recording():
             known = {name.replace("__", "."): value for name, value in attributes.items() if value is not None}
@@ -91,7 +91,7 @@ class Tracing:
 
     Args:
         run: id of the run: its place.
-        environ: what may ask for traces to be exported.
+        environ: environment variables.
     """
 
     def __init__(self, run: str = "", environ: Mapping[str, str] = os.environ) -> None:
@@ -106,34 +106,34 @@ class Tracing:
             self._tracer = self._sdk.tracer
 
     def context(self, case_id: str, attempt: int) -> SpanContext:
-        """Context of a debate's root span: the same whenever it resumes; sampled as a root of that trace is."""
+        """Context of a debate's root span: equal whenever it resumes; sampled like a root of that trace."""
         digest = blake2b("\0".join((self._run, case_id, str(attempt))).encode("utf-8", "surrogatepass"), digest_size=24)
         trace_id, span_id = (int.from_bytes(part, "big") or 1 for part in (digest.digest()[:16], digest.digest()[16:]))
         sampled = self._sdk is not None and self._sdk.samples(trace_id)
         return SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(int(sampled)))
 
     def traceparent(self, case_id: str, attempt: int) -> str:
-        """The same as a W3C `traceparent`."""
+        """The same context as a W3C `traceparent`."""
         carrier: dict[str, str] = {}
         at = trace.set_span_in_context(trace.NonRecordingSpan(self.context(case_id, attempt)), Context())
         _W3C.inject(carrier, at)
         return carrier["traceparent"]
 
     def debate(self, case_id: str, attempt: int) -> Span:
-        """The root span of a debate."""
+        """Root span of a debate."""
         if self._sdk is None:
             return NO_SPAN
         return Span(self._tracer, self._sdk.root(self.context(case_id, attempt)))
 
     def ask(self, traceparent: str) -> Span:
-        """The span of an ask, below what has asked; none where that is no `traceparent`."""
+        """Span of an ask, as a child of its `traceparent`; none without a valid one."""
         if self._sdk is None:
             return NO_SPAN
         above = trace.get_current_span(_W3C.extract({"traceparent": traceparent}, Context()))
         return Span(self._tracer, above).child("ask")
 
     async def close(self) -> None:
-        """Export what there is, within a few seconds; no span starts afterwards."""
+        """Export the remaining spans, within a few seconds; no span starts afterwards."""
         if self._sdk is None:
             return
         if self._closing is None:

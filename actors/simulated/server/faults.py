@@ -1,4 +1,4 @@
-"""Fault injection of the simulated server: a rate limit, and replies that are garbled or truncated."""
+"""Fault injection of the simulated server: a rate limit, and garbled or truncated replies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RequestLimit:
         return 0.0
 
     def headers(self) -> dict[str, str]:
-        """Rate-limit headers as OpenAI sends them; the reset is the time until the bucket is full."""
+        """Rate-limit headers in OpenAI's format; the reset is the time until the bucket is full."""
         left = self._bucket.left(time.monotonic(), 1)
         return {
             "x-ratelimit-limit-requests": str(int(self._size)),

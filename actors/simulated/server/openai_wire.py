@@ -18,7 +18,7 @@ from moot.protocols.messages import Decoding, Message
 TOKENS_PER_EVENT = 4
 """Tokens per event of a stream."""
 MOST_TEXTS = 2048
-"""Texts of one request for embeddings at most, as at OpenAI."""
+"""Most texts of one embeddings request, as at OpenAI."""
 
 _UNBOUNDED = 1 << 20
 _LARGEST_DIMENSION = 4096
@@ -33,9 +33,9 @@ class WireError(Exception):
     """Error of a request, answered with an error object.
 
     Args:
-        status: the HTTP status; the wire's words for the error follow from it.
-        message: what is wrong, fit to be shown.
-        headers: what else the response carries.
+        status: HTTP status; it determines the type of the error object.
+        message: what is wrong, for the client.
+        headers: further response headers.
     """
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
@@ -44,7 +44,7 @@ class WireError(Exception):
 
 
 def require(holds: bool, message: str) -> None:
-    """Validates a request: raises unless a condition holds.
+    """Validates a request: raises unless a condition is true.
 
     Raises:
         WireError: 400.
@@ -99,10 +99,10 @@ class _Body(msgspec.Struct):
 
 
 class EmbeddingsRequest(msgspec.Struct):
-    """Embeddings request; any model's name is served.
+    """Embeddings request; any model name is accepted.
 
     Attributes:
-        encoding_format: base64 is of little-endian float32.
+        encoding_format: `base64` encodes little-endian float32.
         dimensions: length of the vectors.
     """
 
@@ -126,12 +126,12 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Validated chat-completions request.
 
     Attributes:
-        model: the model's name as the client wrote it; any name is served.
-        messages: the conversation; text parts of one message are joined by line ends.
-        decoding: `top_logprobs` is 0 when log-probabilities without alternatives were asked for.
-        stream: whether to answer with server-sent events.
-        schema: the JSON schema that constrains the reply; None for a free one.
-        stream_usage: whether the events end with one that holds the usage.
+        model: the model's name in the request; any name is accepted.
+        messages: the conversation; text parts of one message are joined with newlines.
+        decoding: `top_logprobs` is 0 when log-probabilities without alternatives are requested.
+        stream: whether to respond with server-sent events.
+        schema: JSON schema that constrains the reply; None for an unconstrained one.
+        stream_usage: whether the last event contains the usage.
     """
 
     model: str
@@ -155,10 +155,10 @@ def _decoded(body: bytes, kind: type[B], name: str) -> B:
 def read_request(body: bytes) -> ChatRequest:
     """Validates and decodes a chat request; unknown fields are ignored.
 
-    What to write is read from the prompt; a schema only counts where that asks for no known form.
+    The prompt determines the form of the reply; a schema only counts where the prompt has no known form.
 
     Raises:
-        WireError: 400, for what is not a chat-completions request or is not offered here.
+        WireError: 400, for an invalid request or an unsupported parameter.
     """
     asked = _decoded(body, _Body, "a chat-completions")
     require(bool(asked.messages), "`messages` is empty")
@@ -210,7 +210,7 @@ def _message(message: _Message) -> Message:
 
 
 def _image(url: str) -> Image:
-    """Image of a `data:` URL, its bytes as sent."""
+    """Image of a `data:` URL, with its original bytes."""
     head, _, encoded = url.partition(";base64,")
     require(head.startswith("data:image/"), "`image_url` must be data:image/...;base64,...")
     try:
@@ -220,7 +220,7 @@ def _image(url: str) -> Image:
 
 
 def completion(request: ChatRequest, reply: ModelReply, identity: str) -> bytes:
-    """Response body of a reply that is not streamed."""
+    """Response body of a reply without streaming."""
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": reply.text, "refusal": None},
@@ -232,10 +232,10 @@ def completion(request: ChatRequest, reply: ModelReply, identity: str) -> bytes:
 
 
 def events(request: ChatRequest, reply: ModelReply, identity: str) -> Iterator[bytes]:
-    """Server-sent events of a streamed reply: role, pieces, finish, usage if asked for, and the end marker.
+    """Server-sent events of a streamed reply: role, pieces, finish, usage if requested, and the end marker.
 
     Args:
-        reply: must have its tokens; their log-probabilities are sent only when the request asked for them.
+        reply: with its tokens; their log-probabilities are sent only if requested.
     """
     assert reply.tokens is not None
     head = _head("chat.completion.chunk", request, identity)
@@ -284,7 +284,7 @@ def _logprobs(tokens: TokenLogprobs | None, start: int, end: int | None) -> dict
 
 
 def _token(token: str, logprob: float) -> dict[str, Any]:
-    # The simulated model's values have six decimals: rounding takes off what float32 added.
+    # The simulated model's values have six decimals: rounding removes the float32 error.
     return {"token": token, "logprob": round(logprob, 6), "bytes": None}
 
 
@@ -298,7 +298,7 @@ def read_embeddings_request(body: bytes) -> EmbeddingsRequest:
     """Validates and decodes an embeddings request; unknown fields are ignored. As with OpenAI, no text may be empty.
 
     Raises:
-        WireError: 400, for what is no embeddings request or is not offered here.
+        WireError: 400, for an invalid request or an unsupported parameter.
     """
     asked = _decoded(body, EmbeddingsRequest, "an embeddings")
     require(bool(asked.texts) and all(asked.texts), "`input` is empty or holds an empty text")

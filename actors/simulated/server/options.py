@@ -20,18 +20,18 @@ class SimulateOptions(BaseModel):
     """Options of the simulated server: address, model behaviour, and injected faults.
 
     Attributes:
-        port: 0 takes a free one.
+        port: 0 picks a free one.
         host: only this machine by default; any other requires `token_env`.
         token_env: environment variable with the token that clients must send as `Authorization: Bearer`.
-        seed: the run's seed; replies, failures and latencies depend on it.
+        seed: of the simulated model, the faults and the latencies.
         settings: of the simulated model.
-        latency_ms, jitter_ms: every reply waits the first plus a uniform share of the second.
+        latency_ms, jitter_ms: latency of a reply: the first plus a uniform share of the second.
         fail_rate: share of calls answered with 500; drawn again for each attempt at a step.
-        rate_limit: calls per minute, spread over its seconds; more get 429 with `Retry-After`, and the headers of every
-            response state what is left. None for no limit.
-        garble_rate: share of replies whose own JSON is torn or broken.
-        busy_rate: share of calls answered with 429 whatever the rate limit; so for the next two.
-        cut_rate: share of calls whose reply is cut off in the middle of its body, by closing the connection.
+        rate_limit: calls per minute, spread over its seconds; further calls get 429 with `Retry-After`, and the headers
+            of every response state what is left. None for no limit.
+        garble_rate: share of replies whose JSON is truncated or malformed.
+        busy_rate: share of calls answered with 429 whatever the rate limit; drawn for each attempt, like the next two.
+        cut_rate: share of calls whose connection is closed in the middle of the response body.
         hang_rate: share of calls that are accepted and never answered.
     """
 

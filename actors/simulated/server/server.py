@@ -1,8 +1,8 @@
 """`moot simulate`: a local HTTP server of the simulated model with the OpenAI API and fault injection.
 
-Its replies are those of the embedded model of the same seed, its vectors those of the hashed n-grams. What may not be
-concluded from them is said in `moot.actors.simulated.model`. `GET /stats` reports what was served, step by step: an
-oracle that does not depend on any client's record.
+Its replies are those of the embedded model with the same seed, its vectors those of the hashed n-grams.
+`moot.actors.simulated.model` states what they cannot show. `GET /stats` reports what was served, step by step: an
+oracle that does not depend on a client's record.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class SimulatedServer:
 
     Args:
         options: see `SimulateOptions`.
-        key: the answer key; None leaves the agents at chance.
+        key: the answer key; None makes agents answer at random.
 
     Raises:
-        MissingKey: the token's variable is not set.
+        MissingKey: the token's environment variable is not set.
     """
 
     def __init__(self, options: SimulateOptions, key: AnswerKey | None) -> None:
@@ -108,7 +108,7 @@ class SimulatedServer:
         """Answers a request, with faults and latency: the reply, its unique id, and whether to cut the connection.
 
         Raises:
-            WireError: the call fails on purpose, or there are too many.
+            WireError: an injected failure, or too many calls.
         """
         step_key = _step_key(request, body)
         self._take_from_limit(request)
@@ -146,7 +146,7 @@ class SimulatedServer:
         return _json(embeddings(asked, rows))
 
     async def _attempt(self, step_key: str) -> int:
-        """Simulates latency, and fails if a fault is drawn; returns the number of the attempt at this step."""
+        """Simulates latency and injected failures; returns the number of the attempt at this step."""
         options, attempt = self._options, self._attempts.get(step_key, 0)
         self._attempts[step_key] = attempt + 1
         if self._draw_fault("busy", step_key, attempt):
@@ -231,12 +231,12 @@ def _provide(what: Callable[[], object]) -> Handler:
 
 
 async def serve(server: SimulatedServer, host: str, port: int, ready: Callable[[int], None] | None = None) -> None:
-    """Runs the server until cancelled; then calls in flight get a second to finish.
+    """Runs the server until cancelled; calls in flight then get a second to finish.
 
     Args:
-        server: what answers.
-        host, port: where; port 0 takes a free one.
-        ready: called once with the port, when requests are taken.
+        server: the server.
+        host, port: the address; port 0 picks a free one.
+        ready: called once with the port, when the server accepts requests.
 
     Raises:
         ConfigError: the address cannot be bound.

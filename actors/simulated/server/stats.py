@@ -28,15 +28,14 @@ class SimulationStats(ServedCalls):
     """Counters over all steps, and counts of injected faults.
 
     Attributes:
-        steps: how many steps were served.
-        by_step: what was served by step key; left out of `GET /stats/totals`.
-        in_flight: calls that wait for their reply.
+        steps: number of served steps.
+        by_step: served calls by step key; omitted from `GET /stats/totals`.
+        in_flight: calls without a reply yet.
         failed, limited, garbled: calls answered with 500, with 429, and with a garbled reply.
         hung: calls that were never answered.
-        pictures, picture_bytes: pictures that came with calls that were served, and their bytes as the model got them.
-        embedding_calls, embedded_texts: requests for embeddings that were answered, and their texts.
-        cut: calls whose reply was cut off: they are among those that were served, and their client does not know what
-            they used.
+        pictures, picture_bytes: pictures in served calls, and their total bytes as received.
+        embedding_calls, embedded_texts: served requests for embeddings, and their texts.
+        cut: served calls whose response was cut off, so that their client does not know the usage.
     """
 
     steps: int = 0

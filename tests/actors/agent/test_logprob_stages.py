@@ -78,7 +78,7 @@ def test_what_a_mask_has_changed_is_no_surprisal_beside_others() -> None:
 
 
 def test_token_features_leave_forced_tokens_out() -> None:
-    kinds = [  # stage, constrained, whether forced tokens are left out; records from before they said what was constrained have None
+    kinds = [  # stage, constrained, whether forced tokens are left out; None in older records
         ("masked", True, True),
         ("raw", True, False),
         ("unknown", True, True),
