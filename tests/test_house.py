@@ -162,7 +162,7 @@ def test_nothing_outside_a_protocols_folder_names_its_class() -> None:
     [
         ("moot", {"ray", "openai", "anthropic", "torch", "pandas"}),
         (
-            "moot.deploy.cli.run, moot.deploy.results.show",
+            "moot.deploy.cli.protocol_runs, moot.deploy.results.show",
             {"ray", "openai", "anthropic", "torch", "pandas", "scipy.special", "scipy.stats"},
         ),
     ],

@@ -34,7 +34,7 @@ def judge(
         readable_folder,
         run_and_report,
     )
-    from moot.deploy.cli.run import show_plans
+    from moot.deploy.cli.protocol_runs import show_plans
     from moot.deploy.results.summaries.judging import show_judging, summarise_judging
     from moot.deploy.runs.judge import PROTOCOL, default_judge_out, replies_spec, rubric_of
     from moot.deploy.runs.outcome import EXIT_SOME_FAILED

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from moot.deploy.cli import generated_flags, options
+from moot.deploy.cli import options, run
 
 if TYPE_CHECKING:
     from typer.exceptions import TyperException
@@ -107,20 +107,7 @@ def _root(
     """Language-model debates at scale."""
 
 
-@app.command(cls=generated_flags.run_options())
-def run(
-    context: typer.Context,
-    file: options.File = None,
-    dry_run: options.DryRun = False,
-    quiet: options.Quiet = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show the run in a browser, at an address that is printed.")
-    ] = False,
-) -> None:
-    """Run debates, or resume an interrupted run with the same command."""
-    from moot.deploy.cli.run import execute
-
-    raise typer.Exit(execute(file, context.obj, dry_run=dry_run, quiet=quiet, watch=watch))
+app.command(cls=run.Command)(run.run)
 
 
 @app.command()

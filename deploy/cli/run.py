@@ -1,124 +1,26 @@
-"""`moot run`: one protocol, or several one after another with a comparison at the end."""
+"""`moot run`: its own flags; those that are settings of a run are fields in `deploy/runs/run_config.py`."""
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from moot.actors.record.tables import read_table
-from moot.deploy.cli.console import (
-    _LONGEST,
-    build_run_config,
-    folder_as_given,
-    print_next_commands,
-    print_status,
-    readable_folder,
-    run_and_report,
-)
-from moot.deploy.cli.multi_protocol import configs_by_protocol, settings_for, unused_roles
-from moot.deploy.results.report.render import show_report
-from moot.deploy.results.show import show_summary
-from moot.deploy.results.summaries.compare import compare, comparison_blocks
-from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.results.text import shell_case_id, visible_line
-from moot.deploy.runs.caveats import log_caveats
-from moot.deploy.runs.checks import check_models
-from moot.deploy.runs.dry_run import plan
-from moot.deploy.runs.model_trials import TrialResults
-from moot.deploy.runs.outcome import Run
-from moot.deploy.runs.prepare import Prepared, prepare
-from moot.deploy.runs.resume import check_resumable
-from moot.deploy.runs.run_config import RunConfig
-from moot.deploy.runs.run_library import LibraryCache
-from moot.deploy.service.view.process import check_watchable
+import typer
+
+from moot.deploy.cli import generated_flags, options
+
+Command = generated_flags.run_options()
 
 
-def execute(
-    file: Path | None, flags: Mapping[str, Any], *, dry_run: bool = False, quiet: bool = False, watch: bool = False
-) -> int:
-    """Run `moot run`; returns the exit code.
+def run(
+    context: typer.Context,
+    file: options.File = None,
+    dry_run: options.DryRun = False,
+    quiet: options.Quiet = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the run in a browser, at an address that is printed.")
+    ] = False,
+) -> None:
+    """Run debates, or resume an interrupted run with the same command."""
+    from moot.deploy.cli.protocol_runs import execute
 
-    Raises:
-        UserError: one line about what is wrong; nothing was written.
-    """
-    config = build_run_config(flags, file)
-    names = [name.strip() for name in config.protocol.split(",")]
-    runs = _prepared(config, names, quiet=quiet)
-    if dry_run:
-        show_plans(runs)
-        return 0
-    if watch:
-        check_watchable()
-    if len(runs) == 1:
-        ends = [run_and_report(runs[0], quiet=quiet, summarised=True, watch=watch)]
-        show_summary(summarise(readable_folder(runs[0])))
-    else:
-        for each in runs:
-            check_resumable(each)
-        ends = []
-        for each in asyncio.run(_checked(runs, network=True)):
-            print_status(f"{each.protocol.name}:", quiet=quiet)
-            ends.append(run_and_report(each, quiet=quiet, watch=watch))
-            if ends[-1].status == "stopped":
-                return ends[-1].exit_code
-        found = compare([readable_folder(each) for each in runs])
-        show_report(found, lambda: comparison_blocks(found))
-    print_next_commands(_next_commands(runs, ends))
-    for done in ends:
-        if done.commonest_failure:
-            print(visible_line(f"most frequent failure: {done.commonest_failure}"[:_LONGEST]), file=sys.stderr)
-    return max(done.exit_code for done in ends)
-
-
-def _prepared(config: RunConfig, names: Sequence[str], *, quiet: bool) -> list[Prepared]:
-    """The prepared run, or one per protocol; several share their libraries in one folder."""
-    if len(names) == 1:
-        return [prepare(config.model_copy(update={"set": settings_for(names[0], names, config.set)}))]
-    made = configs_by_protocol(config, names)
-    for line in (line for each in made for line in unused_roles(config, each)):
-        print_status(line, quiet=quiet)
-    shared_libraries = LibraryCache(Path(str(made[0].out)).parent)
-    return [prepare(each, shared_libraries=shared_libraries) for each in made]
-
-
-async def _checked(runs: Sequence[Prepared], *, network: bool) -> list[Prepared]:
-    trials = TrialResults()
-    return [await check_models(each, network=network, trials=trials) for each in runs]
-
-
-def show_plans(runs: Sequence[Prepared]) -> None:
-    """Print the plans of checked runs, for `--dry-run`."""
-    asyncio.run(_checked(runs, network=False))
-    for each in runs:
-        log_caveats(each)
-    print("\n\n".join("\n".join(plan(each).lines()) for each in runs))
-
-
-def _next_commands(runs: Sequence[Prepared], ends: Sequence[Run]) -> list[tuple[str, str]]:
-    """Next commands: the report; for one run a debate and its figures, for several where they differ or have failed."""
-    alone, folders = len(runs) == 1, " ".join(map(folder_as_given, runs))
-    commands = [(f"moot report {folders}", "one page: charts, all cases, transcripts")]
-    if not alone:
-        commands.append((f"moot compare {folders} --cases", "the cases that they answer differently"))
-        commands.append((f"moot show {folder_as_given(runs[0])}", "the figures of one run"))
-    for each, done in zip(runs, ends, strict=True):
-        if (alone or done.failed == done.done) and (example := _example_case(done)) is not None:
-            commands.append((f"moot show {folder_as_given(each)} {shell_case_id(example[0])}", example[1]))
-    if alone:
-        commands.append((f"moot show {folder_as_given(runs[0])} --format json", "these figures as JSON"))
-        if runs[0].settings.get("both_branches"):
-            commands.append((f"moot calibrate {folder_as_given(runs[0])}", "thresholds for the gate"))
-    return commands
-
-
-def _example_case(done: Run) -> tuple[str, str] | None:
-    """An example case and what it shows; None when no case has ended."""
-    rows = read_table(done.path, "verdicts", ["rounds", "failure"]).to_pylist()
-    found = min(rows, key=lambda row: (bool(row["failure"]), not row["rounds"], row["case_id"]), default=None)
-    if found is None:
-        return None
-    failed = "no case has a verdict: why this one failed"
-    return found["case_id"], failed if found["failure"] else "one debate, from opening to verdict"
+    raise typer.Exit(execute(file, context.obj, dry_run=dry_run, quiet=quiet, watch=watch))

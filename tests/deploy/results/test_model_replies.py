@@ -14,7 +14,7 @@ from openai_server import answers, completion, serving_in_thread
 from planted_records import PlantedSession
 
 import moot
-from moot.deploy.cli.run import execute
+from moot.deploy.cli.protocol_runs import execute
 from moot.deploy.results.analysis.recorded import replies_of_runs
 from moot.deploy.results.calibration.calibrate import calibrate
 from moot.deploy.results.calibration.early_stop import calibrate_early_stop

@@ -21,7 +21,7 @@ from moot.actors.models.retry import RetryPolicy
 from moot.actors.retrieval import build
 from moot.actors.retrieval.library import StoredLibrary
 from moot.deploy.cli.multi_protocol import configs_by_protocol
-from moot.deploy.cli.run import execute
+from moot.deploy.cli.protocol_runs import execute
 from moot.deploy.runs import run_library
 from moot.deploy.runs.dry_run import plan
 from moot.deploy.runs.prepare import prepare
