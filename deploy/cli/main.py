@@ -152,7 +152,7 @@ def compare(
     """Compare runs over the same cases, case by case."""
     from moot.deploy.results.report.render import show_report
     from moot.deploy.results.summaries.compare import compare as compared
-    from moot.deploy.results.summaries.compare import comparison_blocks
+    from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
 
     found = compared(folders, baseline=baseline, cases=cases)
     show_report(found, lambda: comparison_blocks(found), form)

@@ -87,7 +87,7 @@ def engine_here() -> Engine:
 
 
 def _read(folder: Path, *, keep: bool) -> Debated:
-    from moot.deploy.results.record import read_run_info
+    from moot.deploy.results.record.run_info import read_run_info
 
     result = recorded_results(RunFolder(folder), [CASE_ID], WriterCache())[CASE_ID]
     spoken = ["path", "role", "model", "text", "answer"]

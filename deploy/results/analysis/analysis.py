@@ -34,7 +34,7 @@ from moot.deploy.results.analysis.sweep import run_sweep
 from moot.deploy.results.analysis.table import AnalysisTable
 from moot.deploy.results.analysis.trajectories import entropies_table, openings_table, trajectories, trajectory_tables
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import read_run_info
+from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.report.blocks import Chart
 from moot.deploy.results.report.chart_figures import draw_charts
 from moot.deploy.results.summaries.model_replies import ModelReplies, model_replies

@@ -18,7 +18,9 @@ from moot.actors.models.sampling import UNKNOWN, Sampling
 from moot.actors.record.tables import read_table
 from moot.deploy.results.analysis.replies import Replies, numbers, texts
 from moot.deploy.results.analysis.tokens import Tokens, content_starts, join_tokens
-from moot.deploy.results.record import RunInfo, VerdictRow, latest_verdicts, read_run_info
+from moot.deploy.results.record.readers import latest_verdicts
+from moot.deploy.results.record.rows import VerdictRow
+from moot.deploy.results.record.run_info import RunInfo, read_run_info
 from moot.metrics.signal_divergences import FLAGGED
 from moot.protocols.errors import ConfigError, RecordError
 from moot.protocols.registry import PROTOCOLS

@@ -22,7 +22,8 @@ from moot.deploy.results.calibration.grid import (
     sweep_grid,
     threshold_axes,
 )
-from moot.deploy.results.record import RunInfo, read_replies, read_run_info
+from moot.deploy.results.record.readers import read_replies
+from moot.deploy.results.record.run_info import RunInfo, read_run_info
 from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired, share
 from moot.deploy.results.text import Interval, finite_or_none
 from moot.metrics.detection import auroc

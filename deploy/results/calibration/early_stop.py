@@ -16,7 +16,8 @@ from moot.actors.record.store.mirror import record_path
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.calibration.cases import held_out_mask
 from moot.deploy.results.calibration.labelled_replies import Bools, LabelledReplies, read_labelled_replies
-from moot.deploy.results.record import read_replies, read_run_info
+from moot.deploy.results.record.readers import read_replies
+from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.text import Interval
 from moot.metrics.bootstrap import BootstrapInterval, cluster_bootstrap
 from moot.metrics.confidence_features import STATISTICS

@@ -14,7 +14,9 @@ from moot.actors.record.rows import step_of
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.calibration.cases import Bools, BothBranches
-from moot.deploy.results.record import References, ReplyRow, latest_verdicts, read_as, read_events, read_replies
+from moot.deploy.results.record.readers import latest_verdicts, read_as, read_events, read_replies
+from moot.deploy.results.record.references import References
+from moot.deploy.results.record.rows import ReplyRow
 from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired, share
 from moot.deploy.results.summaries.costs import total_tokens
 from moot.deploy.results.text import Interval

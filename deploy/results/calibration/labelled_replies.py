@@ -15,7 +15,7 @@ from moot.actors.agent.attempt import LENGTH
 from moot.actors.models.sampling import UNKNOWN, mask_forced_tokens, may_be_masked
 from moot.actors.record.rows import step_of
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record import References
+from moot.deploy.results.record.references import References
 from moot.deploy.results.summaries.model_replies import USABLE
 from moot.metrics.confidence_features import Statistic, window_statistic
 from moot.metrics.distribution import Floats

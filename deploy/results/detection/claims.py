@@ -10,7 +10,9 @@ from typing import Any, Literal
 from moot.actors.classifiers.card import CARD, read_card
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record import References, VerdictRow, decode_json
+from moot.deploy.results.record.readers import decode_json
+from moot.deploy.results.record.references import References
+from moot.deploy.results.record.rows import VerdictRow
 from moot.protocols.ceda.events import ClaimPayload
 from moot.protocols.ceda.stance import Stance
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash

@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import EventRow
+from moot.deploy.results.record.rows import EventRow
 from moot.deploy.results.text import number
 from moot.metrics.bootstrap import percentile_interval
 from moot.metrics.cluster_bootstrap import resampled_sums

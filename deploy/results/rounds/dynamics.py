@@ -11,7 +11,9 @@ from typing import NamedTuple
 from pydantic import Field
 
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import EventRow, read_as, read_events, read_run_info
+from moot.deploy.results.record.readers import read_as, read_events
+from moot.deploy.results.record.rows import EventRow
+from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.rounds.case_means import (

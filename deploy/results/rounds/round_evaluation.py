@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import EventRow
+from moot.deploy.results.record.rows import EventRow
 from moot.deploy.results.rounds.case_means import MeanOverCases, mean_over_cases
 from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
 from moot.metrics.calibration_error import brier_multiclass

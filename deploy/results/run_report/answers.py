@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import References, VerdictRow
+from moot.deploy.results.record.references import References
+from moot.deploy.results.record.rows import VerdictRow
 
 OPENING = 0
 """The round of the openings."""

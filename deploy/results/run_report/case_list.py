@@ -11,13 +11,13 @@ from moot.actors.agent.attempt import LENGTH
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import read_run_info
+from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.run_report.cases import Outcome, case_columns
 from moot.deploy.results.run_report.data import RunData
-from moot.deploy.results.summaries.summary import skipped_and_debated
+from moot.deploy.results.summaries.debated import skipped_and_debated
 from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import count
 from moot.protocols.errors import ConfigError, unknown_name

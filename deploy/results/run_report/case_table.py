@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.endings import ending_words
-from moot.deploy.results.record import latest_rows, rescore_verdicts
+from moot.deploy.results.record.readers import latest_rows
+from moot.deploy.results.record.references import rescore_verdicts
 from moot.deploy.results.text import finite_or_none
 
 _CELL = (30, 120)

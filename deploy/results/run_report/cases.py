@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from moot.deploy.results.record import VerdictRow
+from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.run_report.case_table import CaseTable, case_table
 from moot.deploy.results.run_report.data import RunData
 

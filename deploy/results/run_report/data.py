@@ -10,18 +10,10 @@ from typing import TypeVar
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.store.mirror import record_path
 from moot.deploy.results.detection.claims import ids_trained_on, read_claims
-from moot.deploy.results.record import (
-    EventRow,
-    References,
-    ReplyRow,
-    RunInfo,
-    VerdictRow,
-    latest_verdicts,
-    read_as,
-    read_events,
-    read_replies,
-    read_run_info,
-)
+from moot.deploy.results.record.readers import latest_verdicts, read_as, read_events, read_replies
+from moot.deploy.results.record.references import References
+from moot.deploy.results.record.rows import EventRow, ReplyRow, VerdictRow
+from moot.deploy.results.record.run_info import RunInfo, read_run_info
 from moot.deploy.results.rounds.dynamics import Dynamics, round_dynamics
 from moot.deploy.results.run_report.answers import AgentAnswers, agent_answers
 from moot.deploy.results.summaries.costs import CaseCost, case_costs

@@ -10,7 +10,7 @@ import numpy as np
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.detection.estimates import LEAST_GROUPS, IntervalEstimate, in_units
-from moot.deploy.results.record import decode_json
+from moot.deploy.results.record.readers import decode_json
 from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Series, Table
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.judging import (

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Series
 from moot.deploy.results.run_report.data import RunData
-from moot.deploy.results.summaries.compare import compare, comparison_blocks, run_names
+from moot.deploy.results.summaries.compare import compare, run_names
+from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
 from moot.deploy.results.summaries.differing_cases import differing_blocks
 
 MOST_CASES = 500

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from moot.deploy.results.endings import ending_words
-from moot.deploy.results.record import VerdictRow
+from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.report.blocks import Block, Chart, Heading, Note, Series, Table
 from moot.deploy.results.run_report.answers import OPENING, flips
 from moot.deploy.results.run_report.data import RunData

@@ -8,7 +8,9 @@ import numpy as np
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import EventRow, References, VerdictRow, read_as
+from moot.deploy.results.record.readers import read_as
+from moot.deploy.results.record.references import References
+from moot.deploy.results.record.rows import EventRow, VerdictRow
 from moot.deploy.results.text import Interval, number, percent
 from moot.metrics.bootstrap import bca_interval
 from moot.metrics.significance import paired_difference, paired_difference_interval, wilson_interval

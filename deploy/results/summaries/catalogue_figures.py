@@ -15,7 +15,9 @@ from moot.actors.classifiers.card import CARD
 from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import latest_rows, read_run_info, rescore_verdicts
+from moot.deploy.results.record.readers import latest_rows
+from moot.deploy.results.record.references import rescore_verdicts
+from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.summaries.summary import summarise
 from moot.protocols.messages import Usage
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.distributions import Distribution
-from moot.deploy.results.record import decode_json, latest_verdicts
+from moot.deploy.results.record.readers import decode_json, latest_verdicts
 from moot.metrics.calibration_error import brier_multiclass
 from moot.protocols.distribution import OTHER
 from moot.protocols.evince.events import ConsensusPayload

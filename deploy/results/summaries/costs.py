@@ -13,7 +13,7 @@ from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.rows import INVALID_SUFFIX, call_of, step_of
 from moot.actors.record.schema import ABANDONED, ASKED, DUPLICATE, CaseKey
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import EventRow, ReplyRow
+from moot.deploy.results.record.rows import EventRow, ReplyRow
 from moot.protocols.messages import Usage
 
 _DEBATE_PATHS = ("round/", "judge/candidate/", "evidence/")

@@ -10,7 +10,8 @@ import pyarrow as pa
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import VerdictRow, latest_verdicts
+from moot.deploy.results.record.readers import latest_verdicts
+from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.report.blocks import Block, Note, Table
 from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import visible_line

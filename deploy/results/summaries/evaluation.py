@@ -17,7 +17,8 @@ from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.estimates import calibration_null, calibration_null_words
-from moot.deploy.results.record import VerdictRow, decode_json
+from moot.deploy.results.record.readers import decode_json
+from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
 from moot.deploy.results.text import Interval, number, percent
 from moot.metrics.calibration_error import brier_stated, brier_top_label, expected_calibration_error

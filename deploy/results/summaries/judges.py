@@ -9,7 +9,8 @@ from typing import Any
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record import EventRow, VerdictRow, read_as
+from moot.deploy.results.record.readers import read_as
+from moot.deploy.results.record.rows import EventRow, VerdictRow
 from moot.deploy.results.summaries.costs import JUDGE_PASS
 from moot.deploy.results.text import mean_of
 from moot.metrics.evidence_weighting import judge_stability

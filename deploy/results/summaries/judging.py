@@ -13,7 +13,8 @@ from rich.console import Console
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.estimates import in_units
-from moot.deploy.results.record import read_as, read_events, read_run_info
+from moot.deploy.results.record.readers import read_as, read_events
+from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.report.blocks import Block, Heading, Items, Table
 from moot.deploy.results.report.render import banner, show_report
 from moot.deploy.results.rounds.case_means import latest_attempts

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import read_run_info
+from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.summaries.consensus import ConsensusVerdict, consensus_verdicts

@@ -16,7 +16,7 @@ from moot.actors.models.token_logprobs import UNALIGNED
 from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import latest_rows
+from moot.deploy.results.record.readers import latest_rows
 from moot.deploy.results.report.blocks import Block, Table
 from moot.deploy.results.text import count
 from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED

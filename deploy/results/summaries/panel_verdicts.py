@@ -9,7 +9,8 @@ from pathlib import Path
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import EventRow, VerdictRow, decode_json, read_as
+from moot.deploy.results.record.readers import decode_json, read_as
+from moot.deploy.results.record.rows import EventRow, VerdictRow
 from moot.deploy.results.text import counts_in_words, mean_of, number, percent, signed
 from moot.protocols.rubrics.events import ReplyAssessed
 from moot.protocols.socrasynth.events import JointProposal, SocraSynthPayload

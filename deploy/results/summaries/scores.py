@@ -18,7 +18,8 @@ import numpy.typing as npt
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.estimates import IntervalEstimate, in_units
-from moot.deploy.results.record import References, VerdictRow
+from moot.deploy.results.record.references import References
+from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.report.blocks import Block, Note, Table
 from moot.deploy.results.text import Interval, count, finite_or_none
 from moot.metrics.cluster_bootstrap import cluster_weights

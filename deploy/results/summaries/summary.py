@@ -8,22 +8,16 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
+from moot.actors.record.schema import BOOKKEEPING_EVENTS
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.claims import ids_trained_on, read_claims
 from moot.deploy.results.detection.detection import Detection, measure_detection
-from moot.deploy.results.record import (
-    EventRow,
-    References,
-    RunInfo,
-    VerdictRow,
-    latest_verdicts,
-    read_events,
-    read_replies,
-    read_run_info,
-)
+from moot.deploy.results.record.readers import latest_verdicts, read_events, read_replies
+from moot.deploy.results.record.references import References
+from moot.deploy.results.record.rows import EventRow, VerdictRow
+from moot.deploy.results.record.run_info import RunInfo, read_run_info
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.summaries.accuracy import (
@@ -32,16 +26,13 @@ from moot.deploy.results.summaries.accuracy import (
     RoundsAccuracy,
     ShortAnswers,
     VoteFigures,
-    accuracy_by_part,
-    accuracy_by_rounds,
-    accuracy_of,
-    answered,
     audit_difference,
     short_answers,
     vote_figures,
 )
 from moot.deploy.results.summaries.consensus import consensus_verdicts
 from moot.deploy.results.summaries.costs import StoppedEarly, case_costs, relative_cost, run_totals, stopped_early
+from moot.deploy.results.summaries.debated import accuracies, debate_shares
 from moot.deploy.results.summaries.evaluation import (
     ConfidenceFigures,
     Evaluation,
@@ -271,8 +262,8 @@ def summarise(folder: str | os.PathLike[str]) -> Summary:
         audit=audit_difference(counted, events, references),
         judge_passes_per_case=mean_of(cost.judge_passes for cost in costs.values()),
         confidence=confidence_figures(path, counted),
-        **_debating(finished, gated),
-        **_accuracies(counted, gated, references),
+        **debate_shares(finished, gated),
+        **accuracies(counted, gated, references),
         **judge_figures(path, finished, events),
         **run_totals(replies, [event for event in events if event.kind in BOOKKEEPING_EVENTS], facts.prices),
         **relative_cost(costs.values(), sum(reply.tokens or 0 for reply in replies if is_shared_id(reply.case_id))),
@@ -317,39 +308,3 @@ def _counted(names: Iterable[str]) -> dict[str, int]:
 def _reused(facts: RunInfo, verdicts: Sequence[VerdictRow]) -> int:
     started = facts.last_started_at
     return sum(verdict.at < started for verdict in verdicts) if started is not None and facts.owners > 1 else 0
-
-
-def skipped_and_debated(
-    finished: Sequence[VerdictRow], gated: Collection[CaseKey]
-) -> tuple[list[VerdictRow], list[VerdictRow]]:
-    """The verdicts whose debate a gate skipped, and those of debates; a single answer is neither.
-
-    Args:
-        finished: verdicts of cases that did not fail.
-        gated: the debates in which a gate decided.
-    """
-    skipped = [verdict for verdict in finished if verdict.how == "skipped"]
-    return skipped, [v for v in finished if v.how != "skipped" and (v.key in gated or v.rounds > 0)]
-
-
-def _debating(finished: Sequence[VerdictRow], gated: set[CaseKey]) -> dict[str, Any]:
-    skipped, debated = skipped_and_debated(finished, gated)
-    decided = len(skipped) + sum(verdict.key in gated for verdict in debated)
-    return {
-        "skip_rate": len(skipped) / decided if decided else None,
-        "debate_rounds_mean": mean_of(verdict.rounds for verdict in finished),
-        "debate_rounds_mean_debated": mean_of(verdict.rounds for verdict in debated),
-    }
-
-
-def _accuracies(counted: Sequence[VerdictRow], gated: set[CaseKey], references: References) -> dict[str, Any]:
-    skipped, debated = skipped_and_debated(counted, gated)
-    found: dict[str, Any] = {
-        "accuracy_by_part": accuracy_by_part(counted, references),
-        "accuracy_by_rounds": accuracy_by_rounds(debated, references),
-    }
-    for name, verdicts in (("", counted), ("_skipped", skipped), ("_debated", debated)):
-        value, interval, n = accuracy_of(verdicts, references)
-        found |= {f"accuracy{name}": value, f"accuracy{name}_interval": interval, f"scored{name}": n}
-    value, interval, n = accuracy_of(answered(counted), references)
-    return found | {"accuracy_answered": value, "accuracy_answered_interval": interval, "answered": n}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
 from moot.actors.record.rows import call_of, step_of
-from moot.deploy.results.record import read_as
+from moot.deploy.results.record.readers import read_as
 from moot.deploy.results.text import natural_sort_key
 from moot.deploy.results.transcripts.views import EventView, Section, TurnView
 from moot.protocols.events import RoundFigures

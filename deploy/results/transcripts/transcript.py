@@ -17,7 +17,9 @@ import pyarrow as pa
 from moot.actors.agent.attempt import LENGTH
 from moot.actors.record.parts import groups_with
 from moot.actors.record.tables import of_cases, read_table
-from moot.deploy.results.record import decode_json, read_as, read_run_info, rescore_verdicts
+from moot.deploy.results.record.readers import decode_json, read_as
+from moot.deploy.results.record.references import rescore_verdicts
+from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.rounds.round_trace import build_round_trace
 from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import finite_or_none, visible_line

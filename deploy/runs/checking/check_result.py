@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
-from moot.deploy.results.record import read_replies
+from moot.deploy.results.record.readers import read_replies
 from moot.deploy.results.summaries.costs import run_totals
 from moot.deploy.results.transcripts.transcript import build_transcript
 from moot.deploy.results.transcripts.views import AttemptCost, Transcript

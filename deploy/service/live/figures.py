@@ -13,7 +13,7 @@ from moot.actors.models.prices import Price, PriceTable, cost_usd
 from moot.actors.record.follow import Added
 from moot.actors.record.progress import REPLY_COLUMNS, Counts
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import decode_json
+from moot.deploy.results.record.readers import decode_json
 from moot.deploy.results.report.render import SIMULATED
 from moot.deploy.results.text import Interval
 from moot.deploy.service.live.bands import RoundBands

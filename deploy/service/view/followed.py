@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
-from moot.deploy.results.record import read_run_info
+from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.service.errors import RequestError
 from moot.deploy.service.live.live_run import LiveRun
 from moot.deploy.service.view.actions import RecordedControl, RunControl

@@ -10,7 +10,9 @@ from typing import Literal
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.detection.claims import ids_trained_on, read_claims
-from moot.deploy.results.record import References, VerdictRow, latest_verdicts
+from moot.deploy.results.record.readers import latest_verdicts
+from moot.deploy.results.record.references import References
+from moot.deploy.results.record.rows import VerdictRow
 
 Unscored = Literal["failed", "no gold label", "trained on", "no verdict", "other text"]
 """Reasons why a case cannot be paired, in the order of the checks, except that the last two are checked first."""

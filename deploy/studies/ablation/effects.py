@@ -12,7 +12,7 @@ from moot.actors.record.folder import RunFolder
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.detection import DurationSummary, claims_of
 from moot.deploy.results.detection.figures import ClaimSet
-from moot.deploy.results.record import read_run_info
+from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired

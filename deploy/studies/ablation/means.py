@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record import decode_json, read_as, read_events
+from moot.deploy.results.record.readers import decode_json, read_as, read_events
 from moot.deploy.results.rounds.case_means import latest_attempts
 from moot.deploy.results.rounds.round_trace import number_or_none
 from moot.deploy.results.summaries.consensus import score_distribution

@@ -27,7 +27,7 @@ from moot.deploy.results.calibration.grid import (
     threshold_axes,
 )
 from moot.deploy.results.calibration.report import show_calibration
-from moot.deploy.results.record import read_events, read_replies
+from moot.deploy.results.record.readers import read_events, read_replies
 from moot.deploy.results.summaries.accuracy import compare_paired
 from moot.metrics.detection import auroc
 from moot.metrics.significance import wilson_interval

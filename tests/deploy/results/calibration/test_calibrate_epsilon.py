@@ -16,7 +16,7 @@ from moot.deploy.results.calibration.calibrate import GateCalibration, calibrate
 from moot.deploy.results.calibration.cases import read_both_branches
 from moot.deploy.results.calibration.epsilon import EpsilonChoice, majority_answer, read_debate_rounds
 from moot.deploy.results.calibration.report import show_calibration
-from moot.deploy.results.record import read_events
+from moot.deploy.results.record.readers import read_events
 from moot.protocols.selene.debate import stop_reason
 from moot.protocols.selene.events import RoundEnded
 

@@ -1,0 +1,97 @@
+"""Readers of a record's rows for figures: replies, events, and each case's latest verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from moot.actors.agent.attempt import LENGTH
+from moot.actors.record.tables import read_table
+from moot.deploy.results.record.references import rescore_verdicts
+from moot.deploy.results.record.rows import EventRow, RecordedEvent, ReplyRow, VerdictRow
+from moot.protocols.events import DebateEvent
+
+R = TypeVar("R", bound=RecordedEvent)
+E = TypeVar("E", bound=DebateEvent)
+
+
+def read_replies(folder: str | Path) -> list[ReplyRow]:
+    """Every paid or reused reply, superseded ones included; a person's decisions, which cost nothing, are not."""
+    texts = ["role", "model", "outcome", "failure"]
+    more = ["prompt_tokens", "completion_tokens", "reused_from", "finish_reason", "completion_tokens_estimate"]
+    more += ["unconfirmed_attempts", "unconfirmed_tokens_max", "prompt_tokens_stated", "completion_tokens_stated"]
+    table = read_table(folder, "turns", [*texts, *more])
+    table = table.filter(pc.not_equal(pc.fill_null(table["role"], ""), "person"))
+    estimated = pc.or_(pc.is_valid(table["prompt_tokens_stated"]), pc.is_valid(table["completion_tokens_stated"]))
+    columns = {
+        **{name: table[name] for name in ("case_id", "attempt", "path")},
+        **{name: pc.fill_null(table[name], "") for name in texts},
+        "prompt": table["prompt_tokens"],
+        "completion": table["completion_tokens"],
+        "reused": pc.not_equal(pc.fill_null(table["reused_from"], ""), ""),
+        "superseded": table["superseded"],
+        "unconfirmed": pc.fill_null(table["unconfirmed_attempts"], 0),
+        "unconfirmed_tokens": pc.fill_null(table["unconfirmed_tokens_max"], 0),
+        "received": table["completion_tokens_estimate"],
+        "estimated": estimated,
+        "truncated": pc.equal(pc.fill_null(table["finish_reason"], ""), LENGTH),
+    }
+    return list(map(ReplyRow._make, zip(*(columns[name].to_pylist() for name in ReplyRow._fields), strict=True)))
+
+
+def read_events(folder: str | Path, kinds: Iterable[str]) -> list[EventRow]:
+    """The events of some kinds."""
+    table = read_table(folder, "events", ["data"], pc.field("kind").isin(pa.array(sorted(kinds), pa.string())))
+    columns = (table[name].to_pylist() for name in ("case_id", "attempt", "kind", "path"))
+    return list(map(EventRow._make, zip(*columns, map(decode_json, table["data"].to_pylist()), strict=True)))
+
+
+def read_as(events: Iterable[R], event_type: type[E]) -> Iterator[tuple[R, E]]:
+    """The events of a type, read as such; those of its kind that have another form are left out."""
+    for event in events:
+        if event.kind == event_type.kind and (read := event_type.read(event.data, event.path)) is not None:
+            yield event, read
+
+
+def decode_json(data: str | None) -> dict[str, Any]:
+    """A JSON object of the record; empty for null."""
+    if not data or data == "{}":  # as of each ask
+        return {}
+    found = msgspec.json.decode(data)
+    return found if isinstance(found, dict) else {"value": found}
+
+
+def latest_verdicts(folder: str | Path) -> list[VerdictRow]:
+    """The verdict of each case's latest attempt that has one, in order of case id."""
+    names = ["answer", "how", "rounds", "failed", "failure", "gold", "correct", "at"]
+    rows = read_table(folder, "verdicts", names).to_pylist()
+    rescore_verdicts(folder, rows)
+    latest = {row["case_id"]: row for row in sorted(rows, key=lambda row: row["attempt"])}
+    return [
+        VerdictRow(
+            case_id=case_id,
+            attempt=row["attempt"],
+            answer=row["answer"],
+            how=row["how"] or "",
+            rounds=row["rounds"] or 0,
+            failed=bool(row["failed"]),
+            failure=row["failure"] or "",
+            gold=row["gold"],
+            correct=row["correct"],
+            at=row["at"] or 0.0,
+        )
+        for case_id, row in sorted(latest.items())
+    ]
+
+
+def latest_rows(rows: pa.Table) -> pa.Table:
+    """The rows of each case's latest attempt among them."""
+    if not rows.num_rows or pc.max(rows["attempt"]).as_py() == 0:
+        return rows
+    last = rows.group_by("case_id").aggregate([("attempt", "max")]).rename_columns({"attempt_max": "attempt"})
+    return rows.join(last, ["case_id", "attempt"], join_type="left semi")

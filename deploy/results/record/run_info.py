@@ -1,0 +1,131 @@
+"""What run.yaml and epochs.json say of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from moot.actors.models.prices import Price
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.record.schema import SCHEMA_VERSION
+from moot.actors.record.store.mirror import display_name
+from moot.actors.record.tables import read_table
+from moot.deploy.results.record.rows import ReplyRow
+from moot.protocols.errors import RecordError
+from moot.protocols.messages import family_of
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What run.yaml says, as far as it says it; `models` falls back to what the replies name.
+
+    Attributes:
+        path: the run's folder.
+        preset: what a paper states of the protocol, on which the run was built; None without one.
+        simulated: whether any reply is a simulated model's; False for a run that asked no model.
+        cases: that the run is over; None when its source could not be counted.
+        wall_s: over all sessions; None when there is none or one of them (a killed one) has none.
+        wall_unknown_since: when the first of those that have none began; None when there is no such session.
+        last_started_at: unix time at which the last owner took the folder; None when unknown.
+        owners: how many owners the folder has had.
+        stopped_by: what stopped the last session by itself; empty when nothing did.
+        prices: by model, as they were when the run began; only of models whose price was known.
+        unsettled: by budget (`tokens`, `usd`), what killed sessions may have used beyond the record, summed.
+    """
+
+    path: Path
+    schema_version: int
+    task: str | None
+    protocol: str | None
+    preset: str | None
+    models: dict[str, list[str]]
+    simulated: bool
+    encoder: str | None
+    seed: int | None
+    cases: int | None
+    wall_s: float | None
+    wall_unknown_since: str | None
+    last_started_at: float | None
+    owners: int
+    stopped_by: str
+    prices: dict[str, Price]
+    unsettled: dict[str, float]
+
+    @property
+    def name(self) -> str:
+        """What users call the run: its folder, or its URI."""
+        return display_name(self.path)
+
+
+def read_run_info(folder: str | Path, replies: Iterable[ReplyRow] = ()) -> RunInfo:
+    """Read run.yaml and epochs.json.
+
+    Args:
+        folder: the run's folder.
+        replies: the run's replies, for the models' names where run.yaml has none.
+
+    Raises:
+        RecordError: when there is no run in the folder or its run.yaml cannot be read.
+    """
+    run = RunFolder(folder)
+    if not run.exists():
+        raise RecordError(run.missing())
+    raw = read_run_yaml(run)
+    said = _mapping(raw.get("models"))
+    models = {str(role): list(map(str, names if isinstance(names, list) else [names])) for role, names in said.items()}
+    models = models or _models_used(replies)
+    simulated = raw.get("simulated")
+    if not isinstance(simulated, bool):
+        simulated = any(name.partition("?")[0] == "simulated" for names in models.values() for name in names)
+    listed = raw.get("sessions")
+    sessions = [each for each in (listed if isinstance(listed, list) else ()) if isinstance(each, Mapping)]
+    timeless = [session for session in sessions if not isinstance(session.get("wall_s"), int | float)]
+    unsettled = Counter[str]()
+    for session in sessions:
+        unsettled.update(_mapping(session.get("unsettled")))
+    epochs = run.epochs()
+    texts: dict[str, Any] = {name: _text(raw.get(name)) for name in ("task", "protocol", "preset", "encoder")}
+    counts: dict[str, Any] = {name: raw[name] if isinstance(raw.get(name), int) else None for name in ("seed", "cases")}
+    return RunInfo(
+        path=run.path,
+        schema_version=raw.get("schema_version", SCHEMA_VERSION),
+        models=models,
+        simulated=simulated and _asked_a_model(run.path),
+        wall_s=float(sum(each["wall_s"] for each in sessions)) if sessions and not timeless else None,
+        wall_unknown_since=_text(timeless[0].get("started_at")) if timeless else None,
+        last_started_at=epochs[-1].started_at if epochs else None,
+        owners=len(epochs),
+        stopped_by=str(sessions[-1].get("stopped_by") or "") if sessions else "",
+        prices={str(name): Price.model_validate(price) for name, price in _mapping(raw.get("price_table")).items()},
+        unsettled=dict(unsettled),
+        **texts,
+        **counts,
+    )
+
+
+def _asked_a_model(folder: Path) -> bool:
+    """Whether a model was asked anything: a protocol may ask none, whoever is bound to its roles."""
+    roles = read_table(folder, "turns", ["role"])["role"]
+    return bool(pc.any(pc.fill_null(pc.not_equal(roles, "person"), True)).as_py())
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _models_used(replies: Iterable[ReplyRow]) -> dict[str, list[str]]:
+    used: dict[str, dict[str, None]] = {}
+    for reply in replies:
+        if reply.role != "person":
+            used.setdefault(family_of(reply.role), {})[reply.model] = None
+    return {family: sorted(names) for family, names in sorted(used.items())}
