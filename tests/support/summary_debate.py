@@ -39,6 +39,18 @@ class SummaryDebate(DebateProtocol):
         return Verdict(answer=classified_label(found.p_hallucinated), how="ruled")
 
 
+class Classifying(SummaryDebate):
+    """Says in its payload what the classifier said, as `ceda` does."""
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Rule on one case."""
+        found = await floor.classify(case.question)
+        if found is None:
+            return Verdict(answer=None, how="ruled")
+        said = {"p_hallucinated": found.p_hallucinated, "trained_on": found.trained_on}
+        return Verdict(answer=classified_label(found.p_hallucinated), how="ruled", payload={"classifier": said})
+
+
 def head() -> Head:
     """A head that tells `BAD` from `GOOD`."""
     good, bad = HashedNgramEncoder().rows([GOOD, BAD]).astype(np.float64)

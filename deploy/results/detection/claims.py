@@ -97,7 +97,7 @@ def read_claims(
         (row["case_id"], row["attempt"]): (row["payload"], row["wall_s"])
         for row in read_table(folder, "verdicts", ["payload", "wall_s"]).to_pylist()
     }
-    groups = _trained_groups(folder)
+    groups = trained_groups(folder) or frozenset()
     found = []
     for row in sorted(rows, key=lambda row: (row["index"], row["case_id"])):
         reference = references[row["case_id"]]
@@ -111,9 +111,11 @@ def read_claims(
         if verdict is None or verdict.failed:
             found.append(Claim(**given, state="open" if verdict is None else "failed"))
         else:
-            of_group = bool(reference.group) and text_hash(reference.group) in groups
-            outcome = _outcome(verdict, *more[verdict.key], of_group=of_group)
-            found.append(Claim(**given, **outcome, tokens=(tokens or {}).get(verdict.key)))
+            payload, wall_s = more[verdict.key]
+            outcome = _outcome(verdict, said := decode_json(payload))
+            known = training_data(said, reference.group, groups)
+            used = (tokens or {}).get(verdict.key)
+            found.append(Claim(**given, **outcome, trained_on=known, wall_s=wall_s, tokens=used))
     return found
 
 
@@ -125,20 +127,37 @@ def ids_trained_on(claims: Iterable[Claim]) -> frozenset[str]:
     return frozenset(claim.case_id for claim in claims if claim.trained_on)
 
 
-def _trained_groups(folder: str | Path) -> frozenset[str]:
+def trained_groups(folder: str | Path) -> frozenset[str] | None:
+    """Hashes of the groups in the training data of a run's classifier; None for a run without a classifier.
+
+    Raises:
+        ConfigError: the copy of the classifier's card was changed.
+    """
     run = Path(folder)
-    return frozenset(read_card(run).trained_on_groups) if (run / CARD).is_file() else frozenset()
+    return frozenset(read_card(run).trained_on_groups) if (run / CARD).is_file() else None
 
 
-def _outcome(verdict: VerdictRow, payload: str | None, wall_s: float | None, *, of_group: bool) -> dict[str, Any]:
-    claim = ClaimPayload.read(decode_json(payload)) or ClaimPayload()
+def training_data(payload: Mapping[str, Any], group: str, groups: frozenset[str]) -> Literal["claim", "group"] | None:
+    """What of a claim is in the training data of the classifier that read it; see `Claim.trained_on`.
+
+    Args:
+        payload: of the claim's verdict.
+        group: of the claim; empty for an independent one.
+        groups: of the classifier's training data, see `trained_groups`.
+    """
+    reading = (ClaimPayload.read(payload) or ClaimPayload()).classifier
+    if reading is None:
+        return None
+    return "claim" if reading.trained_on else "group" if group and text_hash(group) in groups else None
+
+
+def _outcome(verdict: VerdictRow, payload: Mapping[str, Any]) -> dict[str, Any]:
+    claim = ClaimPayload.read(payload) or ClaimPayload()
     return {
         "answer": verdict.answer if verdict.answer in CLAIM_LABELS else None,
         "judged": "verdict" in claim.model_fields_set,
         "bare": None if claim.verdict is None else (SUPPORTED if claim.verdict == 1 else HALLUCINATED),
         "p_classifier": claim.classifier and claim.classifier.p_hallucinated,
         "p_judges": claim.p_judges,
-        "trained_on": claim.classifier and ("claim" if claim.classifier.trained_on else "group" if of_group else None),
         "stances": claim.first_stances,
-        "wall_s": wall_s,
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.models.prices import Price
@@ -28,6 +29,7 @@ class RunInfo:
     Attributes:
         path: the run's folder.
         preset: what a paper states of the protocol, on which the run was built; None without one.
+        binds_simulated: whether a role has the simulated model, or one that replays its replies.
         simulated: whether any reply is a simulated model's; False for a run that asked no model.
         cases: that the run is over; None when its source could not be counted.
         wall_s: over all sessions; None when there is none or one of them (a killed one) has none.
@@ -45,6 +47,7 @@ class RunInfo:
     protocol: str | None
     preset: str | None
     models: dict[str, list[str]]
+    binds_simulated: bool
     simulated: bool
     encoder: str | None
     seed: int | None
@@ -96,6 +99,7 @@ def read_run_info(folder: str | Path, replies: Iterable[ReplyRow] = ()) -> RunIn
         path=run.path,
         schema_version=raw.get("schema_version", SCHEMA_VERSION),
         models=models,
+        binds_simulated=simulated,
         simulated=simulated and _asked_a_model(run.path),
         wall_s=float(sum(each["wall_s"] for each in sessions)) if sessions and not timeless else None,
         wall_unknown_since=_text(timeless[0].get("started_at")) if timeless else None,
@@ -111,7 +115,11 @@ def read_run_info(folder: str | Path, replies: Iterable[ReplyRow] = ()) -> RunIn
 
 def _asked_a_model(folder: Path) -> bool:
     """Whether a model was asked anything: a protocol may ask none, whoever is bound to its roles."""
-    roles = read_table(folder, "turns", ["role"])["role"]
+    return asks_a_model(read_table(folder, "turns", ["role"])["role"])
+
+
+def asks_a_model(roles: pa.ChunkedArray) -> bool:
+    """Whether replies of these roles are a model's, not all a person's."""
     return bool(pc.any(pc.fill_null(pc.not_equal(roles, "person"), True)).as_py())
 
 

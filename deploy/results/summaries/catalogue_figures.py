@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +19,7 @@ from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.readers import latest_rows
 from moot.deploy.results.record.references import rescore_verdicts
 from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.summaries.calls import CALL_COLUMNS, USED, has_known_tokens, lacks_usage, paid_calls
 from moot.deploy.results.summaries.summary import summarise
 from moot.protocols.messages import Usage
 
@@ -35,6 +37,7 @@ class RunFigures(FrozenModel):
     scored: int
     accuracy: float | None
     tokens_paid: int | None
+    calls_without_usage: int
     cost_usd: float | None
 
 
@@ -52,15 +55,13 @@ def run_figures(folder: str | Path) -> RunFigures:
     failed = pc.sum(verdicts["failed"]).as_py() or 0
     right, scored = _scored(folder, verdicts)
     seen = len(read_table(folder, "cases", [])["case_id"])
-    tokens, usd = _paid(folder, info.prices)
     return RunFigures(
         cases=max(seen, verdicts.num_rows, info.cases or 0),
         finished=verdicts.num_rows - failed,
         failed=failed,
         scored=scored,
         accuracy=right / scored if scored else None,
-        tokens_paid=tokens,
-        cost_usd=usd,
+        **_paid(folder, info.prices),
     )
 
 
@@ -74,23 +75,16 @@ def _scored(folder: str | Path, verdicts: pa.Table) -> tuple[int, int]:
     return pc.sum(finished["correct"]).as_py() or 0, pc.count(finished["correct"]).as_py() + wrong
 
 
-def _paid(folder: str | Path, prices: Mapping[str, Price]) -> tuple[int | None, float | None]:
-    """(tokens, dollars) of the replies that were paid for here; None is unknown."""
-    counted = ["prompt_tokens", "completion_tokens"]
-    columns = ["role", "model", "outcome", "unconfirmed_attempts", "reused_from", *counted]
-    turns = read_table(folder, "turns", columns)
-    turns = turns.filter(
-        pc.and_(turns["reused_from"].is_null(), pc.not_equal(pc.fill_null(turns["role"], ""), "person"))
-    )
-    if not turns.num_rows:
-        return 0, 0.0
-    sums = turns.group_by("model").aggregate([(name, "sum") for name in counted])
+def _paid(folder: str | Path, prices: Mapping[str, Price]) -> dict[str, Any]:
+    """What was used by the calls that were paid for here, by field."""
+    calls = paid_calls(read_table(folder, "turns", CALL_COLUMNS))
+    silent = pc.sum(lacks_usage(calls)).as_py() or 0
+    sums = calls.group_by("model").aggregate([(name, "sum") for name in USED]).to_pylist()
     usd: float | None = 0.0
-    for row in sums.to_pylist():
+    for row in sums:
         price = prices.get(row["model"]) or PriceTable().price(row["model"] or "")
         used = Usage(row["prompt_tokens_sum"] or 0, row["completion_tokens_sum"] or 0)
         usd = None if usd is None or price is None else usd + (price.cost_usd(used) or 0.0)
-    unpaid = pc.and_(pc.equal(turns["outcome"], "failed"), pc.equal(pc.fill_null(turns["unconfirmed_attempts"], 0), 0))
-    known = pc.or_(pc.or_(turns["prompt_tokens"].is_valid(), turns["completion_tokens"].is_valid()), unpaid)
-    tokens = sum(pc.sum(turns[name]).as_py() or 0 for name in counted)
-    return (tokens if pc.any(known).as_py() else None), usd
+    tokens = sum(row[f"{name}_sum"] or 0 for row in sums for name in USED)
+    is_known = not calls.num_rows or pc.any(has_known_tokens(calls)).as_py()
+    return {"tokens_paid": tokens if is_known else None, "calls_without_usage": silent, "cost_usd": usd}

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.models.prices import Price, PriceTable, cost_usd
+from moot.actors.models.prices import PriceTable, cost_usd
 from moot.actors.record.follow import Added
 from moot.actors.record.progress import REPLY_COLUMNS, Counts
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.readers import decode_json
+from moot.deploy.results.record.run_info import RunInfo, asks_a_model
 from moot.deploy.results.report.render import SIMULATED
+from moot.deploy.results.summaries.calls import CALL_COLUMNS, USED, has_known_tokens, lacks_usage, paid_calls
 from moot.deploy.results.text import Interval
 from moot.deploy.service.live.bands import RoundBands
 from moot.deploy.service.live.open_debates import OpenDebates
-from moot.deploy.service.live.series import RecentRate, RunningAccuracy, TimeBins
+from moot.deploy.service.live.scored import ScoredVerdicts
+from moot.deploy.service.live.series import RecentRate, TimeBins
 from moot.deploy.service.live.trajectories import COLUMNS, Trajectories
-from moot.metrics.significance import wilson_interval
 from moot.protocols.events import RoundFigures
 from moot.protocols.messages import Usage
 from moot.protocols.rubrics.events import ReplyAssessed
@@ -31,12 +32,8 @@ READ: dict[str, list[str]] = {
         "case_id",
         "attempt",
         "path",
-        "model",
-        "prompt_tokens",
-        "completion_tokens",
-        "reused_from",
-        "role",
         "at",
+        *CALL_COLUMNS,
     ],
     "events": ["case_id", "attempt", "kind", "path", "data", "at"],
     "verdicts": ["case_id", "attempt", "answer", "how", "confidence", "failed", "failure", "correct", "rounds", "at"],
@@ -49,8 +46,6 @@ READ_OF_JOURNAL = list(dict.fromkeys([*COLUMNS, *REPLY_COLUMNS]))
 _ROUNDS_AT_ONCE = 20_000
 """Rounds that are read of one table, evenly chosen: a record that is followed late has many more."""
 
-_PERSON = "person"
-
 
 class LiveFigures(FrozenModel):
     """Figures of a run under way; None is unknown.
@@ -59,7 +54,7 @@ class LiveFigures(FrozenModel):
         total: cases of the run.
         failed: cases whose latest attempt failed.
         accuracy_interval: as the summary has it: none where several cases are about one text.
-        tokens: paid for here, a lower bound if `calls_without_usage` is not 0.
+        tokens, cost_usd: paid for here, lower bounds if `calls_without_usage` is not 0.
         debates_per_s, tokens_per_s: over the last half minute.
         left_s: seconds until the end at that rate.
         simulated: what is said of results of the simulated model, if any reply is one; else empty.
@@ -75,7 +70,7 @@ class LiveFigures(FrozenModel):
     skipped: int
     rounds: int
     replies: int
-    tokens: int
+    tokens: int | None
     calls_without_usage: int
     cost_usd: float | None
     debates_per_s: float | None
@@ -90,53 +85,48 @@ class RunningFigures:
     """Figures of a run so far. Not for several threads at once.
 
     Args:
-        total: cases of the run; None when unknown.
-        prices: by model.
+        info: of the run.
 
     Attributes:
         accuracy, debates_by_time, rounds, trajectories, debates: what the charts are made from.
+        columns: what is read of the record, by table.
     """
 
-    def __init__(self, total: int | None, prices: Mapping[str, Price]) -> None:
-        self._total, self._prices = total, prices
+    def __init__(self, info: RunInfo) -> None:
+        self._info = info
         self._counts = Counts()
         self._usage: dict[str, list[int]] = {}
+        self._knows_tokens = self._asked_a_model = False
         self._failed: set[str] = set()
-        self._groups: set[str] | None = set()
         self._debate_pace, self._token_pace = RecentRate(), RecentRate()
-        self.accuracy, self.debates_by_time = RunningAccuracy(), TimeBins()
+        self._scored, self.debates_by_time = ScoredVerdicts(info.path), TimeBins()
+        self.accuracy = self._scored.accuracy
         self.rounds, self.debates = RoundBands(), OpenDebates()
         self.trajectories = Trajectories(self.debates)
+        verdicts = list(dict.fromkeys([*READ["verdicts"], *self._scored.columns]))
+        self.columns = {**READ, "verdicts": verdicts}
 
     def add(self, added: Added) -> None:
         """Add rows of the record."""
         getattr(self, f"_add_{added.table}")(added.rows)
 
     def _add_cases(self, cases: pa.Table) -> None:
-        if self._groups is None:
-            return
-        groups = [group for group in cases["group"].to_pylist() if group]
-        before = len(self._groups)
-        self._groups.update(groups)
-        if len(self._groups) < before + len(groups):
-            self._groups = None
+        self._scored.add_cases(cases)
 
     def _add_turns(self, turns: pa.Table) -> None:
         self.debates.add_replies(turns)
         if "logprob" in turns.column_names:
             self.trajectories.add_replies(turns)
-        paid = turns.filter(
-            pc.and_(turns["reused_from"].is_null(), pc.not_equal(pc.fill_null(turns["role"], ""), _PERSON))
-        )
-        names = ["prompt_tokens", "completion_tokens"]
-        known = paid.group_by("model").aggregate([(name, "sum") for name in names])
-        for row in known.to_pylist():
-            used = self._usage.setdefault(row["model"] or "", [0, 0])
-            for i, name in enumerate(names):
-                used[i] += row[f"{name}_sum"] or 0
-        silent = pc.or_(paid[names[0]].is_null(), paid[names[1]].is_null())
-        self._counts.replies += paid.num_rows
-        self._counts.calls_without_usage += pc.sum(silent).as_py() or 0
+        self._asked_a_model |= asks_a_model(turns["role"])
+        calls = paid_calls(turns)
+        used = calls.group_by("model").aggregate([(name, "sum") for name in USED])
+        for row in used.to_pylist():
+            sums = self._usage.setdefault(row["model"] or "", [0, 0])
+            for i, name in enumerate(USED):
+                sums[i] += row[f"{name}_sum"] or 0
+        self._knows_tokens |= bool(pc.any(has_known_tokens(calls)).as_py())
+        self._counts.replies += calls.num_rows
+        self._counts.calls_without_usage += pc.sum(lacks_usage(calls)).as_py() or 0
 
     def _add_events(self, events: pa.Table) -> None:
         self.debates.add_events(events)
@@ -160,7 +150,7 @@ class RunningFigures:
         counts.finished += finished.num_rows
         counts.skipped += pc.sum(pc.equal(finished["how"], "skipped")).as_py() or 0
         counts.rounds += pc.sum(finished["rounds"]).as_py() or 0
-        self.accuracy.add(finished["correct"].drop_null().to_numpy())
+        self._scored.add(finished)
         keys = list(zip(*(verdicts[name].to_pylist() for name in ("case_id", "attempt")), strict=True))
         for key, failed, correct in zip(
             keys, verdicts["failed"].to_pylist(), verdicts["correct"].to_pylist(), strict=True
@@ -180,25 +170,26 @@ class RunningFigures:
         return self._counts.finished + len(self._failed)
 
     @property
-    def tokens(self) -> int:
-        """Tokens paid for so far."""
-        return sum(map(sum, self._usage.values()))
+    def tokens(self) -> int | None:
+        """Tokens paid for so far; None while no call says what it used."""
+        return sum(map(sum, self._usage.values())) if self._knows_tokens or not self._usage else None
 
     def figures(self) -> LiveFigures:
         """The figures now."""
         now = time.monotonic()
         self._debate_pace.update(now, self.done)
-        self._token_pace.update(now, self.tokens)
+        self._token_pace.update(now, self.tokens or 0)
         counts, accuracy = self._counts, self.accuracy
         rate = self._debate_pace.per_s()
-        left = None if self._total is None else max(0, self._total - self.done)
+        total = self._info.cases
+        left = None if total is None else max(0, total - self.done)
         return LiveFigures(
-            total=self._total,
+            total=total,
             finished=counts.finished,
             failed=len(self._failed),
             scored=accuracy.scored,
             accuracy=accuracy.correct / accuracy.scored if accuracy.scored else None,
-            accuracy_interval=self._interval(),
+            accuracy_interval=self._scored.interval(),
             skipped=counts.skipped,
             rounds=counts.rounds,
             replies=counts.replies,
@@ -206,20 +197,14 @@ class RunningFigures:
             calls_without_usage=counts.calls_without_usage,
             cost_usd=self._cost(),
             debates_per_s=rate,
-            tokens_per_s=self._token_pace.per_s(),
+            tokens_per_s=None if self.tokens is None else self._token_pace.per_s(),
             left_s=None if left is None or not rate else left / rate,
-            simulated=SIMULATED if any(model.partition("?")[0] == "simulated" for model in self._usage) else "",
+            simulated=SIMULATED if self._info.binds_simulated and self._asked_a_model else "",
             open=len(self.debates),
             waiting=self.debates.waiting,
         )
 
-    def _interval(self) -> Interval | None:
-        if self._groups is None or not self.accuracy.scored:
-            return None
-        ends = wilson_interval(self.accuracy.correct, self.accuracy.scored)
-        return ends.low, ends.high
-
     def _cost(self) -> float | None:
-        known = {model: self._prices.get(model) or PriceTable().price(model) for model in self._usage}
+        known = {model: self._info.prices.get(model) or PriceTable().price(model) for model in self._usage}
         prices = {model: price for model, price in known.items() if price is not None}
         return cost_usd({model: Usage(*used) for model, used in self._usage.items()}, prices)

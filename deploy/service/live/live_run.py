@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import structlog
 
-from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.follow import Added, RecordFollower
 from moot.actors.record.progress import StreamedEvent, recorded_events, replies_as_events, verdict_event
+from moot.deploy.results.record.run_info import RunInfo
 from moot.deploy.results.report.charts import chart_data
 from moot.deploy.service.live.charts import live_charts
-from moot.deploy.service.live.figures import READ, READ_OF_JOURNAL, RunningFigures
+from moot.deploy.service.live.figures import READ_OF_JOURNAL, RunningFigures
 from moot.deploy.service.sse import HEARTBEAT_S, encode_event
 
 _log = structlog.get_logger(__name__)
@@ -91,9 +91,7 @@ class LiveRun:
     """A run that is followed, by one task, from `open` to `close`.
 
     Args:
-        folder: of the run.
-        total: cases of the run; None when unknown.
-        prices: by model.
+        info: of the run.
         is_live: whether a process works on the run.
         beside: further values of the figures, such as what only the run's own process knows.
         hint: what to do when the run has ended, where this process ends with it.
@@ -105,16 +103,14 @@ class LiveRun:
 
     def __init__(
         self,
-        folder: RunFolder,
-        total: int | None,
-        prices: Mapping[str, Price],
+        info: RunInfo,
         is_live: Callable[[], bool],
         beside: Callable[[], Awaitable[Mapping[str, Any]]],
         hint: str = "",
     ) -> None:
-        self._folder, self._is_live, self._beside, self._hint = folder, is_live, beside, hint
-        self._follower = RecordFollower(folder, READ, READ_OF_JOURNAL)
-        self._running = RunningFigures(total, prices)
+        self._folder, self._is_live, self._beside, self._hint = RunFolder(info.path), is_live, beside, hint
+        self._running = RunningFigures(info)
+        self._follower = RecordFollower(self._folder, self._running.columns, READ_OF_JOURNAL)
         self._readers: list[_Reader] = []
         self._news = asyncio.Condition()
         self._version = 0

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from moot.actors.models.prices import Price
-from moot.actors.record.folder import RunFolder
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.service.errors import RequestError
 from moot.deploy.service.live.live_run import LiveRun
@@ -24,14 +21,10 @@ class OwnProcess:
 
     Attributes:
         control: acts on the run.
-        total: cases of the run; None when unknown.
-        prices: by model.
         named: the run's folder as the user gave it.
     """
 
     control: RunControl
-    total: int | None
-    prices: Mapping[str, Price]
     named: str
 
 
@@ -73,12 +66,10 @@ class FollowedRuns:
         return live
 
     def _make(self, run: FoundRun) -> LiveRun:
-        folder, beside = RunFolder(run.path), self.control(run).beside
+        info, beside = read_run_info(run.path), self.control(run).beside
         if self._process is not None:
-            hint = f"moot view {self._process.named}"
-            return LiveRun(folder, self._process.total, self._process.prices, lambda: True, beside, hint)
-        info = read_run_info(run.path, [])
-        return LiveRun(folder, info.cases, info.prices, run.is_live, beside)
+            return LiveRun(info, lambda: True, beside, f"moot view {self._process.named}")
+        return LiveRun(info, run.is_live, beside)
 
     async def _let_go(self, wanted: str) -> None:
         """Forget what is not followed any more: the run may have been resumed since."""

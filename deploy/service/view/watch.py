@@ -110,9 +110,7 @@ class WatchedSession:
         prepared, token = self._prepared, page_token(LOOPBACK, 0)
         control = _SessionControl(self._session, self._relay, self._person, self._say)
         catalogue = RunCatalogue(prepared.folder)
-        view = make_view(
-            catalogue, token, OwnProcess(control, prepared.total, prepared.prices, str(prepared.config.out))
-        )
+        view = make_view(catalogue, token, OwnProcess(control, str(prepared.config.out)))
         with listening_socket(LOOPBACK, 0) as listening:
             async with serve_on_socket(view, listening):
                 self._say(f"watch the run at {address_of(listening, token)}")

@@ -10,7 +10,7 @@ import yaml
 from not_none import not_none
 from planted_records import PlantedSession, Printed
 from planted_rulings import FACTS, HASHED, add_claims
-from summary_debate import BAD, GOOD, SummaryDebate, card, write_classifier_folder
+from summary_debate import BAD, GOOD, Classifying, SummaryDebate, card, write_classifier_folder
 from typer.testing import CliRunner
 
 from moot.actors.classifiers.card import CARD, ClassifierCard, read_card
@@ -24,11 +24,8 @@ from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.run import run
 from moot.deploy.runs.run_config import RunConfig
-from moot.protocols.case import Case
-from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, classified_label, text_hash
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
 from moot.protocols.errors import ConfigError, RunMismatch
-from moot.protocols.floor import Floor
-from moot.protocols.messages import Verdict
 
 CLAIMS = [
     {"id": f"c-{n}", "question": text, "labels": list(CLAIM_LABELS), "gold": SUPPORTED}
@@ -100,18 +97,6 @@ def test_claims_it_was_trained_on_are_left_out_in_whatever_spelling_and_with_the
     assert "all: 2 claims left out" in words
     assert "bare: " not in words
     assert "1 of a group in the classifier's training data" in " ".join(printed(show, tmp_path / "run").split())
-
-
-class Classifying(SummaryDebate):
-    """Says in its payload what the classifier said, as `ceda` does."""
-
-    async def run(self, case: Case, floor: Floor) -> Verdict:
-        """Rule on one case."""
-        found = await floor.classify(case.question)
-        if found is None:
-            return Verdict(answer=None, how="ruled")
-        said = {"p_hallucinated": found.p_hallucinated, "trained_on": found.trained_on}
-        return Verdict(answer=classified_label(found.p_hallucinated), how="ruled", payload={"classifier": said})
 
 
 def invoke(*arguments: object) -> Any:

@@ -37,15 +37,15 @@
   }
 
   function facts(of) {
-    const atLeast = of.calls_without_usage ? "at least " : "";
+    const used = (value, written) => moot.used(value, of.calls_without_usage, written);
     const rows = [
       ["verdicts scored", count(of.scored)],
       ["failed", count(of.failed)],
       ["debates per second", rate(of.debates_per_s)],
       ["time left", duration(of.left_s)],
-      ["tokens", atLeast + count(of.tokens)],
+      ["tokens", used(of.tokens, count)],
       ["tokens per second", rate(of.tokens_per_s)],
-      ["cost", of.cost_usd === null ? "unknown" : `${atLeast}$${of.cost_usd.toFixed(2)}`],
+      ["cost", used(of.cost_usd, moot.dollars)],
       ["replies", count(of.replies)],
       ["debates open", count(of.open)],
     ];

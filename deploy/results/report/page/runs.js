@@ -28,8 +28,8 @@
       run.preset || run.protocol || "", run.task || "", run.model || "",
       known(cases),
       known((f) => (f.accuracy === null ? "-" : `${(100 * f.accuracy).toFixed(1)} % of ${count(f.scored)}`)),
-      known((f) => count(f.tokens_paid)),
-      known((f) => (f.cost_usd === null ? "unknown" : `$${f.cost_usd.toFixed(2)}`)),
+      known((f) => moot.used(f.tokens_paid, f.calls_without_usage, count)),
+      known((f) => moot.used(f.cost_usd, f.calls_without_usage, moot.dollars)),
       run.started_at ? run.started_at.replace("T", " ").replace("Z", " UTC") : "unknown",
     ];
   }

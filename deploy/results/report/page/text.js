@@ -27,5 +27,11 @@ window.moot = window.moot || {};
     return made;
   };
 
+  // What was used, where some calls do not say what they used; null is unknown.
+  moot.used = (value, callsWithoutUsage, written) =>
+    (value === null ? "unknown" : `${callsWithoutUsage ? "at least " : ""}${written(value)}`);
+
+  moot.dollars = (value) => `$${value.toFixed(2)}`;
+
   moot.number = (value) => (value === null || value === undefined ? "unknown" : value.toLocaleString("en"));
 })();

@@ -4,20 +4,47 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from moot.deploy.results.summaries.run_figures import RunFigures, run_figures
+from planted_records import PlantedSession
+from summary_debate import BAD, GOOD, Classifying, card, write_classifier_folder
 
 import moot
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.follow import RecordFollower
+from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.report.charts import chart_data
-from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.summaries.summary import Summary, summarise
 from moot.deploy.service.live.bands import SAMPLED, RoundBands
 from moot.deploy.service.live.charts import live_charts
-from moot.deploy.service.live.figures import READ, READ_OF_JOURNAL, RunningFigures
+from moot.deploy.service.live.figures import READ_OF_JOURNAL, LiveFigures, RunningFigures
 from moot.deploy.service.live.series import MOST_POINTS, RecentRate, RunningAccuracy, TimeBins
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
+from moot.protocols.errors import UNSENT
 from moot.protocols.events import RoundFigures
+
+
+def followed(run: Path) -> RunningFigures:
+    """The figures of all that a record holds."""
+    running = RunningFigures(read_run_info(run))
+    with closing(RecordFollower(RunFolder(run), running.columns, READ_OF_JOURNAL)) as follower:
+        for added in follower.read():
+            running.add(added)
+    return running
+
+
+def equal_to_summary(running: RunningFigures, run: Path) -> tuple[LiveFigures, Summary]:
+    """The figures and the run's summary, which says the same."""
+    figures, summary = running.figures(), summarise(run)
+    for name in ("finished", "failed", "scored", "accuracy", "accuracy_interval", "cost_usd", "calls_without_usage"):
+        assert getattr(figures, name) == getattr(summary, name), name
+    assert (figures.tokens, figures.replies) == (summary.tokens_paid, summary.calls)
+    assert bool(figures.simulated) == summary.simulated
+    assert run_figures(run) == RunFigures(**{name: getattr(summary, name) for name in RunFigures.model_fields})
+    return figures, summary
 
 
 @pytest.mark.parametrize(
@@ -26,14 +53,8 @@ from moot.protocols.events import RoundFigures
 )
 def test_at_the_end_they_are_those_of_the_summary(task: str, protocol: str, tmp_path: Path) -> None:
     moot.run(task=task, protocol=protocol, limit=8, engine="inline", out=tmp_path / "run")
-    running = RunningFigures(8, {})
-    with closing(RecordFollower(RunFolder(tmp_path / "run"), READ, READ_OF_JOURNAL)) as follower:
-        for added in follower.read():
-            running.add(added)
-    figures, summary = running.figures(), summarise(tmp_path / "run")
-    for name in ("finished", "failed", "scored", "accuracy", "accuracy_interval", "cost_usd"):
-        assert getattr(figures, name) == getattr(summary, name), name
-    assert (figures.tokens, figures.replies) == (summary.tokens_paid, summary.calls)
+    running = followed(tmp_path / "run")
+    figures, summary = equal_to_summary(running, tmp_path / "run")
     assert figures.simulated
     assert figures.open == 0
     charts = [chart_data(chart) for chart in live_charts(running)]
@@ -41,6 +62,56 @@ def test_at_the_end_they_are_those_of_the_summary(task: str, protocol: str, tmp_
     if summary.accuracy is not None:
         accuracy = next(chart for chart in charts if chart["name"] == "live-accuracy")["series"][0]
         assert accuracy["y"][-1] == pytest.approx(summary.accuracy, rel=1e-4)
+
+
+@pytest.mark.parametrize("shared", ["", "One page"])
+def test_claims_that_the_classifier_was_trained_on_are_in_no_accuracy(shared: str, tmp_path: Path) -> None:
+    known = card([text_hash(GOOD)], trained_on_groups=(text_hash("The page"),))
+    rows = [
+        (GOOD, SUPPORTED, ""),
+        (BAD, HALLUCINATED, "The page"),
+        (f"{GOOD} too", HALLUCINATED, "Another page"),
+        (f"{BAD} too", HALLUCINATED, shared),
+        (f"{BAD} again", HALLUCINATED, shared),
+    ]
+    claims = [
+        {"id": f"c-{n}", "question": claim, "labels": list(CLAIM_LABELS), "gold": gold, "group": group}
+        for n, (claim, gold, group) in enumerate(rows)
+    ]
+    clf = write_classifier_folder(tmp_path / "clf", known)
+    moot.run(task=claims, protocol=Classifying(), engine="inline", classifier=clf, out=tmp_path / "run")
+    figures, _ = equal_to_summary(followed(tmp_path / "run"), tmp_path / "run")
+    assert (figures.finished, figures.scored, figures.accuracy) == (5, 3, pytest.approx(2 / 3))
+    assert (figures.accuracy_interval is None) == bool(shared)
+
+
+FREE = {"outcome": "failed", "failure": "timeout"}
+
+
+@pytest.mark.parametrize(
+    ("replies", "silent"),
+    [
+        ([{"tokens": 10}, {"tokens": None}], 1),
+        ([{"tokens": 10}, {"tokens": None, **FREE}], 0),
+        ([{"tokens": 10}, {"tokens": None, **FREE, "unconfirmed_attempts": 2}], 1),
+        ([{"tokens": 10}, {"tokens": 0, **FREE, "failure": UNSENT}], 0),
+        ([{"tokens": 10, "completion_tokens": None}], 1),
+        ([{"tokens": None}], 1),
+        ([{"tokens": None, **FREE}], 0),
+        ([{"tokens": 10, "reused_from": "other"}], 0),
+        ([{"tokens": 10, "role": "person"}], 0),
+        ([], 0),
+    ],
+)
+def test_usage_is_a_lower_bound_where_a_call_may_have_used_more(
+    replies: list[dict[str, Any]], silent: int, session: PlantedSession
+) -> None:
+    session.case("one")
+    for n, reply in enumerate(replies):
+        session.reply("one", f"round/{n}/agent/0", reply.pop("tokens"), **reply)
+    run = session.plant(schema_version=1, models={"agent": ["simulated"]}, price_table={"m": {"input": 1, "output": 1}})
+    figures, _ = equal_to_summary(followed(run), run)
+    assert figures.calls_without_usage == silent
 
 
 def test_series_and_samples_stay_small() -> None:
