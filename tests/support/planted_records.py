@@ -49,6 +49,7 @@ class PlantedSession:
 
     Attributes:
         folders: where to plant, one after the other.
+        compacts: whether its journal becomes parts, as at the end of a run.
     """
 
     cases: list[LabelledCase] = field(default_factory=list)
@@ -56,6 +57,7 @@ class PlantedSession:
     events: list[tuple[str, int, Event, float]] = field(default_factory=list)
     closings: list[DebateResult] = field(default_factory=list)
     folders: Iterator[Path] = field(default_factory=lambda: iter(()), repr=False)
+    compacts: bool = True
 
     def new(self) -> PlantedSession:
         """An empty one, that is planted beside it."""
@@ -168,7 +170,7 @@ async def _plant(path: Path, session: PlantedSession) -> None:
             writer.add_replies(rows.flush())
         writer.add_events(session.events)
         assert all(await writer.commit(session.closings))
-        await writer.close()
+        await writer.close(compact=session.compacts)
     finally:
         owner.release()
 

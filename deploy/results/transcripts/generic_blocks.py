@@ -38,13 +38,21 @@ def place_words(path: str, role: str = "") -> str:
     >>> place_words("judge/candidate/0/judge/1/variant/2/pass/0"), place_words("round/2"), place_words("gate")
     ('candidate 0, judge 1, evidence variant 2, pass 0', 'round 2', 'gate')
     """
-    parts = f"{path}/".replace(f"/{role}/", "/").rstrip("/").split("/") if role else path.split("/")
-    numbered = [
+    step = f"{path}/".replace(f"/{role}/", "/").rstrip("/") if role else path
+    return ", ".join(numbered_places(step)) or path.replace("/", " ")
+
+
+def numbered_places(path: str) -> list[str]:
+    """The parts of a path that have numbers, in words.
+
+    >>> numbered_places("judge/candidate/0/variant/2"), numbered_places("gate")
+    (['candidate 0', 'evidence variant 2'], [])
+    """
+    return [
         f"{'evidence variant' if name == 'variant' else name} {number}"
-        for name, number in pairwise(parts)
+        for name, number in pairwise(path.split("/"))
         if number.isdecimal() and not name.isdecimal()
     ]
-    return ", ".join(numbered) or path.replace("/", " ")
 
 
 def plain_pairs(data: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:

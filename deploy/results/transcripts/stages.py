@@ -9,6 +9,7 @@ from math import inf
 from moot.actors.record.rows import call_of, step_of
 from moot.deploy.results.record.readers import read_as
 from moot.deploy.results.text import natural_sort_key
+from moot.deploy.results.transcripts.generic_blocks import numbered_places
 from moot.deploy.results.transcripts.views import EventView, Section, TurnView
 from moot.protocols.events import RoundFigures
 
@@ -131,6 +132,20 @@ def _stage_of_reply(path: str) -> tuple[int, int, str]:
     if path == step:
         return (2, 0, path)
     return (0 if call in (None, step) else 1, 1 if call is None else 0, path)
+
+
+def step_words(path: str) -> str:
+    """A step in words: its stage, and its place in it.
+
+    >>> step_words("opening/agent/0"), step_words("round/2/agent/1"), step_words("gate"), step_words("mine/agent/0")
+    ('Independent answers, agent 0', 'Round 2, agent 1', 'Gate', 'mine, agent 0')
+    >>> step_words("judge/candidate/0/judge/1/variant/2/pass/0")
+    'Judging, candidate 0, judge 1, evidence variant 2, pass 0'
+    """
+    step = step_of(path)
+    (_, number, _), title = _stage(step)
+    places = numbered_places(step)
+    return ", ".join([title, *(places[1:] if number else places)])
 
 
 def _stage(path: str) -> _Stage:

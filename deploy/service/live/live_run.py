@@ -23,6 +23,7 @@ from moot.deploy.results.report.charts import chart_data
 from moot.deploy.service.live.charts import live_charts
 from moot.deploy.service.live.figures import READ_OF_JOURNAL, RunningFigures
 from moot.deploy.service.sse import HEARTBEAT_S, encode_event
+from moot.protocols.errors import MootError
 
 _log = structlog.get_logger(__name__)
 
@@ -98,7 +99,6 @@ class LiveRun:
 
     Attributes:
         lookers: pages that follow it.
-        idle_since: when the last one left (monotonic seconds).
     """
 
     def __init__(
@@ -116,21 +116,24 @@ class LiveRun:
         self._version = 0
         self._figures = self._charts = b""
         self._charts_version, self._charts_at = 0, 0.0
-        self._ended = False
+        self._ended, self._reason = False, ""
         self._task: asyncio.Task[None] | None = None
-        self.lookers, self.idle_since = 0, time.monotonic()
+        self.lookers, self._idle_since = 0, time.monotonic()
 
-    def open(self) -> None:
-        """Begin to follow."""
+    def open(self, ended: Callable[[], object]) -> None:
+        """Begin to follow.
+
+        Args:
+            ended: called when nothing more comes and the record's files are closed.
+        """
         self._task = asyncio.create_task(self._follow())
+        self._task.add_done_callback(lambda _: ended())
 
     async def close(self) -> None:
         """Stop following; whoever looks gets the end of the stream."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
         await self._end()
-        self._follower.close()
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
 
     async def _follow(self) -> None:
         checked_at = 0.0
@@ -142,13 +145,15 @@ class LiveRun:
                     checked_at, is_live = began, await asyncio.to_thread(self._is_live)
                 if await asyncio.to_thread(self._read) or not self._version or began - self._charts_at > _LIVE_CHECK_S:
                     await self._tell(began)
-                is_idle = not self.lookers and began - self.idle_since > IDLE_S
+                is_idle = not self.lookers and began - self._idle_since > IDLE_S
                 if is_idle or not is_live:  # everything it wrote has been read
                     await self._end()
-                await asyncio.sleep(max(UPDATE_S, time.monotonic() - began))
+                await self._wait(lambda: False, max(UPDATE_S, time.monotonic() - began))
         except Exception as error:
             _log.warning("a run is not followed any more", run=str(self._folder.path), error=repr(error))
-            await self._end()
+            await self._end(str(error) if isinstance(error, MootError) else "an unexpected error, see the log")
+        finally:
+            self._follower.close()
 
     def _read(self) -> bool:
         """Take in what was added; whether there was anything."""
@@ -180,9 +185,9 @@ class LiveRun:
         charts = [{**chart_data(chart), "note": chart.note} for chart in live_charts(self._running)]
         return msgspec.json.encode(charts)
 
-    async def _end(self) -> None:
+    async def _end(self, reason: str = "") -> None:
         async with self._news:
-            self._ended = True
+            self._ended, self._reason = True, reason
             self._news.notify_all()
 
     @property
@@ -198,11 +203,11 @@ class LiveRun:
             yield
         finally:
             self.lookers -= 1
-            self.idle_since = time.monotonic()
+            self._idle_since = time.monotonic()
 
     async def updates(self) -> AsyncGenerator[bytes, None]:
-        """Server-sent events: `figures`, `charts` when they have changed, and `end` when the run has ended. A reader
-        that is slow gets the latest ones."""
+        """Server-sent events: `figures`, `charts` when they have changed, and `end` when the run has ended, or with a
+        reason when it cannot be followed any more. A reader that is slow gets the latest ones."""
         seen = seen_charts = 0
         yield b"retry: 1000\n\n"
         while True:
@@ -213,7 +218,7 @@ class LiveRun:
                     seen_charts = self._charts_version
                     yield encode_event("charts", self._charts)
             if self._ended:
-                yield encode_event("end", msgspec.json.encode({"hint": self._hint}))
+                yield encode_event("end", msgspec.json.encode({"hint": self._hint, "reason": self._reason}))
                 return
             if not await self._wait(partial(self._is_newer, seen)):
                 yield b": still here\n\n"
@@ -221,10 +226,10 @@ class LiveRun:
     def _is_newer(self, version: int) -> bool:
         return version < self._version
 
-    async def _wait(self, holds: Callable[[], bool]) -> bool:
-        """Wait until something holds or the run has ended; False when there is nothing for long."""
+    async def _wait(self, holds: Callable[[], bool], at_most_s: float = HEARTBEAT_S) -> bool:
+        """Wait until something holds or the run has ended; False when neither is so in time."""
         try:
-            async with asyncio.timeout(HEARTBEAT_S), self._news:
+            async with asyncio.timeout(at_most_s), self._news:
                 await self._news.wait_for(lambda: self._ended or holds())
         except TimeoutError:
             return False
@@ -232,18 +237,22 @@ class LiveRun:
 
     async def debate(self, case_id: str) -> AsyncGenerator[bytes, None]:
         """Server-sent events of a debate: a `note` for each that is recorded, then for each that is added; `end` when
-        it has its verdict."""
+        it has its verdict, or with a reason when the run cannot be followed any more."""
         reader = _Reader(case_id)
         self._readers.append(reader)
         try:
             yield b"retry: 1000\n\n"
-            recorded = await asyncio.to_thread(recorded_events, self._folder, case_id)
+            try:
+                recorded = await asyncio.to_thread(recorded_events, self._folder, case_id)
+            except MootError as error:
+                yield encode_event("end", msgspec.json.encode({"reason": str(error)}))
+                return
             reader.events.extendleft(reversed(recorded))
             while not reader.is_behind:
                 if told := reader.next_written():
                     yield told
                 if reader.has_ended or (self._ended and not reader.events):
-                    yield encode_event("end", b"{}")
+                    yield encode_event("end", msgspec.json.encode({"reason": self._reason}))
                     return
                 if not await self._wait(lambda: bool(reader.events)):
                     yield b": still here\n\n"

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from moot.actors.record.open_debate import OpenDebate
 from moot.actors.record.schema import CaseKey
+from moot.deploy.results.transcripts.stages import step_words
 from moot.protocols.case import is_shared_id
 
 SHOWN = 60
@@ -104,7 +105,7 @@ class OpenDebates:
                 "case": case_id,
                 "attempt": attempt,
                 "replies": debate.replies,
-                "step": debate.step,
+                "step": step_words(debate.step) if debate.step else "",
                 "waits": debate.waits,
                 "open_s": round(max(0.0, now - debate.began_at), 1) if debate.began_at else None,
             }

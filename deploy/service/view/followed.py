@@ -1,10 +1,11 @@
-"""Runs that pages follow: each followed once, however many look, and let go when nobody does."""
+"""Runs that pages follow: each followed once, however many look, and released a while after the last one left."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.service.errors import RequestError
@@ -57,13 +58,16 @@ class FollowedRuns:
         if sum(live.lookers for live in self._live.values()) >= _MOST_LOOKERS:
             raise RequestError(429, f"{_MOST_LOOKERS} pages follow runs: close one", retry_after_s=10)
         async with self._opening:
-            await self._let_go(run.name)
-            if run.name not in self._live:
+            live = self._live.get(run.name)
+            if live is None or live.has_ended:  # the run may have been resumed since
                 live = self._live[run.name] = await asyncio.to_thread(self._make, run)
-                live.open()
-            live = self._live[run.name]
+                live.open(partial(self._release, run.name, live))
             place.enter_context(live.looking())
         return live
+
+    def _release(self, name: str, ended: LiveRun) -> None:
+        if self._live.get(name) is ended:
+            del self._live[name]
 
     def _make(self, run: FoundRun) -> LiveRun:
         info, beside = read_run_info(run.path), self.control(run).beside
@@ -71,15 +75,7 @@ class FollowedRuns:
             return LiveRun(info, lambda: True, beside, f"moot view {self._process.named}")
         return LiveRun(info, run.is_live, beside)
 
-    async def _let_go(self, wanted: str) -> None:
-        """Forget what is not followed any more: the run may have been resumed since."""
-        for name, live in list(self._live.items()):
-            if live.has_ended and (name == wanted or not live.lookers):
-                del self._live[name]
-                await live.close()
-
     async def close(self) -> None:
         """Stop following; whoever looks gets the end of the stream."""
-        for live in self._live.values():
+        for live in list(self._live.values()):
             await live.close()
-        self._live.clear()

@@ -4,6 +4,7 @@
 (() => {
   const MOST_ROWS = 200; // of a chart's table
   const ASK_MS = 1000; // between two looks for debates that wait
+  const unreadable = (reason, then) => `The record can no longer be followed: ${reason}. ${then}`;
   const count = (value) => (value === null ? "unknown" : Math.round(value).toLocaleString("en"));
   const rate = (value) => (value === null ? "unknown" : value.toLocaleString("en", { maximumSignificantDigits: 3 }));
   const percent = (value) => `${(100 * value).toFixed(1)} %`;
@@ -293,14 +294,23 @@
     });
     stream.addEventListener("charts", ({ data }) => charts.update(JSON.parse(data)));
     stream.addEventListener("end", ({ data }) => {
-      const { hint } = JSON.parse(data);
+      const { hint, reason } = JSON.parse(data);
       stream.close();
       button.hidden = true;
       report.hidden = Boolean(hint);
-      write(head, `The run is not under way any more.${hint ? ` Read on with: ${hint}` : ""}`);
+      const next = hint ? ` Continue with: ${hint}` : "";
+      if (reason) {
+        head.className = "warning";
+        write(head, unreadable(reason, `These figures no longer change; the run may still be under way.${next}`));
+        return;
+      }
+      write(head, `The run is not under way any more.${next}`);
       write(report, "Open its report");
     });
-    stream.onerror = () => write(told, "No connection to the server: trying again.");
+    stream.onerror = () => {
+      const isRefused = stream.readyState === EventSource.CLOSED;
+      write(told, isRefused ? "The server does not send this run's figures: reload the page." : "No connection to the server: trying again.");
+    };
     stream.onopen = () => write(told, "");
   };
 
@@ -323,9 +333,12 @@
       }, 1000);
     };
     stream.addEventListener("note", refresh);
-    stream.addEventListener("end", () => {
+    stream.addEventListener("end", async ({ data }) => {
+      const { reason } = JSON.parse(data);
       stream.close();
-      refresh();
+      if (!reason) return refresh();
+      await showing.catch(() => {});
+      if (reading === stream) article.prepend(make("p", "warning", unreadable(reason, "This transcript no longer grows.")));
     });
   }
 
