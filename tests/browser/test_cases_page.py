@@ -99,6 +99,23 @@ def test_words_and_numbers_are_searched(table: OpenedPage, verdicts: dict[str, d
     assert set(ids(table)) <= long
 
 
+@pytest.mark.parametrize("protocol", ["selene", "evince"])
+def test_no_title_is_cut_and_a_filtered_table_is_no_higher_than_its_rows(
+    protocol: str, report_of: ReportOf, open_page: OpenPage
+) -> None:
+    page = cases_of(open_page(report_of(protocol))).page
+    titles = "[...document.querySelectorAll('.tabulator-col-title')]"
+    assert not page.evaluate(
+        f"{titles}.filter(each => each.scrollWidth > each.clientWidth).map(each => each.textContent)"
+    )
+    height = "document.querySelector('.tabulator').clientHeight"
+    whole = page.evaluate(height)
+    page.locator("#case-search").fill(page.locator(".tabulator-row a").first.text_content() or "")
+    page.locator("#cases [role=status]").filter(has_text="1 of").wait_for()
+    assert page.locator(".tabulator-row").first.is_visible()
+    assert page.evaluate(height) < min(whole, 160)
+
+
 def test_a_columns_title_sorts(table: OpenedPage, verdicts: dict[str, dict[str, Any]]) -> None:
     tokens = sorted(row["prompt_tokens"] + row["completion_tokens"] for row in verdicts.values())
     title = table.page.locator(".tabulator-col[tabulator-field=tokens] .tabulator-col-title")

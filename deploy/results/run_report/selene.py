@@ -12,22 +12,12 @@ from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.round_charts import round_charts
 from moot.deploy.results.summaries.summary import Summary
 from moot.deploy.results.text import cases, count, number, percent
+from moot.deploy.results.transcripts.selene import REASONS
 from moot.protocols.selene.events import CandidatesJudged, GateDecided
 
 _OUTCOMES: Mapping[bool | None, str] = {True: "right", False: "wrong", None: "not scored"}
 _PARTS = [(skip, correct) for correct in _OUTCOMES for skip in (True, False)]
 _STYLES = {part: style for style, part in enumerate(_PARTS)}
-
-_REASONS = {
-    "disagreement": "the openings disagree: D is not below tau_d",
-    "misalignment": "stated confidence and token probabilities differ: M is not below tau_m",
-    "low_intrinsic": "the models' own probability is too low: p is below tau_p",
-    "not_comparable": "token probabilities were taken in different ways and cannot be compared",
-    "not_unanimous": "the answers differ",
-    "incomplete": "an opening is missing",
-    "always": "the gate is off: every case is debated",
-}
-"""Why a case is debated, in words."""
 
 
 class _Gated(NamedTuple):
@@ -63,7 +53,7 @@ def _gate(summary: Summary, gated: Sequence[_Gated]) -> Iterator[Block]:
     yield from _plane(gated)
     reasons = Counter(str(reason) for each in gated if not each.gate.skip for reason in each.gate.reasons)
     if reasons:
-        rows = [(_REASONS.get(reason, reason), count(n)) for reason, n in reasons.most_common()]
+        rows = [(REASONS.get(reason, reason), count(n)) for reason, n in reasons.most_common()]
         yield Table("Why cases were debated (a case may have several reasons)", ("reason", "cases"), rows)
 
 

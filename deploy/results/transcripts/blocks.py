@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark, step_of
 from moot.deploy.results.distributions import distribution_line
@@ -11,8 +11,6 @@ from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs, Quote
 from moot.deploy.results.rounds.round_trace import trace_blocks
 from moot.deploy.results.text import calls, count, number, percent
 from moot.deploy.results.transcripts import ceda, evince, selene
-from moot.deploy.results.transcripts.ceda import check_pairs
-from moot.deploy.results.transcripts.evince import consensus_pairs
 from moot.deploy.results.transcripts.generic_blocks import (
     Kinds,
     place_words,
@@ -20,6 +18,7 @@ from moot.deploy.results.transcripts.generic_blocks import (
     reply_lines,
     titled_blocks,
 )
+from moot.deploy.results.transcripts.payloads import panel_pairs, payload_pairs
 from moot.deploy.results.transcripts.views import (
     AttemptCost,
     EventView,
@@ -29,7 +28,6 @@ from moot.deploy.results.transcripts.views import (
     VerdictView,
 )
 from moot.protocols.errors import TRUNCATED
-from moot.protocols.judge_panel.payload import PanelPayload
 from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed
 from moot.protocols.rubrics.score_sheet import FLAG
 from moot.protocols.verdict_sources import VerdictSources
@@ -162,8 +160,8 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
         return [("verdict", "none yet: it waits for a person" if state == "parked" else "none yet")]
     if verdict.failed:
         return [("failed", verdict.failure), ("error", verdict.error or "-")]
-    if verdict.answer is None and PanelPayload.read(verdict.payload) is not None:
-        return list(plain_pairs(verdict.payload))
+    if verdict.answer is None and (panel := panel_pairs(verdict.payload)) is not None:
+        return panel
     right = {True: "right", False: "wrong", None: "not scored"}[verdict.correct]
     sources = VerdictSources.of(verdict.payload)
     source = ", stage ".join(each for each in (sources.confidence_from, sources.confidence_stage) if each)
@@ -177,11 +175,7 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
         pairs.append(("distribution", distribution_line(verdict.distribution)))
     if verdict.flags:
         pairs.append(("flags", ", ".join(verdict.flags)))
-    if (payload := consensus_pairs(verdict.payload) or check_pairs(verdict.payload)) is not None:
-        return pairs + payload
-    shown = VerdictSources.model_fields
-    rest: Mapping[str, object] = {key: v for key, v in verdict.payload.items() if key not in shown}
-    return pairs + list(plain_pairs(rest))
+    return pairs + payload_pairs(verdict.payload)
 
 
 def cost_words(cost: AttemptCost) -> str:

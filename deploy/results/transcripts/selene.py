@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 from moot.deploy.results.endings import named_ending
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.text import number
 from moot.deploy.results.transcripts.generic_blocks import Kinds, titled_blocks
 from moot.deploy.results.transcripts.views import EventView
-from moot.protocols.selene.events import CandidatesJudged, DebateStopped, GateDecided, RoundEnded, VotesCounted
+from moot.protocols.selene.events import (
+    CandidatesJudged,
+    DebateStopped,
+    GateDecided,
+    RoundEnded,
+    SelenePayload,
+    VotesCounted,
+)
+
+REASONS = {
+    "disagreement": "the openings disagree: D is not below tau_d",
+    "misalignment": "stated confidence and token probabilities differ: M is not below tau_m",
+    "low_intrinsic": "the models' own probability is too low: p is below tau_p",
+    "not_comparable": "token probabilities were taken in different ways and cannot be compared",
+    "not_unanimous": "the answers differ",
+    "incomplete": "an opening is missing",
+    "always": "the gate is off: every case is debated",
+    "all_tests_passed": "every test passes",
+    "never": "the gate is off: no case is debated",
+}
+"""Why a case is debated or skipped, in words."""
 
 Outcome = Literal["pass", "fail", "not tested", "off"]
 
@@ -34,6 +55,16 @@ def _gate(event: EventView, data: GateDecided) -> list[Block]:
     reasons = ", ".join(str(each).replace("_", " ") for each in data.reasons)
     title = f"decision: {'skip the debate' if data.skip else 'debate'} ({reasons})"
     return titled_blocks(title, ("signal", "value", "skips if", "test"), _signals(data), SIGNALS)
+
+
+def gate_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
+    """What SELENE's gate decided, and its signals; None for any other payload."""
+    if "skip" not in payload or (gate := SelenePayload.read(payload)) is None:
+        return None
+    why = "; ".join(REASONS.get(reason, reason) for reason in gate.reasons) or "no reason is recorded"
+    signals = {"d": ("D (disagreement)", gate.d), "m": ("M (misalignment)", gate.m), "p": ("mean p", gate.p)}
+    known = [(name, number(value, 4)) for key, (name, value) in signals.items() if key in payload]
+    return [("gate", f"{'skip the debate' if gate.skip else 'debate'}: {why}"), *known]
 
 
 SIGNALS = (

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import OrderedDict
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from moot.deploy.results.run_report.case_table import case_table
 from moot.deploy.results.run_report.cases import CaseHead, case_heads
+from moot.deploy.results.text import visible_line
+from moot.deploy.service.errors import RequestError
+from moot.deploy.service.view.case_filters import filter_mask, holds_text, is_number
 
 MOST_ROWS = 500
 """Rows of a page."""
@@ -25,6 +29,9 @@ _ORDERS = 8
 
 _PLACE = "place"
 
+_Column = Annotated[str, Field(max_length=40)]
+_Wanted = Annotated[str, Field(max_length=200)]
+
 
 class CaseQuery(BaseModel):
     """Which cases, and which page of them.
@@ -35,6 +42,7 @@ class CaseQuery(BaseModel):
         desc: whether the largest comes first; what is unknown comes last.
         q: a text that a column holds, in small or capital letters.
         outcome: how the cases ended, or `DEBATED`; empty for all.
+        filters: by column, what it holds: a text, or of a number a `NumberRange`. In an address it is JSON.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,6 +53,25 @@ class CaseQuery(BaseModel):
     desc: bool = False
     q: str = Field(default="", max_length=500)
     outcome: str = Field(default="", max_length=40)
+    filters: dict[_Column, _Wanted] = Field(default={}, max_length=20)
+
+    @field_validator("filters", mode="before")
+    @classmethod
+    def _decoded(cls, text: str) -> Any:
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"is not JSON: {error}") from None
+
+
+class _OrderKey(NamedTuple):
+    """What an order of rows depends on."""
+
+    sort: str
+    desc: bool
+    text: str
+    outcome: str
+    filters: tuple[tuple[str, str], ...]
 
 
 class CaseIndex:
@@ -62,9 +89,8 @@ class CaseIndex:
         heads = case_heads(table)
         self._table = table.rows.select([head.name for head in heads])
         self._columns = [_described(head, self._table[head.name].type) for head in heads]
-        self._texts = [name for name in self._table.column_names if pa.types.is_string(self._table[name].type)]
         self._table = self._table.append_column(_PLACE, pa.array(range(self._table.num_rows), pa.int64()))
-        self._orders: OrderedDict[tuple[str, bool, str, str], pa.Array] = OrderedDict()
+        self._orders: OrderedDict[_OrderKey, pa.Array] = OrderedDict()
 
     @property
     def total(self) -> int:
@@ -80,36 +106,45 @@ class CaseIndex:
         return {"server": True, "columns": self._columns, "total": self.total, "counts": counts}
 
     def page(self, query: CaseQuery) -> dict[str, Any]:
-        """A page of rows, and how many cases there are that match."""
+        """A page of rows, and how many cases there are that match.
+
+        Raises:
+            RequestError: 422, the table has no such column.
+        """
         order = self._order(query)
         rows = self._table.take(order.slice(query.offset, query.limit)).drop_columns([_PLACE])
         return {"total": len(order), "rows": rows.to_pylist()}
 
     def _order(self, query: CaseQuery) -> pa.Array:
         """Places of the cases that match, in the order asked for."""
-        sort = query.sort if query.sort in self._table.column_names else _PLACE
-        key = (sort, query.desc, query.q, query.outcome)
+        for name in [*([query.sort] if query.sort else []), *query.filters]:
+            if name == _PLACE or name not in self._table.column_names:
+                raise RequestError(422, f"the table of cases has no column {visible_line(name)!r}")
+        filters = tuple(sorted((name, text.strip()) for name, text in query.filters.items()))
+        key = _OrderKey(query.sort or _PLACE, query.desc, query.q.strip(), query.outcome, filters)
         if key not in self._orders:
-            self._orders[key] = self._ordered(*key)
+            self._orders[key] = self._ordered(key)
             while len(self._orders) > _ORDERS:
                 self._orders.popitem(last=False)
         self._orders.move_to_end(key)
         return self._orders[key]
 
-    def _ordered(self, sort: str, desc: bool, text: str, outcome: str) -> pa.Array:
+    def _ordered(self, key: _OrderKey) -> pa.Array:
         rows = self._table
-        if outcome == DEBATED and "rounds" in rows.column_names:
+        if key.outcome == DEBATED and "rounds" in rows.column_names:
             rows = rows.filter(pc.greater(rows["rounds"], 0))
-        elif outcome:
-            rows = rows.filter(pc.equal(rows["outcome"], outcome))
-        if text:
-            held = (pc.match_substring(pc.fill_null(rows[name], ""), text, ignore_case=True) for name in self._texts)
-            rows = rows.filter(reduce(pc.or_, held))
-        order = [(sort, "descending" if desc else "ascending"), (_PLACE, "ascending")]
+        elif key.outcome:
+            rows = rows.filter(pc.equal(rows["outcome"], key.outcome))
+        for name, wanted in key.filters:
+            if (mask := filter_mask(rows[name], wanted)) is not None:
+                rows = rows.filter(mask)
+        if key.text:
+            columns = (rows[name] for name in rows.column_names if name != _PLACE)
+            rows = rows.filter(reduce(pc.or_, (holds_text(column, key.text) for column in columns)))
+        order = [(key.sort, "descending" if key.desc else "ascending"), (_PLACE, "ascending")]
         found: pa.Array = rows[_PLACE].combine_chunks()
-        return found.take(pc.sort_indices(rows, order[: 1 if sort == _PLACE else 2]))
+        return found.take(pc.sort_indices(rows, order[: 1 if key.sort == _PLACE else 2]))
 
 
 def _described(head: CaseHead, kind: pa.DataType) -> dict[str, Any]:
-    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    return {"name": head.name, "title": head.title, "note": head.note, "number": is_number}
+    return {"name": head.name, "title": head.title, "note": head.note, "number": is_number(kind)}

@@ -5,7 +5,7 @@
   const { element } = moot;
   const SIGNS = { right: "✓", wrong: "✗", failed: "!", open: "…", unscored: "–" };
   const PAGE = 200;
-  const [HEIGHT, MOST_SHOWN] = [560, 15];  // the table scrolls by itself from so many rows on
+  const [LEAST_HEIGHT, MOST_HEIGHT] = [130, 560];  // of the table in pixels; it scrolls by itself from the latter on
   const collator = new Intl.Collator("en", { numeric: true });
   let table = null;
   let columns = [];
@@ -13,7 +13,7 @@
   let byId = new Map();
   let current = null;
   let order = null;
-  const chosen = { outcome: "all", words: "" };
+  const chosen = { outcome: "all", words: "", filters: {} };  // the filters of columns, where a server applies them
 
   // Rows of a table that came as columns.
   function readRows(data) {
@@ -32,10 +32,13 @@
     return typeof a === "number" ? a - b : collator.compare(a, b);
   }
 
-  // "> 0.5", "<= 3", "1..2" or "4"; what is not understood filters nothing.
+  // "> 0.5", "<= 3", "1..2" or "4"; what is not understood filters nothing. case_filters.py is the same at a server.
+  const NUMBER = String.raw`(-?(?:\d+\.?\d*|\.\d+))`;
+  const SPAN = new RegExp(String.raw`^\s*${NUMBER}\s*\.\.\s*${NUMBER}\s*$`);
+  const BOUND = new RegExp(String.raw`^\s*(<=|>=|<|>|=)?\s*${NUMBER}\s*$`);
+
   function numberFilter(wanted, value) {
-    const span = /^\s*(-?[\d.]+)\s*\.\.\s*(-?[\d.]+)\s*$/.exec(wanted);
-    const found = /^\s*(<=|>=|<|>|=)?\s*(-?[\d.]+)\s*$/.exec(wanted);
+    const [span, found] = [SPAN.exec(wanted), BOUND.exec(wanted)];
     if (!span && !found) return true;
     if (value === null || value === undefined) return false;
     if (span) return value >= Number(span[1]) && value <= Number(span[2]);
@@ -65,15 +68,37 @@
     return element("span", {}, typeof value === "number" ? moot.number(value) : value);
   }
 
-  const WIDTH = { case: 130, question: 230, outcome: 100, answer: 95, gold: 85, how: 190, rounds: 80, confidence: 108, failure: 120 };
+  // The filter of a column whose rows are at a server, which is asked again when the person has stopped typing.
+  function remoteFilter(cell) {
+    const { field, headerFilterPlaceholder, title } = cell.getColumn().getDefinition();
+    const input = element("input", { type: "search", maxLength: 200, placeholder: headerFilterPlaceholder, "aria-label": `Filter by ${title}` });
+    input.addEventListener("input", afterTyping(() => {
+      chosen.filters = { ...chosen.filters, [field]: input.value.trim() };
+      if (!chosen.filters[field]) delete chosen.filters[field];
+      apply();
+    }));
+    return input;
+  }
+
+  function afterTyping(act) {
+    let timer = 0;
+    return () => {
+      clearTimeout(timer);
+      timer = setTimeout(act, 200);
+    };
+  }
+
+  const WIDTH = { case: 120, question: 200, outcome: 108, answer: 95, gold: 85, how: 170, failure: 120 };
+  const titleWidth = (title) => 46 + 8.5 * title.length;  // with the arrow that shows how it is sorted
 
   function definition(column) {
     const numeric = column.number ?? isNumber(column);
     return {
       title: column.title, titleFormatter: (cell) => element("span", {}, cell.getValue()), field: column.name, formatter: column.name === "case" ? link : text,
       sorter: compare, headerSortTristate: true, hozAlign: numeric ? "right" : "left", headerHozAlign: numeric ? "right" : "left",
-      minWidth: WIDTH[column.name] || 85, widthGrow: column.name === "question" ? 6 : 1, headerTooltip: column.note || false,
-      headerFilter: moot.data.cases.server ? false : "input", headerFilterPlaceholder: numeric ? "> 0.5, 1..2" : "contains",
+      minWidth: Math.max(WIDTH[column.name] || 80, titleWidth(column.title)), widthGrow: column.name === "question" ? 6 : 1, headerTooltip: column.note || false,
+      headerFilter: moot.data.cases.server ? remoteFilter : "input", headerFilterLiveFilter: !moot.data.cases.server,
+      headerFilterPlaceholder: numeric ? "> 0.5" : "contains",
       headerFilterFunc: numeric ? numberFilter : textFilter,
       headerFilterParams: { elementAttributes: { "aria-label": `Filter by ${column.title}` } },
     };
@@ -81,7 +106,7 @@
 
   function settings(data) {
     const common = {
-      index: "case", layout: "fitColumns", rowHeight: 30, height: data.server || rows.length > MOST_SHOWN ? HEIGHT : false, columns: columns.map(definition),
+      index: "case", layout: "fitColumns", rowHeight: 30, minHeight: LEAST_HEIGHT, maxHeight: MOST_HEIGHT, columns: columns.map(definition),
       placeholder: "No case is like this.", columnDefaults: { resizable: true },
     };
     if (!data.server) return { ...common, data: rows };
@@ -91,6 +116,7 @@
       if (sort && sort[0] && sort[0].dir === "desc") query.set("desc", "1");
       if (chosen.words) query.set("q", chosen.words);
       if (chosen.outcome !== "all") query.set("outcome", chosen.outcome);
+      if (Object.keys(chosen.filters).length) query.set("filters", JSON.stringify(chosen.filters));
       const answer = await fetch(`cases.json?${query}`);
       if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
       const { total, rows: found } = await answer.json();
@@ -154,15 +180,11 @@
   }
 
   function search() {
-    const input = element("input", { type: "search", id: "case-search", autocomplete: "off", placeholder: "id, question, answer ..." });
-    let timer = 0;
-    input.addEventListener("input", () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => {
-        chosen.words = input.value.trim().toLowerCase();
-        apply();
-      }, 200);
-    });
+    const input = element("input", { type: "search", id: "case-search", autocomplete: "off", maxLength: 500, placeholder: "id, question, answer ..." });
+    input.addEventListener("input", afterTyping(() => {
+      chosen.words = input.value.trim().toLowerCase();
+      apply();
+    }));
     return element("label", { className: "search" }, "Search ", input);
   }
 
@@ -266,7 +288,7 @@
     const status = element("p", { role: "status", className: "dim" });
     tell = (n, all) => status.replaceChildren(`${moot.number(n)} of ${moot.number(all)} cases shown`);
     const box = element("div", { className: "case-table" });
-    const help = "Click a case or press Enter to read its transcript. Arrow keys move; a column's title sorts.";
+    const help = "Click a case or press Enter to read its transcript. Arrow keys move; a column's title sorts. Columns of numbers take > 0.5, <= 3, 4 or 1..2.";
     place.append(buttons(data), search(), status, box, element("p", { className: "dim" }, help));
     place.hidden = false;
     if (!data.server) tell(rows.length, rows.length);

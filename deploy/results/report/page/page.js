@@ -58,9 +58,9 @@
         part.scrollIntoView();  // a link of the header: the browser looked for it while the report was hidden
         return;
       }
+      moot.returnToCases(opened);  // first, as the page is as high as before only with its table
       if (place) window.scrollTo(0, place);
       else document.getElementById("cases").scrollIntoView();
-      moot.returnToCases(opened);
     }
   }
   window.addEventListener("hashchange", route);

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from moot.deploy.results.summaries.run_figures import RunFigures, run_figures
 from planted_records import PlantedSession
 from summary_debate import BAD, GOOD, Classifying, card, write_classifier_folder
 
@@ -17,6 +16,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.follow import RecordFollower
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.report.charts import chart_data
+from moot.deploy.results.summaries.catalogue_figures import RunFigures, run_figures
 from moot.deploy.results.summaries.summary import Summary, summarise
 from moot.deploy.service.live.bands import SAMPLED, RoundBands
 from moot.deploy.service.live.charts import live_charts

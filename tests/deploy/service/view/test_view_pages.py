@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,24 @@ CASES = [
     {"id": ODD_ID, "question": f"{HOSTILE} is fire cold?", "labels": ["Yes", "No"], "gold": "No"},
     {"id": "second", "question": "Is water wet?", "labels": ["Yes", "No"]},
 ]
+REFUSED = (
+    "limit=0",
+    "limit=100000",
+    "offset=-1",
+    "limit=x",
+    "nonsense=1",
+    "sort=nonsense",
+    "sort=place",
+    f"q={501 * 'x'}",
+    "filters=x",
+    "filters=[1]",
+    'filters={"rounds":1}',
+    'filters={"nonsense":"1"}',
+    'filters={"place":"1"}',
+    f'filters={{"rounds":"{201 * "1"}"}}',
+)
+"""Queries of cases that are not understood."""
+
 TOKEN = "a-long-token-of-the-test"
 
 
@@ -105,8 +123,34 @@ async def test_pages_of_cases_are_those_of_the_record(runs: Path) -> None:
         wrong = {case for case, verdict in verdicts.items() if not verdict["correct"]}
         assert {row["case"] for row in await rows(outcome="wrong")} == wrong
         assert [row["case"] for row in await rows(q="SAMPLE-007")] == ["sample-007"]
-        for refused in ("limit=0", "limit=100000", "offset=-1", "sort=a&nonsense=1", "limit=x"):
-            assert (await client.get(f"/runs/sample/cases.json?{refused}")).status == 422
+        number = round(next(v["confidence"] for v in verdicts.values()), 4)
+        sure = {case for case, verdict in verdicts.items() if str(number) in str(round(verdict["confidence"], 4))}
+        assert sure <= {row["case"] for row in await rows(q=number)}
+        for refused in REFUSED:
+            assert (await client.get(f"/runs/sample/cases.json?{refused}")).status == 422, refused
+
+
+@pytest.mark.parametrize(
+    ("filters", "matches"),
+    [
+        ({"rounds": ">= 2"}, lambda row: row["rounds"] >= 2),
+        ({"rounds": "<2"}, lambda row: row["rounds"] < 2),
+        ({"rounds": "1 .. 2"}, lambda row: 1 <= row["rounds"] <= 2),
+        ({"rounds": "=3", "outcome": "IGH"}, lambda row: row["rounds"] == 3 and row["outcome"] == "right"),
+        ({"confidence": " > .6"}, lambda row: (row["confidence"] or 0) > 0.6),
+        ({"confidence": "many"}, lambda row: True),
+        ({"question": "The", "answer": ""}, lambda row: "the" in row["question"].lower()),
+        ({"case": ".*"}, lambda row: False),
+    ],
+)
+async def test_columns_of_cases_are_filtered(
+    filters: dict[str, str], matches: Callable[[dict[str, Any]], bool], runs: Path
+) -> None:
+    async with viewed(runs) as client:
+        every = (await client.get("/runs/sample/cases.json")).json["rows"]
+        found = (await client.get(f"/runs/sample/cases.json?filters={quote(json.dumps(filters))}")).json
+    assert [row["case"] for row in found["rows"]] == [row["case"] for row in every if matches(row)]
+    assert found["total"] == len(found["rows"])
 
 
 async def test_hostile_texts_and_ids_stay_json(runs: Path) -> None:

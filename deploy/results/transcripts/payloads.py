@@ -1,0 +1,54 @@
+"""A verdict's payload as pairs of name and text: in words where the protocol is known, else as it is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moot.deploy.results.text import number, percent
+from moot.deploy.results.transcripts.ceda import check_pairs
+from moot.deploy.results.transcripts.evince import consensus_pairs
+from moot.deploy.results.transcripts.generic_blocks import plain_pairs
+from moot.deploy.results.transcripts.selene import gate_pairs
+from moot.protocols.constructor_auditor.events import ConstructorAuditorPayload
+from moot.protocols.judge_panel.payload import PanelPayload
+from moot.protocols.verdict_sources import VerdictSources
+
+_YES = {True: "yes", False: "no", None: "unknown"}
+
+
+def payload_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The payload; what it says of the sources of the verdict's figures is left out."""
+    for pairs_of in (consensus_pairs, check_pairs, gate_pairs, panel_pairs, _assessment_pairs):
+        if (pairs := pairs_of(payload)) is not None:
+            return pairs
+    return list(plain_pairs({key: v for key, v in payload.items() if key not in VerdictSources.model_fields}))
+
+
+def panel_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
+    """What a judge panel found of one reply; None for any other payload."""
+    if (panel := PanelPayload.read(payload)) is None:
+        return None
+    missing = ", ".join(f"{kind} {n}" for kind, n in panel.abstentions.items())
+    pairs = [
+        ("rubric", panel.rubric),
+        ("Q (quality, mean)", number(panel.quality, 2)),
+        ("flagged", _YES[panel.flagged] + ("" if panel.flag is None else f", by {percent(panel.flag)} of the marks")),
+    ]
+    for name, marks in panel.dimensions.items():
+        spread = "unknown" if marks.spread is None else str(marks.spread)
+        words = f"mean {number(marks.mean, 2)}, median {number(marks.median, 2)}, highest less lowest {spread}"
+        pairs.append((name.replace("_", " "), words))
+    lost = f", and {panel.missing} missing" if panel.missing else ""
+    return [*pairs, ("marks", f"{panel.judgments}{lost}{f' ({missing})' if missing else ''}")]
+
+
+def _assessment_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
+    """What judges found of the constructor's and the auditor's replies; None for any other payload."""
+    if "domain" not in payload or (found := ConstructorAuditorPayload.read(payload)) is None:
+        return None
+    pairs = [("domain", found.domain)]
+    for role, quality in found.quality.items():
+        flagged = {True: ", flagged", False: "", None: ", flag unknown"}[found.flagged.get(role)]
+        pairs.append((f"Q of the {role}", f"{number(quality, 2)}{flagged}"))
+    return pairs
