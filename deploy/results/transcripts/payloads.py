@@ -47,7 +47,7 @@ def _assessment_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | Non
     """What judges found of the constructor's and the auditor's replies; None for any other payload."""
     if "domain" not in payload or (found := ConstructorAuditorPayload.read(payload)) is None:
         return None
-    pairs = [("domain", found.domain)]
+    pairs: list[tuple[str, str]] = [("domain", found.domain)]
     for role, quality in found.quality.items():
         flagged = {True: ", flagged", False: "", None: ", flag unknown"}[found.flagged.get(role)]
         pairs.append((f"Q of the {role}", f"{number(quality, 2)}{flagged}"))
