@@ -1,1 +1,1 @@
-"""The record of a run: an append-only journal while it runs, Parquet tables when it is done."""
+"""Record of a run: an append-only journal during the run, Parquet tables when it is done."""

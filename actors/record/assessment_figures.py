@@ -1,6 +1,6 @@
-"""What a record writer reads of the event `ReplyAssessed`.
+"""Decoder of the event `ReplyAssessed` in a record writer.
 
-With msgspec, in a sixth of the time that the typed event takes: a writer takes in thousands of events each second.
+It uses msgspec, in a sixth of the time of the typed event: a writer receives thousands of events per second.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import msgspec
 
 
 class MarkFigures(msgspec.Struct, frozen=True):
-    """One judge's scores in one pass; see `JudgeMark`."""
+    """Scores of one judge in one pass; see `JudgeMark`."""
 
     judge: str
     scores: dict[str, int] | None = None
 
 
 class AssessmentFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers of an assessment; see `ReplyAssessed`."""
+    """Numbers of an assessment; see `ReplyAssessed`."""
 
     reply: str
     role: str
@@ -29,7 +29,7 @@ class AssessmentFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_figures(data: object) -> AssessmentFigures | None:
-    """The numbers of an event's data; None when it is no assessment: a protocol may note what it likes."""
+    """Numbers of an event's data; None when it is no assessment: a protocol may note anything."""
     try:
         return msgspec.convert(data, AssessmentFigures)
     except msgspec.ValidationError:

@@ -28,7 +28,7 @@ _OF_REPLIES = ("turns", "tokens", "judgments")
 
 
 def stream_of(table: str) -> str:
-    """The journal's stream from which a table is made."""
+    """Journal stream of a table."""
     return "replies" if table in _OF_REPLIES else table
 
 
@@ -57,22 +57,22 @@ def _judgments(replies: pa.Table) -> pa.Table:
         judged = "score" in data and "support" in data
         if row["outcome"] == "invalid" or not (judged or (row["failure"] and "/judge/" in f"/{row['path']}")):
             continue
-        said = {name: data.get(name) for name in ("support", "score", "rationale")}
-        rows.append({name: row.get(name) for name in JUDGMENTS.names} | said | {"judge": row["role"]})
+        fields = {name: data.get(name) for name in ("support", "score", "rationale")}
+        rows.append({name: row.get(name) for name in JUDGMENTS.names} | fields | {"judge": row["role"]})
     return pa.Table.from_pylist(rows, JUDGMENTS)
 
 
 def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, int | None]]]) -> None:
-    """Replaces segments by Parquet files.
+    """Compacts segments to Parquet files and deletes them.
 
     Args:
         name: stem of the new files.
-        segments: by stream, the segments with the length that counts.
+        segments: by stream, the segments with their valid lengths.
 
-    A crash at any point leaves either the segments or the committed part to be read, never both and never neither.
+    After a crash at any point, either the segments or the committed part are valid, never both and never neither.
 
     Raises:
-        RecordError: a part of that name is committed already, or it cannot be written; the segments are left then.
+        RecordError: a part of that name is already committed, or it cannot be written; the segments are then kept.
     """
     if folder.get(f"parts/{name}.json") is not None:
         raise RecordError(f"{folder.path}: the part {name} is there already, and is not written again")
@@ -104,7 +104,7 @@ def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, i
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Batches by about `_CHUNK_BYTES`: a roll is far larger than what a writer should hold at once."""
+    """Batches of about `_CHUNK_BYTES`: a roll is far larger than a writer's memory should be."""
     chunk: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -118,7 +118,7 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 
 
 class _PartWriter:
-    """A Parquet file under a temporary name until `commit`."""
+    """Writer of a Parquet file, under a temporary name until `commit`."""
 
     def __init__(self, folder: RunFolder, table: str, name: str, schema: pa.Schema) -> None:
         self._folder, self._name = folder, f"{table}/{name}.parquet"
@@ -148,7 +148,7 @@ class _PartWriter:
         return checksum(self._temporary)
 
     def commit(self) -> str:
-        """Give the closed file its name; returns that, below the run's folder."""
+        """Rename the closed file; returns its name relative to the run's folder."""
         failpoint("compaction.part_written")
         os.replace(self._temporary, self._target)
         failpoint("compaction.part_renamed")
@@ -159,16 +159,16 @@ class _PartWriter:
 
 
 def _free_name(folder: RunFolder, epoch: int) -> str:
-    """Of a part with what is left: an owner in a store may make several, at its start and at its end."""
+    """Unused name of a part: an owner in a store may write several, at its start and at its end."""
     names = (f"e{epoch:04d}-rest{number}" for number in count())
     return next(name for name in names if folder.get(f"parts/{name}.json") is None)
 
 
 def compact_leftovers(folder: RunFolder, epoch: int) -> None:
-    """Compacts every remaining segment, of whatever owner, into one part; removes stray temporary files.
+    """Compacts every remaining segment, of any owner, into one part; removes stray temporary files.
 
     Raises:
-        RecordError: when the part cannot be written; the segments are left as they are then.
+        RecordError: the part cannot be written; the segments are then left unchanged.
     """
     segments: dict[str, list[tuple[Path, int | None]]] = {}
     for stream in JOURNAL:
@@ -189,17 +189,17 @@ def compact_leftovers(folder: RunFolder, epoch: int) -> None:
         if path.name in covered:
             path.unlink(missing_ok=True)
     if folder.store is not None:
-        folder.store.delete_folder("journal")  # what counts of it is in the parts
+        folder.store.delete_folder("journal")  # its valid rows are in the parts
 
 
 def remove_orphans(folder: RunFolder) -> None:
     """Deletes the Parquet files that no part lists, if all their rows are recorded elsewhere.
 
-    A crash before the commit leaves such files beside the segments that they were made from. Where no segment and no
-    other part holds the rows, the part's JSON file was lost.
+    A crash before the commit leaves such files beside their segments. If their rows are in no segment and no other
+    part, the part's JSON file was lost.
 
     Raises:
-        RecordError: rows of such a file are nowhere else; nothing of its table was deleted.
+        RecordError: rows of such a file exist nowhere else; nothing of its table was deleted.
     """
     listed = {name for part in folder.committed_parts() for name in part.tables.values()}
     in_store = [] if folder.store is None else [n for n in folder.store.sizes() if n.partition("/")[0] in TABLES]

@@ -39,7 +39,7 @@ FAILURES = frozenset(
         "replay_diverged",
     }
 )
-"""Kinds of failure that have a name of their own; the rest, errors of one's own protocols, count as `OTHER`."""
+"""Kinds of failure with a label of their own; others, such as errors of users' protocols, count as `OTHER`."""
 
 OTHER = "other"
 
@@ -48,10 +48,10 @@ _INSIDE = frozenset({"invalid", "cut"})
 
 
 class RecordCounters:
-    """Counts what is added to the record.
+    """Counters of the rows of a record.
 
     Args:
-        meter: takes the numbers.
+        meter: receives the numbers.
     """
 
     def __init__(self, meter: Meter) -> None:
@@ -64,7 +64,7 @@ class RecordCounters:
             meter.add(DEBATES_FAILED, 0.0, failure)
 
     def add_replies(self, batch: pa.RecordBatch) -> None:
-        """Count rows of the stream `replies` that were added to the journal."""
+        """Count appended rows of the stream `replies`."""
         rows = zip(batch["role"].to_pylist(), batch["outcome"].to_pylist(), strict=True)
         for (role, outcome), turns in Counter(rows).items():
             family = family_of(role or "")
@@ -75,7 +75,7 @@ class RecordCounters:
                 self._meter.add(TURNS, turns, family, outcome or "")
 
     def add_event(self, event: Event) -> None:
-        """Count an event that was added to the journal."""
+        """Count an appended event."""
         jsd = event.data.get("jsd") if event.kind == "round" else None
         if isinstance(jsd, float) and math.isfinite(jsd):
             self._meter.observe(ROUND_JSD, jsd)
@@ -83,12 +83,12 @@ class RecordCounters:
             self._meter.observe(JUDGE_DISAGREEMENT, disagreement)
 
     def end(self, result: DebateResult) -> None:
-        """Note a verdict that was added to the journal; it counts once it is durable."""
+        """Note an appended verdict; it counts once it is durable."""
         self._ended.append(result)
 
     @property
     def ended(self) -> int:
-        """Verdicts noted so far."""
+        """Number of noted verdicts."""
         return self._counted + len(self._ended)
 
     def settle(self, ended: int) -> None:
@@ -123,13 +123,15 @@ class _Crit(msgspec.Struct):
 def judge_disagreements(event: Event) -> list[float]:
     """Range of the judges' mean scores for each reply of an event, in [0, 1]: the highest less the lowest.
 
-    A reply that fewer than two judges have scored has none. The events `judging`, `crit` and `assessment` are read;
-    what a user's protocol notes under these names in another form is left out.
+    A reply scored by fewer than two judges has none. Only the events `judging`, `crit` and `assessment` are read; data
+    of these names in another form, from a user's protocol, is skipped.
     """
     try:
         if event.kind == "judging":
             candidates = msgspec.convert(event.data, _Judging).candidates
-            return _spreads(_by_judge((said.judge, said.score) for said in one.judgments) for one in candidates)
+            return _spreads(
+                _by_judge((judgment.judge, judgment.score) for judgment in one.judgments) for one in candidates
+            )
         if event.kind == "crit":
             return _spreads([_by_judge(msgspec.convert(event.data, _Crit).by_judge.items())])
     except msgspec.ValidationError:
@@ -145,8 +147,8 @@ def _marks(data: dict[str, Any]) -> dict[str, float]:
     scales = [(name, low, high) for name, low, high in assessment.scales if low < high]
     found = []
     for mark in assessment.judges:
-        said = mark.scores or {}
-        shares = [(said[name] - low) / (high - low) for name, low, high in scales if name in said]
+        scores = mark.scores or {}
+        shares = [(scores[name] - low) / (high - low) for name, low, high in scales if name in scores]
         found.append((mark.judge, fmean(shares) if shares else None))
     return _by_judge(found)
 

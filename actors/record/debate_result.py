@@ -1,4 +1,4 @@
-"""Debate result: how a debate ended, the same type from its moderator to whoever asked for the debate."""
+"""Debate result: how a debate ended; one type from its moderator to the caller of the debate."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class ModelUsage(msgspec.Struct):
     """Token usage of the replies of one model.
 
     Attributes:
-        prompt_tokens, completion_tokens: as far as they are known.
-        unknown: replies that did not say all that they used.
+        prompt_tokens, completion_tokens: known tokens.
+        unknown: replies with incomplete usage.
     """
 
     prompt_tokens: int = 0
@@ -22,46 +22,46 @@ class ModelUsage(msgspec.Struct):
     unknown: int = 0
 
     def add(self, prompt: int | None, completion: int | None, *, complete: bool = True) -> None:
-        """Count one reply; `complete` is False when it may have used more than it says."""
+        """Count one reply; `complete` is False when it may have used more than it reports."""
         self.prompt_tokens += prompt or 0
         self.completion_tokens += completion or 0
         self.unknown += not complete or prompt is None or completion is None
 
     @property
     def tokens(self) -> int:
-        """Of prompts and replies together, as far as they are known."""
+        """Known tokens of prompts and replies together."""
         return self.prompt_tokens + self.completion_tokens
 
 
 class DebateResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a debate ended: the verdict or the failure, and what it took.
+    """Result of a debate: the verdict or the failure, and its cost.
 
-    A protocol returns a `Verdict`, which knows nothing of a run. Its moderator makes this of it, and the record's
-    writer, the dispatchers, an open run, the HTTP service and Ray Data take it as it is; `moot.debate` adds replies.
-    Beside it there are only the HTTP body (`VerdictBody`, for the documented schema), and of a record of any age
-    `VerdictRow` for counting and `VerdictView` for showing.
+    A protocol returns a `Verdict`, which knows nothing of a run. Its moderator builds this result from it; the record
+    writer, the dispatchers, an open run, the HTTP service and Ray Data pass it on unchanged, and `moot.debate` adds
+    replies. The only other types are the HTTP body (`VerdictBody`, for the documented schema) and, for records of any
+    age, `VerdictRow` for counting and `VerdictView` for display.
 
     Attributes:
-        case_id, attempt: which debate.
+        case_id, attempt: key of the debate.
         answer: the chosen answer; None when there is none.
-        how: how it was reached, as `skipped` or `stable-agree`; `failed` without a verdict.
+        how: how the answer was reached, such as `skipped` or `stable-agree`; `failed` without a verdict.
         confidence: in [0, 1]; None when unknown.
-        distribution: probability per label; None when the protocol gives none.
+        distribution: probability per label; None without one.
         rounds: debate rounds after the independent answers.
-        flags: marks a reader should see.
+        flags: marks for the reader.
         payload: the protocol's own result.
-        failure, error: why there is no verdict; empty when there is one.
-        calls: replies that the verdict rests on.
+        failure, error: kind and message of a failure; empty with a verdict.
+        calls: replies that the verdict depends on.
         prompt_tokens, completion_tokens: of those replies; lower bounds where `calls_without_usage` is not 0.
-        calls_without_usage: replies that did not say all that they used.
-        wall_s: seconds from the debate's start to its verdict, at the time when it ran.
-        usage: what those replies used, by model. A writer counts for itself.
-        cost_usd: what those replies cost when they were paid for; None when a price or a usage is unknown, and before
-            an open run has asked for prices.
-        reused: whether it was on record already, so that nothing was paid for now.
+        calls_without_usage: replies with incomplete usage.
+        wall_s: seconds from the debate's start to its verdict, when it ran.
+        usage: usage of those replies by model. A writer counts it itself.
+        cost_usd: cost of those replies when they were paid for; None when a price or a usage is unknown, and before an
+            open run has looked up prices.
+        reused: whether it was already on record, so that nothing was paid for.
         replies: ids of those replies by path, for the writer, which commits a verdict only with them; else empty.
-        noted_in: the incarnation of the writer that took the debate's first events (see `RecordWriter.incarnation`),
-            for that writer; empty when there are none, or when the writer lives in the same process.
+        noted_in: incarnation of the writer that received the debate's first events (see `RecordWriter.incarnation`),
+            for that writer; empty without events, or with the writer in the same process.
     """
 
     case_id: str
@@ -87,7 +87,7 @@ class DebateResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     noted_in: str = ""
 
     def used_more_than(self, paid: Mapping[str, ModelUsage]) -> bool:
-        """Whether the debate depends on replies beyond those that `paid` counts: recorded before, or of another run."""
+        """Whether the debate depends on replies beyond those in `paid`: recorded before, or of another run."""
         return any(each.tokens > (paid[model].tokens if model in paid else 0) for model, each in self.usage.items())
 
 
@@ -96,9 +96,9 @@ VERDICT_COLUMNS = tuple(
     for name in DebateResult.__struct_fields__
     if name not in {"usage", "cost_usd", "reused", "replies", "noted_in"}
 )
-"""The fields that the table `verdicts` has; the others are known only while a caller waits for the debate."""
+"""Columns of the table `verdicts`; the other fields exist only while a caller waits for the debate."""
 
 
 def writer_of(case_id: str, writers: int) -> int:
-    """Number of the writer that owns a case, of so many: a stable hash, so there is one writer per case."""
+    """Number of the writer that owns a case, of `writers`: a stable hash, so that there is one writer per case."""
     return crc32(case_id.encode()) % writers

@@ -1,8 +1,8 @@
-"""Row deduplication in a record writer, and the check that a verdict may be committed.
+"""Row deduplication in a record writer, and the check before a verdict is committed.
 
-Rows are sent again when a call was lost; a debate that is replayed notes the same again; and an ask that was paid for
-twice gives a second reply. The first reply of a path is effective, unless a later one supersedes it. A verdict is
-admitted when every reply that it depends on is effective.
+Rows are sent again after a lost call; a replayed debate repeats its notes; and an ask that was paid for twice has two
+replies. The first reply of a path is effective, unless a later one supersedes it. A verdict is admitted when every
+reply that it depends on is effective.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from moot.protocols.case import LabelledCase, Reference, is_shared_id
 from moot.protocols.messages import Event
 
 _NOTED = 20_000
-"""Notes that are remembered to drop duplicates; rows that are sent again arrive within seconds."""
+"""Notes remembered for deduplication; rows that are sent again arrive within seconds."""
 
 _ASIDE = 256
-"""Forgotten cases that are not evicted yet: rows of theirs may still arrive."""
+"""Forgotten cases that are not evicted yet: further rows of them may arrive."""
 
 _MAX_ATTEMPTS = 16
 
 
 class GroundTruth(NamedTuple):
-    """Ground truth of a case that is being debated, and the number of its registration.
+    """Ground truth of a case in progress, and the number of its registration.
 
     Attributes:
-        is_reply: whether the case is a reply to judge, for which a verdict without an answer is no mistake.
+        is_reply: whether the case is a reply to judge, for which a verdict without an answer is no error.
     """
 
     gold: str | None
@@ -49,8 +49,8 @@ class RowDeduplicator:
     case, arrives.
 
     Args:
-        memory: takes what is evicted.
-        finished: debates that have their verdict.
+        memory: stores evicted debates.
+        finished: debates with a verdict.
     """
 
     def __init__(self, memory: WriterCache, finished: set[CaseKey]) -> None:
@@ -90,7 +90,7 @@ class RowDeduplicator:
         self._eviction_queue[case_id] = None
 
     def evict(self) -> None:
-        """Evict the debates that were queued for it first; call it after rows were added."""
+        """Evict debates in the order of their queue; called after rows were added."""
         while len(self._eviction_queue) > _ASIDE:
             case_id = next(iter(self._eviction_queue))
             for key in ((case_id, attempt) for attempt in range(_MAX_ATTEMPTS)):
@@ -101,7 +101,7 @@ class RowDeduplicator:
             self._ground_truth.pop(case_id, None)
 
     def debate(self, key: CaseKey) -> OpenDebate:
-        """The state of a debate without verdict; a new one is created."""
+        """State of a debate without a verdict; created if missing."""
         debate = self._open.get(key)
         if debate is None:
             debate = self._open[key] = self._memory.pop_debate(key) or OpenDebate()
@@ -110,7 +110,7 @@ class RowDeduplicator:
         return debate
 
     def known(self, key: CaseKey) -> OpenDebate | None:
-        """The same of one in memory, without creating one."""
+        """State of a debate in memory; None if missing."""
         return self._open.get(key)
 
     def has_ended(self, key: CaseKey) -> bool:
@@ -118,7 +118,7 @@ class RowDeduplicator:
         return key in self._finished
 
     def so_far(self, keys: Sequence[CaseKey]) -> tuple[int, int]:
-        """How many of these debates have their verdict, and how many replies of the others are effective."""
+        """Numbers of these debates with a verdict, and of effective replies of the others."""
         others = [key for key in keys if key not in self._finished]
         return len(keys) - len(others), sum(len(self.debate(key).reply_ids) for key in others)
 
@@ -136,8 +136,7 @@ class RowDeduplicator:
             waiting.set()
 
     def end(self, key: CaseKey) -> GroundTruth:
-        """End a debate, which has its verdict: later rows of it are late. Returns the ground truth of its case, which
-        is debated no more."""
+        """End a debate, which has its verdict: later rows of it are late. Returns the ground truth of its case."""
         self._finished.add(key)
         self._open.pop(key, None)
         self._arrived(key)
@@ -155,21 +154,21 @@ class RowDeduplicator:
         return debate
 
     def accept_event(self, key: CaseKey, event: Event, at: float) -> bool:
-        """Accept an event: whether it is new, and its debate has no verdict yet. What an abandoned call may have cost
-        is written even after that."""
+        """Accept an event: whether it is new and its debate has no verdict yet. The possible cost of an abandoned call
+        is recorded even after that."""
         note = (*key, event.kind, event.path, at)
         if key in self._finished:
             return event.kind == ABANDONED and not self._came_before(note)
         debate = self.debate(key)
         if event.kind in BOOKKEEPING_EVENTS:
             return not self._came_before(note)
-        # A replay notes the same again; one that had to pay again may see other signals: the last ones count.
+        # A replay repeats notes; if it had to pay again, its signals may differ: the last ones count.
         known = debate.events.get((event.kind, event.path))
         debate.events[event.kind, event.path] = digest = crc32(sorted_json(event.data).encode())
         return known != digest
 
     def _came_before(self, note: tuple[str, int, str, str, float]) -> bool:
-        """Whether a note of an attempt to pay is a duplicate: equal, and of the same time, as for readers."""
+        """Whether the note of an attempt to pay is a duplicate: of equal content and time, as for readers."""
         known = note in self._noted
         self._noted[note] = None
         if len(self._noted) > _NOTED:
@@ -181,13 +180,14 @@ _PATIENCE_S = 10.0
 
 
 class CommitCheck:
-    """Checks that a verdict may be committed: once per debate, and when every reply that it depends on is here.
+    """Admission check for verdicts: once per debate, and when every reply that it depends on has arrived.
 
     Args:
-        arrivals: the rows so far.
+        arrivals: the deduplicated rows so far.
         write: writes an admitted verdict to the journal, with its debate and its case's ground truth.
-        incarnation: the writer's. What an earlier one had taken and not yet written was lost with it. A lost reply is
-            noticed by its id, a lost note is not: so a debate with notes from then is replayed, which notes them again.
+        incarnation: of the writer. Rows that an earlier incarnation had received and not written are lost. A missing
+            reply shows by its id, a missing note does not: so a debate with notes from then is replayed, which repeats
+            them.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class CommitCheck:
         self._arrivals, self._write, self._incarnation = arrivals, write, incarnation
 
     async def check(self, results: Sequence[DebateResult]) -> list[bool]:
-        """Whether each is in the journal now, or was before; waits a little for replies that may still arrive."""
+        """Whether each verdict is in the journal, now or before; waits briefly for replies that may still arrive."""
         admitted = [self._at_once(result) for result in results]
         late = [i for i, ok in enumerate(admitted) if ok is None]
         for i, ok in zip(late, await asyncio.gather(*(self._in_time(results[i]) for i in late)), strict=True):
@@ -207,8 +207,8 @@ class CommitCheck:
         return [bool(ok) for ok in admitted]
 
     def _at_once(self, result: DebateResult) -> bool | None:
-        """Admit a verdict whose replies are all here, or refuse one that depends on others; None to wait for the ground
-        truth of its case, or for some of its replies."""
+        """Admit a verdict whose replies have all arrived, or refuse one that depends on others; None to wait for the
+        ground truth of its case, or for some of its replies."""
         key = (result.case_id, result.attempt)
         if self._arrivals.has_ended(key):
             return True
@@ -223,7 +223,7 @@ class CommitCheck:
         return True
 
     async def _in_time(self, result: DebateResult) -> bool:
-        """The same, waiting for what may still arrive."""
+        """As `_at_once`, waiting for what may still arrive."""
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 while (admitted := self._at_once(result)) is None:

@@ -1,4 +1,4 @@
-"""Files of a record: JSON with checksums, written atomically, and a check that no link leads out of it."""
+"""Files of a record: JSON with checksums, written atomically, and a check that no link leads out of its folder."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _READ_BYTES = 8 * 2**20
 
 
 def encode_file(content: object) -> bytes:
-    """Encodes one of a record's JSON files: one line, and a line with its CRC-32."""
+    """Encodes a JSON file of a record: one line, and a line with its CRC-32."""
     line = msgspec.json.encode(content)
     return line + _SEAL + b"%08x" % crc32(line)
 
 
 def decode_file(file: str | Path, data: bytes, what: type[T]) -> T:
-    """Decodes one of a record's JSON files. Those of earlier versions have no checksum.
+    """Decodes a JSON file of a record. Files of earlier versions have no checksum.
 
     Args:
-        file: what errors call it.
+        file: name for error messages.
 
     Raises:
-        RecordError: it is illegible, or not as it was written.
+        RecordError: the data cannot be parsed, or its checksum differs.
     """
     line, seal, wanted = data.partition(_SEAL)
     if seal and wanted != b"%08x" % crc32(line):
@@ -46,7 +46,7 @@ def write_whole(path: Path, data: bytes) -> None:
     """Writes a file atomically: it is absent, old or complete (temporary name, sync, rename).
 
     Raises:
-        RecordError: when it cannot be written; nothing is left of it then.
+        RecordError: it cannot be written; nothing of it then remains.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -66,7 +66,7 @@ def checksum(file: Path) -> int:
     """CRC-32 of a file's content.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     found = 0
     with open(file, "rb") as content:
@@ -76,10 +76,10 @@ def checksum(file: Path) -> int:
 
 
 def refuse_links(folder: Path) -> None:
-    """Checks that whatever is written below a folder lies in it: a folder from elsewhere may hold links.
+    """Checks that everything written below a folder lies in it: a folder from elsewhere may contain links.
 
     Raises:
-        RecordError: a link in it leads out of it.
+        RecordError: a link leads out of the folder.
     """
     home = folder.resolve()
     for place, folders, files in os.walk(folder):

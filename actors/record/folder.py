@@ -1,4 +1,4 @@
-"""Run folder: its owner, its journal segments and the bytes of them that count, and its committed parts.
+"""Run folder: its owner, its journal segments with their valid lengths, and its committed parts.
 
 runs/NAME/
     run.yaml                 configuration, versions, seed
@@ -40,7 +40,7 @@ _PART_NAME = re.compile(rf"e{_N}-(w{_N}-r{_N}|rest{_N})")
 _SEGMENT = re.compile(rf"e({_N})-w({_N})-r({_N})-({'|'.join(JOURNAL)})\.arrows")
 _ROLL = re.compile(rf"e{_N}-w{_N}-r({_N})")
 _VERIFIED: dict[Path, tuple[int, int, int]] = {}
-"""Files whose checksum this process has verified, with size, time of the last change, and checksum."""
+"""Files whose checksum this process has verified, with size, modification time and checksum."""
 
 
 class Epoch(msgspec.Struct):
@@ -48,10 +48,10 @@ class Epoch(msgspec.Struct):
 
     Attributes:
         number: from 1.
-        started_at: unix time at which it took over.
-        valid_bytes: the segment lengths that it found: what is appended later does not count.
-        parts: names of the committed rolls that it found in a store: others of earlier owners do not count. None in a
-            folder, whose earlier owners cannot be alive any more.
+        started_at: Unix time of its takeover.
+        valid_bytes: segment lengths at its takeover: later additions do not count.
+        parts: names of the committed rolls in a store at its takeover: other rolls of earlier owners do not count. None
+            in a folder, whose earlier owners are dead.
     """
 
     number: int
@@ -61,12 +61,12 @@ class Epoch(msgspec.Struct):
 
 
 class Part(msgspec.Struct):
-    """A committed roll.
+    """Committed roll.
 
     Attributes:
-        tables: Parquet files by table, as names below the run's folder.
+        tables: Parquet files by table, as names relative to the run's folder.
         covers: the segments that they replace.
-        checksums: CRC-32 of the files, by table; none in parts of earlier versions.
+        checksums: CRC-32 of the files, by table; empty in parts of earlier versions.
     """
 
     tables: dict[str, str]
@@ -79,7 +79,7 @@ class RunFolder:
 
     Args:
         path: the folder.
-        store: where everything that is written here is put, too; None for a folder that is the record itself.
+        store: receives a copy of every written file; None for a folder that is the record itself.
     """
 
     def __init__(self, path: str | Path, store: Store | None = None) -> None:
@@ -88,27 +88,27 @@ class RunFolder:
         self.parts = self.path / "parts"
 
     def exists(self) -> bool:
-        """Whether a run has been started here."""
+        """Whether the folder has a run."""
         return (self.path / "run.yaml").is_file()
 
     def missing(self) -> str:
-        """Error message for a folder without a run; of a folder of several runs, such as a server's, it names them."""
+        """Error message for a folder without a run; for a folder of several runs, such as a server's, it lists them."""
         names = sorted(file.parent.name for file in self.path.glob("*/run.yaml"))
         more = f"; name one of the runs in it: {', '.join(names[:_SHOWN])}" if names else "; name a run's folder"
         return f"{self.path}: no run there (no run.yaml){more}{', ...' if len(names) > _SHOWN else ''}"
 
     def is_new(self) -> bool:
-        """Whether the folder has nothing but what its first owner creates on acquiring it. In a store: as this copy
-        knows.
+        """Whether the folder has only the files that its first owner creates on acquiring it. In a store: according to
+        this copy.
 
         Raises:
-            RecordError: the file that lists the owners is illegible.
+            RecordError: the file of owners cannot be parsed.
         """
         others = [path for path in self.path.iterdir() if path.name not in _MADE_BY_OWNERS]
         return not others and [epoch.number for epoch in self.epochs()] == [1]
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a file whole, see `write_whole`, and put it into the store.
+        """Write a file atomically, see `write_whole`, and put it into the store.
 
         Raises:
             RecordError: it cannot be written.
@@ -118,12 +118,12 @@ class RunFolder:
             self.store.put(name, data)
 
     def put_all(self, files: Mapping[str, bytes]) -> None:
-        """The same for several files, several at a time."""
+        """As `put` for several files, several at a time."""
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             list(threads.map(self.put, files.keys(), files.values()))
 
     def get(self, name: str) -> bytes | None:
-        """A file's content as it is now, whoever wrote it; None when there is none.
+        """Current content of a file, whoever wrote it; None when it does not exist.
 
         Raises:
             RecordError: the store cannot be read.
@@ -140,7 +140,7 @@ class RunFolder:
             self.store.delete_folder()
 
     def is_owned(self) -> bool:
-        """Whether a live process owns the folder just now."""
+        """Whether a live process owns the folder now."""
         try:
             with open(self.path / "owner.lock", "rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -154,22 +154,22 @@ class RunFolder:
         """All owners so far, oldest first.
 
         Raises:
-            RecordError: the file that lists them is illegible.
+            RecordError: the file of owners cannot be parsed.
         """
         file = self.path / "epochs.json"
         return decode_file(file, file.read_bytes(), list[Epoch]) if file.exists() else []
 
     def is_owned_by(self, epoch: int) -> bool:
-        """Whether no other owner has taken over from the one with this number.
+        """Whether the owner with this number is the latest.
 
         Raises:
-            RecordError: the store cannot be read, or what it holds is illegible.
+            RecordError: the store cannot be read or parsed.
         """
         epochs = decode_file(self.path / "epochs.json", self.get("epochs.json") or b"[]", list[Epoch])
         return bool(epochs) and epochs[-1].number == epoch
 
     def valid_bytes(self) -> dict[str, int]:
-        """Segments of older owners with the length up to which they count."""
+        """Segments of older owners with their valid lengths."""
         found: dict[str, int] = {}
         for epoch in self.epochs():
             for name, size in epoch.valid_bytes.items():
@@ -177,16 +177,16 @@ class RunFolder:
         return found
 
     def committed_parts(self) -> list[Part]:
-        """Every committed roll that counts, in order of name. Raises as `epochs`."""
+        """All valid committed rolls, in order of name. Raises like `epochs`."""
         epochs = [epoch for epoch in self.epochs() if epoch.parts is not None]
         files = [p for p in sorted(self.parts.glob("*.json")) if not _committed_too_late(p.stem, epochs)]
         return [decode_part(p) for p in files]
 
     def table_file(self, part: Part, table: str) -> Path:
-        """The Parquet file of a part's table, compared with its checksum once per process.
+        """Parquet file of a part's table; its checksum is verified once per process.
 
         Raises:
-            RecordError: it is missing, or is not as it was written.
+            RecordError: it is missing, or its checksum differs.
         """
         file = self.path / part.tables[table]
         wanted = part.checksums.get(table)
@@ -202,7 +202,7 @@ class RunFolder:
         return file
 
     def segments(self, stream: str | None = None) -> Iterator[tuple[Path, int | None]]:
-        """Segments that no part has replaced, oldest owner first, with the length that counts (None: all)."""
+        """Segments that no part has replaced, oldest owner first, with their valid lengths (None: all)."""
         covered = {name for part in self.committed_parts() for name in part.covers}
         valid = self.valid_bytes()
         last = max((epoch.number for epoch in self.epochs()), default=0)
@@ -218,20 +218,20 @@ class RunFolder:
             yield path, valid.get(path.name)
 
     def segment_path(self, epoch: int, writer: int, roll: int, stream: str) -> Path:
-        """Where a writer puts a segment."""
+        """Path of a writer's segment."""
         return self.journal / f"{roll_name(epoch, writer, roll)}-{stream}.arrows"
 
     def next_roll(self, epoch: int, writer: int) -> int:
-        """The first roll number that a (re)started writer may use."""
+        """First roll number that a (re)started writer may use."""
         files = (file for place in (self.journal, self.parts) for file in place.glob(f"e{epoch:04d}-w{writer}-r*"))
         return max((int(found[1]) for file in files if (found := _ROLL.match(file.name))), default=-1) + 1
 
 
 def decode_part(file: Path) -> Part:
-    """A committed roll, from its file.
+    """Decodes the file of a committed roll.
 
     Raises:
-        RecordError: the file is illegible, or names files that are not its own.
+        RecordError: the file cannot be parsed, or names files that are not its own.
     """
     part = decode_file(file, file.read_bytes(), Part)
     for table, name in part.tables.items():
@@ -243,27 +243,27 @@ def decode_part(file: Path) -> Part:
 
 
 def is_segment_name(name: str) -> bool:
-    """Whether a file of the journal may be called so."""
+    """Whether a name is that of a journal segment."""
     return _SEGMENT.fullmatch(name) is not None
 
 
 def is_part_name(name: str) -> bool:
-    """Whether a committed roll may be called so."""
+    """Whether a name is that of a committed roll."""
     return _PART_NAME.fullmatch(name) is not None
 
 
 def is_roll_name(name: str) -> bool:
-    """Whether a roll may be called so."""
+    """Whether a name is that of a roll."""
     return _ROLL.fullmatch(name) is not None
 
 
 def _committed_too_late(part: str, epochs: Sequence[Epoch]) -> bool:
-    """Whether a part of an earlier owner was not there when the next one took over."""
+    """Whether a part of an earlier owner was committed after the takeover by the next one."""
     parsed = _PART.match(part)
     after = next((epoch for epoch in epochs if parsed is not None and epoch.number > int(parsed[1])), None)
     return after is not None and part not in (after.parts or ())
 
 
 def roll_name(epoch: int, writer: int, roll: int) -> str:
-    """The common stem of a roll's files."""
+    """Common stem of a roll's files."""
     return f"e{epoch:04d}-w{writer}-r{roll:04d}"

@@ -1,4 +1,4 @@
-"""Follower of a record that another process writes: what is added to it, each row about once."""
+"""Follower of a record that another process writes: reads added rows, each about once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Added(NamedTuple):
 
     Attributes:
         table: `cases`, `turns`, `events` or `verdicts`.
-        rows: with the columns asked for; null in records older than a column.
+        rows: with the requested columns; null in records older than a column.
     """
 
     table: str
@@ -31,15 +31,15 @@ class Added(NamedTuple):
 
 
 class RecordFollower:
-    """Follows a record: first what it holds, then what is added to it. Not for an event loop.
+    """Follows a record: first its content, then what is added. Not for an event loop.
 
-    A row may come twice when it was written twice, and rows that a live run had for less than the time between two
-    reads before it ended may come from its parts alone. Sums for a screen are made from this, and no results.
+    A row may come twice when it was written twice. Rows that a live run wrote and compacted between two reads, just
+    before it ended, may come from its parts alone. Use the rows for sums on a screen, not for results.
 
     Args:
         folder: of the run.
-        columns: by table, the columns to read.
-        of_journal: further columns of `turns`, of rows that are read from the journal.
+        columns: columns to read, by table.
+        of_journal: further columns of `turns`, for rows from the journal.
     """
 
     def __init__(self, folder: RunFolder, columns: Mapping[str, Sequence[str]], of_journal: Sequence[str] = ()) -> None:
@@ -48,8 +48,8 @@ class RecordFollower:
         self._parts: set[str] = set()
 
     def read(self) -> Iterator[Added]:
-        """What was added since the last call. Streams come in the order in which they are flushed, so that of what
-        was there at the call a verdict comes after its replies.
+        """Rows added since the last call. Streams come in the order of flushing, so that a verdict comes after its
+        replies.
 
         Raises:
             RecordError: the record cannot be read.
@@ -69,7 +69,7 @@ class RecordFollower:
         self._close_gone({path.name for path, _ in segments})
 
     def _begin(self, path: Path, valid: int | None) -> list[pa.RecordBatch]:
-        """Begin to follow a segment; one of an earlier version is read here, whole, for nobody appends to it."""
+        """Begin to follow a segment; one of an earlier version is read whole here, because nobody appends to it."""
         try:
             if has_checksums(path):
                 self._segments[path.name] = SegmentFollower(path, valid)
@@ -87,7 +87,7 @@ class RecordFollower:
         yield Added(table, pa.Table.from_batches([completed(batch, schema).select(names) for batch in batches]))
 
     def _new_parts(self) -> Iterator[Added]:
-        """Tables of parts, but those whose segments have been followed."""
+        """Tables of new parts, except those whose segments have been followed."""
         for part in self._folder.committed_parts():
             for table in (name for name in _TABLES if name in part.tables and name in self._columns):
                 if part.tables[table] in self._parts:

@@ -1,4 +1,4 @@
-"""Append-only journal of one writer: rows are buffered, flushed in order, and compacted to Parquet in the end."""
+"""Append-only journal of one writer: rows are buffered, flushed in order, and finally compacted to Parquet."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ SYNC_S = 1.0
 _COMMIT_S = 0.1
 
 STORED_ROWS = 4096
-"""As `FLUSH_ROWS` where each flush is a request to a store; its verdicts wait for `FLUSH_S`, too."""
+"""Like `FLUSH_ROWS`, where each flush is a request to a store; verdicts also wait for `FLUSH_S`."""
 
 
 class Journal:
-    """Write-ahead journal: buffers rows and makes them durable after `FLUSH_S` seconds or `FLUSH_ROWS` rows at most.
+    """Write-ahead journal: buffers rows and makes them durable after at most `FLUSH_S` seconds or `FLUSH_ROWS` rows.
 
-    Durable means passed to the operating system: a killed process loses nothing of it. At most `SYNC_S` later it is
-    synced to the disk, so that it also survives a power failure. In a store: put there.
+    Durable means passed to the operating system, so that a killed process loses nothing. At most `SYNC_S` later it is
+    synced to the disk, so that it also survives a power failure. In a store it means put there.
 
     Args:
-        folder: the run's folder; the process that made this owns it.
+        folder: the run's folder; owned by the process that creates the journal.
         epoch: the owner's number.
         writer: the writer's number.
     """
@@ -78,7 +78,7 @@ class Journal:
         mine = roll_name(self._epoch, self._writer, 0)[: -len("0000")]
         earlier = {roll: names for roll, names in rolls_of(store).items() if roll.startswith(mine)}
         seal(store, earlier)
-        if earlier:  # what one of them has put since this incarnation looked counts, too
+        if earlier:  # what they have put since this incarnation looked counts too
             pull(store, self._folder.path)
         self._roll = max([self._roll, *(int(roll.removeprefix(mine)) + 1 for roll in earlier)])
         self._segments = self._new_segments()
@@ -88,21 +88,21 @@ class Journal:
         """Buffer a row of any stream but `replies`.
 
         Raises:
-            RecordError: when rows before it could not be written: nothing more may be paid for.
+            RecordError: earlier rows could not be written: nothing more may be paid for.
         """
         self._check()
         self._rows[stream].append(**columns)
         self._count(1)
 
     def append_replies(self, batch: pa.RecordBatch) -> None:
-        """Buffer a batch of the stream `replies`. Raises as `append`."""
+        """Buffer a batch of the stream `replies`. Raises like `append`."""
         self._check()
         self._replies.append(batch)
         self._count(batch.num_rows)
 
     def _check(self) -> None:
         if self._failed is not None:
-            raise RecordError(str(self._failed))  # a new one: each raise of an error lengthens its traceback
+            raise RecordError(str(self._failed))  # a new instance: each raise of one lengthens its traceback
 
     def _count(self, rows: int) -> None:
         self._buffered += rows
@@ -129,10 +129,10 @@ class Journal:
             await self.flush()
 
     async def durable(self) -> None:
-        """Wait until what has been appended so far is durable; verdicts that come close together share a flush.
+        """Wait until everything appended so far is durable; concurrent verdicts share a flush.
 
         Raises:
-            RecordError: when it cannot be written, or something before it could not.
+            RecordError: it cannot be written, or something before it could not.
         """
         if self._buffered:
             self._flush_within(self._commit_s)
@@ -145,7 +145,7 @@ class Journal:
         """Make everything appended so far durable.
 
         Raises:
-            RecordError: when it cannot be written. Nothing is written any more after that: rows are missing.
+            RecordError: it cannot be written. Nothing is written after that, because rows are missing.
         """
         async with self._flushing:
             if self._due is not None:
@@ -166,10 +166,11 @@ class Journal:
         failpoint("writer.flushed")
 
     async def readable(self) -> None:
-        """Make everything appended so far readable in the segments: a folder's are durable then, a store's may not be.
+        """Make everything appended so far readable in the segments; in a folder it is then durable, in a store perhaps
+        not.
 
         Raises:
-            RecordError: as `flush`.
+            RecordError: see `flush`.
         """
         if self._folder.store is None:
             await self.flush()

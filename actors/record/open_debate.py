@@ -14,11 +14,11 @@ from moot.actors.record.debate_result import ModelUsage
 from moot.actors.record.rows import INVALID_SUFFIX
 
 SAMPLING_COLUMNS = ["model", "temperature", "top_p", "logprob_stage", "held"]
-"""What `SampledLogprobs.of` is read from."""
+"""Columns for `SampledLogprobs.of`."""
 
 
 class SampledLogprobs(NamedTuple):
-    """Log-probabilities of a reply's tokens `(T,)`, with its model and how it was sampled."""
+    """Log-probabilities of a reply's tokens `(T,)`, with its model and sampling parameters."""
 
     logprobs: npt.NDArray[np.float32] | None
     model: str
@@ -26,12 +26,12 @@ class SampledLogprobs(NamedTuple):
 
     @classmethod
     def of(cls, logprobs: npt.NDArray[np.float32] | None, model: str | None, *sampling: Any) -> SampledLogprobs:
-        """Of a reply's log-probabilities and its `SAMPLING_COLUMNS`."""
+        """From a reply's log-probabilities and its `SAMPLING_COLUMNS`."""
         return cls(logprobs, model or UNKNOWN, Sampling.recorded(*sampling))
 
 
 UNRECORDED = SampledLogprobs.of(None, None, None, None, None, None)
-"""A reply of which nothing is on record."""
+"""A reply without anything on record."""
 
 
 class OpenDebate(msgspec.Struct):
@@ -39,11 +39,11 @@ class OpenDebate(msgspec.Struct):
 
     Attributes:
         reply_ids: of the effective replies, by path.
-        events: digest of what was noted last, by kind and path.
-        used: model, tokens of prompt and completion of the replies that count, by id.
+        events: digest of the last event, by kind and path.
+        used: model, prompt tokens and completion tokens of the replies that count, by id.
         superseded: ids of superseded replies.
-        logprobs: what signals are computed from, by the path of the reply.
-        assessments: the last ones, without the judges' marks, by the path of the reply.
+        logprobs: log-probabilities for the signals, by the path of the reply.
+        assessments: the latest, without the judges' marks, by the path of the reply.
     """
 
     reply_ids: dict[str, str] = {}
@@ -54,8 +54,7 @@ class OpenDebate(msgspec.Struct):
     assessments: dict[str, AssessmentFigures] = {}
 
     def accept(self, path: str, reply_id: str, supersedes: str | None) -> bool:
-        """Accept a reply: whether it is effective at its path, as the first one is, unless a later one supersedes
-        it."""
+        """Accept a reply: whether it is effective at its path. The first one is, unless a later one supersedes it."""
         known = self.reply_ids.get(path)
         if known is not None and supersedes != known:
             return False
@@ -65,7 +64,7 @@ class OpenDebate(msgspec.Struct):
     def use(
         self, reply_id: str, supersedes: str | None, model: str | None, prompt: int | None, completion: int | None
     ) -> None:
-        """Count an effective reply; what it supersedes counts no more."""
+        """Count an effective reply; a superseded one no longer counts."""
         if supersedes:
             for old in (supersedes, supersedes + INVALID_SUFFIX):
                 self.superseded.add(old)
@@ -74,7 +73,7 @@ class OpenDebate(msgspec.Struct):
             self.used[reply_id] = (model, prompt, completion)
 
     def usage(self) -> dict[str, ModelUsage]:
-        """Usage of the replies that count, by model, as the record will have it."""
+        """Usage of the replies that count, by model, as recorded."""
         found: dict[str, ModelUsage] = {}
         for model, prompt, completion in self.used.values():
             found.setdefault(model, ModelUsage()).add(prompt, completion)

@@ -23,11 +23,11 @@ class Ownership:
 
     @classmethod
     def acquire(cls, folder: RunFolder) -> Ownership:
-        """Acquire the folder: a new epoch begins, and what older owners append from now on does not count.
+        """Acquire the folder: a new epoch begins, and later additions of older owners do not count.
 
         Raises:
-            RunFolderBusy: when another live process owns the folder.
-            RecordError: when the folder cannot be written, or holds a link that leads out of it.
+            RunFolderBusy: another live process owns the folder.
+            RecordError: the folder cannot be written, or contains a link that leads out of it.
         """
         refuse_links(folder.path)
         try:
@@ -62,22 +62,22 @@ class Ownership:
 def owner_pid(folder: RunFolder) -> int | None:
     """Process id of the folder's live owner, if it runs on this machine.
 
-    Asked of the kernel: what the lock's file says was written by whoever owned the folder last, here or elsewhere.
+    It is asked of the kernel: the lock's file was written by the last owner, here or elsewhere.
     """
     try:
         lock = (folder.path / "owner.lock").stat()
-        held = Path("/proc/locks").read_text()
+        locks = Path("/proc/locks").read_text()
     except OSError:
         return None
     place = f"{os.major(lock.st_dev):02x}:{os.minor(lock.st_dev):02x}:{lock.st_ino}"
-    for fields in map(str.split, held.splitlines()):
+    for fields in map(str.split, locks.splitlines()):
         if fields[1:4] == ["FLOCK", "ADVISORY", "WRITE"] and fields[5] == place:
             return int(fields[4]) if int(fields[4]) > 0 else None  # 0 is a process of another container
     return None
 
 
 def begin_epoch(folder: RunFolder) -> int:
-    """Starts the epoch of a new owner, so that what older ones append from now on does not count; returns its number.
+    """Starts the epoch of a new owner, so that later additions of older ones do not count; returns its number.
 
     Raises:
         RecordError: the folder cannot be written.

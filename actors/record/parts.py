@@ -1,4 +1,4 @@
-"""Reader of committed parts: Parquet files whose pages are verified by their checksums."""
+"""Reader of committed parts: Parquet files whose page checksums are verified."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from moot.protocols.errors import RecordError
 
 Groups = Callable[[Path], list[int]]
-"""Which row groups of a part's file may hold what is looked for, rising."""
+"""Row groups of a part's file that may contain the requested rows, ascending."""
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def open_parquet(file: Path, **options: Any) -> Iterator[pq.ParquetFile]:
         options: of `pyarrow.parquet.ParquetFile`.
 
     Raises:
-        RecordError: it cannot be read, here or in what is done with it.
+        RecordError: it cannot be read, here or in the body of the context.
     """
     try:
         with pq.ParquetFile(file, page_checksum_verification=True, **options) as part:
@@ -36,13 +36,13 @@ def open_parquet(file: Path, **options: Any) -> Iterator[pq.ParquetFile]:
 
 
 def columns_of(file: Path) -> set[str]:
-    """The names of a part's columns. Raises as `open_parquet`."""
+    """Column names of a part. Raises like `open_parquet`."""
     with open_parquet(file) as part:
         return set(part.schema_arrow.names)
 
 
 def read_part(file: Path, columns: list[str], only: pc.Expression | None = None) -> pa.Table:
-    """Reads columns of a part, of the selected rows. Raises as `open_parquet`."""
+    """Reads columns of a part, for the selected rows. Raises like `open_parquet`."""
     try:
         return pq.read_table(file, columns=columns, filters=only, partitioning=None, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
@@ -50,7 +50,7 @@ def read_part(file: Path, columns: list[str], only: pc.Expression | None = None)
 
 
 def read_groups(file: Path, groups: list[int], columns: list[str]) -> pa.Table:
-    """Reads columns of some row groups of a part, in the order given; only those that it has. Raises as
+    """Reads columns of some row groups of a part, in the given order; missing columns are skipped. Raises like
     `open_parquet`."""
     with open_parquet(file) as part:
         there = [name for name in columns if name in part.schema_arrow.names]
@@ -58,7 +58,7 @@ def read_groups(file: Path, groups: list[int], columns: list[str]) -> pa.Table:
 
 
 def groups_with(case_ids: Iterable[str]) -> Groups:
-    """Row groups of a part's file that have rows of some cases: of each file the ids are read, once."""
+    """Selects the row groups of a part's file with rows of some cases; each file's ids are read once."""
     wanted = pa.array(sorted(set(case_ids)), pa.string())
 
     @cache

@@ -1,4 +1,4 @@
-"""Progress of a run: running counts and the stream of its events, kept by the record writer or read from the record."""
+"""Progress of a run: running counts and the stream of its events, from the record writer or from the record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEPT_EVENTS, _KEPT_CHARACTERS = 20_000, 32 * 2**20
 
 
 class Counts(msgspec.Struct):
-    """Totals so far; add the counts of several writers with `merge`.
+    """Totals so far; `merge` adds the counts of several writers.
 
     Attributes:
         finished: debates with a verdict that did not fail.
@@ -27,9 +27,9 @@ class Counts(msgspec.Struct):
         skipped: debates that the gate skipped.
         rounds: debate rounds over all verdicts.
         replies: paid replies.
-        reused: replies taken from another run.
-        tokens_paid: tokens of replies paid for; unknown usage is left out and counted in `calls_without_usage`.
-        tokens_reused: tokens of replies taken from another run.
+        reused: replies reused from another run.
+        tokens_paid: tokens of paid replies; unknown usage is excluded and counted in `calls_without_usage`.
+        tokens_reused: tokens of reused replies.
     """
 
     finished: int = 0
@@ -45,16 +45,16 @@ class Counts(msgspec.Struct):
     calls_without_usage: int = 0
 
     def merge(self, other: Counts) -> Counts:
-        """The counts of both together."""
+        """Sum of both counts."""
         return Counts(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
 
 
 REPLY = "reply"
-"""Kind of the event for a reply; the record has it as a row of `turns`."""
+"""Event kind of a reply, which the record has as a row of `turns`."""
 
 
 class StreamedEvent(msgspec.Struct, frozen=True):
-    """An event of a running debate, as subscribers get it."""
+    """Event of a running debate, for subscribers."""
 
     case_id: str
     attempt: int
@@ -78,7 +78,7 @@ class Progress:
         self._seen = self._size = 0
 
     def count_reply(self, prompt: int | None, completion: int | None, *, reused: bool) -> None:
-        """Count a reply that was added to the journal."""
+        """Count an appended reply."""
         tokens = (prompt or 0) + (completion or 0)
         if reused:
             self.counts.reused += 1
@@ -89,7 +89,7 @@ class Progress:
         self.counts.calls_without_usage += prompt is None or completion is None
 
     def count_verdict(self, how: str, failed: bool, correct: bool | None, rounds: int) -> None:
-        """Count a verdict that was added to the journal."""
+        """Count an appended verdict."""
         if failed:
             self.counts.failed += 1
             return
@@ -100,7 +100,7 @@ class Progress:
         self.counts.rounds += rounds
 
     def add_events(self, events: Sequence[StreamedEvent]) -> None:
-        """Stream events that were added to the journal."""
+        """Stream appended events."""
         self._events.extend(events)
         self._seen += len(events)
         self._size += sum(map(size_of, events))
@@ -108,7 +108,7 @@ class Progress:
             self._size -= size_of(self._events.popleft())
 
     def events_since(self, cursor: int, limit: int = 2000) -> tuple[int, list[StreamedEvent]]:
-        """Events after `cursor` (0 at first) and the next cursor; those that fell out of the window are skipped."""
+        """Events after `cursor` (0 at first) and the next cursor; events that left the window are skipped."""
         first = self._seen - len(self._events)
         start = max(cursor, first) - first
         found = [self._events[i] for i in range(start, min(start + limit, len(self._events)))]
@@ -118,11 +118,11 @@ class Progress:
 _REPLY_FIELDS = ("role", "model", "text", "answer", "outcome", "failure", "error", "prompt_tokens", "completion_tokens")
 _OF_VERDICTS = ("answer", "how", "confidence", "correct", "failure", "at")
 REPLY_COLUMNS = ["case_id", "attempt", "path", *_REPLY_FIELDS, "latency_s", "reused_from", "at"]
-"""What the event of a reply is made from."""
+"""Columns for the event of a reply."""
 
 
 def replies_as_events(rows: pa.RecordBatch | pa.Table) -> list[StreamedEvent]:
-    """Each reply as an event at the time when it came.
+    """Events of replies, at the times of their arrival.
 
     Args:
         rows: of `replies` or of `turns`.
@@ -137,14 +137,14 @@ def _as_event(row: dict[str, Any]) -> StreamedEvent:
 
 
 def verdict_event(row: Mapping[str, Any]) -> StreamedEvent:
-    """A row of `verdicts` as an event."""
+    """Event of a row of `verdicts`."""
     data = {name: row[name] for name in ("answer", "how", "confidence", "correct")}
     data |= {"failure": row["failure"]} if row["failure"] else {}
     return StreamedEvent(row["case_id"], row["attempt"], "verdict", "verdict", data, row["at"])
 
 
 def recorded_events(folder: RunFolder, case_id: str, before: float = float("inf")) -> list[StreamedEvent]:
-    """Events that the record has of a case before a time (Unix seconds), in order of time.
+    """Recorded events of a case before a time (Unix seconds), in order of time.
 
     Raises:
         RecordError: the record cannot be read.

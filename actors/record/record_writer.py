@@ -1,6 +1,6 @@
 """Record writer: buffers rows, flushes them in order, and commits a verdict once all it depends on is durable.
 
-One writer writes the cases that hash to it. It is a plain class: the inline engine calls it directly, a metrics actor
+Each writer owns the cases that hash to it. It is a plain class: the inline engine calls it directly, a metrics actor
 hosts it on a cluster.
 """
 
@@ -62,17 +62,17 @@ _DROPPED_COLUMNS = [
 
 
 class RecordWriter:
-    """Writes the rows of the cases that hash to it.
+    """Writer of the rows of the cases that hash to it.
 
     Args:
-        folder: the run's folder; the process that made this owns it.
+        folder: the run's folder; owned by the process that creates the writer.
         epoch: the owner's number.
         writer: the writer's number.
-        meter: counts what is added to the record.
-        streams_replies: whether replies are among the streamed events.
+        meter: counts the appended rows.
+        streams_replies: whether the streamed events include replies.
 
     Attributes:
-        incarnation: id of this writer's process, unlike that of any that wrote the same record before it.
+        incarnation: id of this writer's process, different from that of any earlier writer of the record.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class RecordWriter:
         self._tells_replies = streams_replies
 
     async def load(self) -> None:
-        """Read what earlier owners and earlier incarnations of this writer recorded; before anything else."""
+        """Read what earlier owners and earlier incarnations of this writer recorded; called first."""
         await self._journal.begin()
         state = await asyncio.to_thread(recover, self._folder, self._mine, self._memory)
         self._cases_written = state.cases
@@ -118,7 +118,7 @@ class RecordWriter:
         """Register cases with their ground truth, before their first row.
 
         Args:
-            number: rises with each call of `register` and `forget`, so that a late one is recognised.
+            number: increases with each call of `register` and `forget`, so that a late one is recognised.
 
         Raises:
             RecordError: the record cannot be written.
@@ -130,10 +130,10 @@ class RecordWriter:
                 self._journal.append("cases", **case_columns(labelled))
 
     def forget(self, numbered: Iterable[tuple[int, str]]) -> None:
-        """Forget cases that are not debated any more: those without a verdict may be evicted.
+        """Forget cases that will not be debated again: those without a verdict may be evicted.
 
         Args:
-            numbered: each with a number as of `register`; one that was registered later stays.
+            numbered: cases, each with a number as in `register`; a case registered later stays.
         """
         self._arrivals.forget(numbered)
 
@@ -153,7 +153,7 @@ class RecordWriter:
         failpoint("writer.buffered")
 
     def _note_unconfirmed(self, dropped: pa.RecordBatch) -> None:
-        """Keep what the attempts behind dropped rows may have cost; a row that was sent twice has cost nothing more."""
+        """Record the possible cost of attempts behind dropped rows; a row that was sent twice has cost nothing more."""
         for row in dropped.select(_DROPPED_COLUMNS).to_pylist():
             key = (row["case_id"], row["attempt"])
             debate = self._arrivals.known(key)
@@ -213,11 +213,11 @@ class RecordWriter:
         self.progress.add_events([StreamedEvent(case_id, attempt, event.kind, event.path, event.data, at)])
 
     async def history(self, keys: Sequence[CaseKey]) -> list[History]:
-        """What is recorded of each debate, up to what has been added by now: replies (re-asked ones merged) and
-        embeddings. It is read while rows are written, one read at a time.
+        """Recorded part of each debate, up to the latest added row: replies (re-asked ones merged) and embeddings. It
+        is read while rows are written, one read at a time.
 
         Raises:
-            RecordError: what has been added cannot be written, or the record cannot be read.
+            RecordError: what was added cannot be written, or the record cannot be read.
         """
         known = [key for key in keys if not self._is_shared_and_new(key)]
         if not known:  # so that not every shared ask of a run reads the whole journal
@@ -233,7 +233,7 @@ class RecordWriter:
         return self._arrivals.so_far(keys)
 
     async def results(self, case_ids: Sequence[str]) -> dict[str, DebateResult]:
-        """See `recorded_results`; the last ones are cached. The others are read while rows are written."""
+        """See `recorded_results`; the last ones are cached. Others are read while rows are written."""
         if not self._not_durable.isdisjoint(case_ids):
             await self.flush()
             self._not_durable.difference_update(case_ids)
@@ -244,11 +244,11 @@ class RecordWriter:
         return found
 
     def _is_shared_and_new(self, key: CaseKey) -> bool:
-        """Whether this is the pseudo case of a shared reply, which embeds nothing, and no reply to it is recorded."""
+        """Whether this is the pseudo case of a shared reply, which has no embeddings, without a recorded reply."""
         return is_shared_id(key[0]) and not self._arrivals.debate(key).reply_ids
 
     async def acquire_lease(self, key: str, lease_s: float, lessee: str = "") -> tuple[bool, History]:
-        """See `ReplyLeases.acquire`; and what is recorded of the shared reply."""
+        """See `ReplyLeases.acquire`; also returns the recorded part of the shared reply."""
         mine = await self.leases.acquire(key, lease_s, lessee)
         try:
             return mine, (await self.history([(key, 0)]))[0]
@@ -258,7 +258,7 @@ class RecordWriter:
             raise
 
     async def has_shared(self, case_id: str) -> bool:
-        """Whether the shared reply of a pseudo case is durable; waits for the flush that is due, not for the reply."""
+        """Whether the shared reply of a pseudo case is durable; waits for the next flush, not for the reply."""
         if SHARED not in self._arrivals.debate((case_id, 0)).reply_ids:
             return False
         await self._journal.durable()
@@ -279,8 +279,8 @@ class RecordWriter:
     async def commit(self, results: Sequence[DebateResult]) -> list[bool]:
         """Record verdicts; returns when they are durable.
 
-        False for a debate whose replies are not (or not the same ones) in the journal, or whose notes an earlier
-        incarnation of this writer may have lost: its moderator replays it.
+        False for a debate whose replies are missing in the journal or differ, or whose notes an earlier incarnation of
+        this writer may have lost: its moderator replays it.
         """
         admitted = await self._admission.check(results)
         if any(admitted):

@@ -1,4 +1,4 @@
-"""Asynchronous reader of another run's replies: opened and read in a thread, many rows at a time."""
+"""Asynchronous reader of another run's replies: opens and reads the run in a thread, many rows at a time."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _WOKEN_TOGETHER = 16
 
 
 class RecordedReplies(Generic[Index]):
-    """Batched reader of a run's replies; opens the run when it is first needed.
+    """Batched reader of a run's replies; opens the run on first use.
 
-    What is requested while a batch is read goes into the next one, so that a row group is decoded for many at once.
+    Requests during a read go into the next batch, so that a row group is decoded once for many.
 
     Args:
         folder: the run's folder.
-        index: makes the caller's index of the replies, in the same thread.
+        index: builds the caller's index of the replies, in the same thread.
     """
 
     def __init__(self, folder: str | Path, index: Callable[[RecordedRun], Index]) -> None:
@@ -34,7 +34,7 @@ class RecordedReplies(Generic[Index]):
         self._reading: asyncio.Task[None] | None = None
 
     async def opened(self) -> tuple[RecordedRun, Index]:
-        """The run and its index; callers that wait continue in the order of their calls.
+        """The run and its index; waiting callers continue in the order of their calls.
 
         Raises:
             RecordError: see `RecordedRun`.
@@ -50,7 +50,7 @@ class RecordedReplies(Generic[Index]):
         return run, self._make_index(run)
 
     async def row(self, number: int) -> Row:
-        """A whole row.
+        """Complete row.
 
         Raises:
             RecordError: a file cannot be read any more.
@@ -78,6 +78,6 @@ class RecordedReplies(Generic[Index]):
                     if not wanted.done():
                         wanted.set_result(rows[number])
                     if place % _WOKEN_TOGETHER == 0:
-                        await asyncio.sleep(0)  # a woken caller continues at once: let others run, too
+                        await asyncio.sleep(0)  # a woken caller continues at once: let others run too
         finally:
             self._reading = None

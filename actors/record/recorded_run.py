@@ -1,4 +1,4 @@
-"""Read-only access to another run's replies: an index of those that count in memory, whole rows from the files."""
+"""Read-only access to another run's replies: an in-memory index of those that count, whole rows from the files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moot.actors.record.tables import effective_turns
 from moot.protocols.errors import RecordError
 
 Row = dict[str, Any]
-"""A row of the journal's stream `replies`: token columns as Arrow arrays, null ones left out."""
+"""Row of the journal's stream `replies`: token columns as Arrow arrays, without nulls."""
 
 StepKey = tuple[str, int, str]
 """Case id, attempt, path."""
@@ -31,14 +31,14 @@ _CONVERTED_TOGETHER = 16
 
 
 class _Group(NamedTuple):
-    """A row group of a Parquet file."""
+    """Row group of a Parquet file."""
 
     path: Path
     number: int
 
 
 class HashIndex:
-    """Hash index of row numbers by text, in sixteen bytes a row: a dictionary of strings takes ten times that.
+    """Hash index of row numbers by text, in sixteen bytes per row, a tenth of a dictionary of strings.
 
     Args:
         texts: one for each row, in order.
@@ -50,7 +50,7 @@ class HashIndex:
         self._digests = digests[self._order]
 
     def find(self, text: str) -> list[int]:
-        """The rows of that text in order, and perhaps, once in 2^64, another text's: compare."""
+        """Rows with that text in order and, once in 2^64, with another text: the caller compares."""
         digest = np.uint64(_digest(text))
         first, last = (int(np.searchsorted(self._digests, digest, side)) for side in ("left", "right"))
         found: list[int] = self._order[first:last].tolist()
@@ -62,10 +62,10 @@ def _digest(text: str) -> int:
 
 
 class RecordedRun:
-    """Recorded run: its replies as they were on record when this was created; the folder is only read.
+    """Recorded run: its replies on record when this was created; the folder is only read.
 
-    A reply counts if it is the first of its key that no later one supersedes, as everywhere. The constructor and `read`
-    are slow: keep them off an event loop.
+    A reply counts if it is the first of its key and no later one supersedes it. The constructor and `read` are slow:
+    keep them off an event loop.
 
     Args:
         folder: of a run that is finished, still running, or was killed.
@@ -73,10 +73,10 @@ class RecordedRun:
     Attributes:
         name: the folder's name.
         replies: one row per reply that counts, sorted by key: `case_id`, `attempt`, `path`, `fingerprint`, `outcome`,
-            `reply_id`. Row numbers are places in this table.
+            `reply_id`. Row numbers are indices into this table.
 
     Raises:
-        RecordError: no run is there, or a part of it cannot be read.
+        RecordError: the folder has no run, or a part of it cannot be read.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -98,7 +98,7 @@ class RecordedRun:
     def _load(self) -> None:
         self._sources: list[_Group | pa.RecordBatch] = []
         pieces, token_ids, self._token_places = [], list[str](), list[tuple[_Group, int]]()
-        segments = list(self._folder.segments("replies"))  # first: what becomes a part meanwhile is read twice
+        segments = list(self._folder.segments("replies"))  # first: one that becomes a part is read twice
         for part in self._folder.committed_parts():
             for group, ids in self._groups(part, "tokens", ["reply_id"]):
                 token_ids += ids["reply_id"].to_pylist()
@@ -115,7 +115,7 @@ class RecordedRun:
         self.replies = effective_turns(whole).sort_by(keys).combine_chunks()
 
     def _groups(self, part: Part, table: str, columns: list[str]) -> Iterator[tuple[_Group, pa.Table]]:
-        """Some columns of each row group of a part's table."""
+        """Columns of each row group of a part's table."""
         if table not in part.tables:
             return
         path = self._folder.table_file(part, table)
@@ -130,7 +130,7 @@ class RecordedRun:
         return turns.append_column("source", places[0]).append_column("row", places[1])
 
     def __len__(self) -> int:
-        """How many replies count."""
+        """Number of replies that count."""
         return int(self.replies.num_rows)
 
     def key(self, number: int) -> StepKey:
@@ -143,7 +143,7 @@ class RecordedRun:
         return f"{self.name}:{'/'.join(map(str, self.key(number)))}"
 
     def read(self, numbers: Iterable[int]) -> dict[int, Row]:
-        """Read whole rows by row number.
+        """Read complete rows by row number.
 
         Raises:
             RecordError: a file cannot be read any more.
@@ -164,7 +164,7 @@ class RecordedRun:
         return found
 
     def _tokens(self, content: pa.RecordBatch, row: int, reply_id: str) -> Row:
-        """The token columns of a reply: in its own row of a segment, in a table of their own in a part."""
+        """Token columns of a reply: from its own row in a segment, from a separate table in a part."""
         if "token" in content.schema.names:
             return _token_values(content, row)
         for number in self._tokens_by_id.find(reply_id):
@@ -175,7 +175,7 @@ class RecordedRun:
         return {}
 
     def _content(self, source: _Group | pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a source; of Parquet row groups the last used ones are kept."""
+        """Rows of a source; the last used Parquet row groups are cached."""
         if not isinstance(source, _Group):
             return source
         known = self._kept.pop(source, None)
@@ -194,18 +194,19 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def _turns_of(content: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns of `turns`; those that came after the rows were written are null."""
+    """Columns of `turns`; those newer than the rows are null."""
     return completed(content.select([name for name in TURNS.names if name in content.schema.names]), TURNS)
 
 
 def _as_dicts(rows: pa.RecordBatch) -> Iterator[Row]:
-    """A few rows at a time: Arrow keeps the interpreter's lock while it converts, and an event loop waits for that."""
+    """Rows as dictionaries, a few at a time: Arrow keeps the interpreter's lock while converting, and event loops
+    wait."""
     for first in range(0, rows.num_rows, _CONVERTED_TOGETHER):
         yield from rows.slice(first, _CONVERTED_TOGETHER).to_pylist()
 
 
 def _token_values(content: pa.RecordBatch, row: int) -> Row:
-    """The token columns of a row that are not null; lists stay Arrow arrays.
+    """Token columns of a row that are not null; lists stay Arrow arrays.
 
     They are copied: a slice would keep its whole row group in memory.
     """

@@ -1,4 +1,4 @@
-"""Recovery from the journal: the state of a writer that starts, and the history of a debate that resumes."""
+"""Recovery from the journal: the state of a starting writer, and the history of a resumed debate."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class History(msgspec.Struct, frozen=True):
     """Recorded history of one debate.
 
     Attributes:
-        replies: those that end their ask; a re-asked one holds its first reply, too.
-        unreadable: by path, unparsable first replies whose model has not been asked again yet.
-        cuts: by the path of a call (see `rows.call_of`), the fingerprints of its replies that were stopped early.
+        replies: replies that end their ask; a re-asked one includes its first reply.
+        unreadable: unparsable first replies without a second ask yet, by path.
+        cuts: fingerprints of replies that were stopped early, by the path of the call (see `rows.call_of`).
         vectors: embeddings by (encoder, text hash), as float32 bytes.
     """
 
@@ -53,8 +53,8 @@ class History(msgspec.Struct, frozen=True):
     vectors: dict[str, bytes] = {}
 
     def resume(self, ask: Ask) -> Ask:
-        """The ask, with what is recorded of it already: an unparsable first reply, and how many were stopped early.
-        They are not paid for again."""
+        """Copy of the ask with its recorded part: an unparsable first reply, and the number of replies stopped early.
+        These are not paid for again."""
         first = self.unreadable.get(ask.path)
         if first is None or first.fingerprint not in ask.fingerprints:
             return msgspec.structs.replace(ask, cuts=self._cuts(ask, ask.path))
@@ -72,13 +72,13 @@ class History(msgspec.Struct, frozen=True):
 
 
 def vector_key(encoder: str, text_hash: str) -> str:
-    """The key of `History.vectors`."""
+    """Key of `History.vectors`."""
     return f"{encoder}/{text_hash}"
 
 
 @dataclass
 class WriterState:
-    """State of a writer at its start, beside the open debates, which are in its cache."""
+    """State of a writer at its start, without the open debates, which are in its cache."""
 
     finished: set[CaseKey]
     cases: set[str]
@@ -127,9 +127,9 @@ def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: Write
     for debate, row in rows("turns", "path", "reply_id", "supersedes", *_TOKENS, *SAMPLING_COLUMNS):
         _replay_reply(debate, row)
     for debate, row in rows("tokens", "path", "reply_id", "logprob"):
-        said = debate.logprobs.get(row["path"])
-        if said is not None and row["logprob"] is not None and debate.reply_ids[row["path"]] == row["reply_id"]:
-            debate.logprobs[row["path"]] = said._replace(logprobs=np.array(row["logprob"], np.float32))
+        sampled = debate.logprobs.get(row["path"])
+        if sampled is not None and row["logprob"] is not None and debate.reply_ids[row["path"]] == row["reply_id"]:
+            debate.logprobs[row["path"]] = sampled._replace(logprobs=np.array(row["logprob"], np.float32))
     for debate, row in sorted(rows("events", "kind", "path", "data", "at"), key=lambda pair: pair[1]["at"]):
         _replay_event(debate, row)
     return found
@@ -153,8 +153,8 @@ def recover_signals(
 ) -> SignalAggregator:
     """Recovers the signals of ended debates from the record, for the cases by `mine(case_id)`.
 
-    Reads the log-probabilities of judged debates: keep it off an event loop. Where no debate was judged, it reads only
-    the kinds of events.
+    Reads the log-probabilities of judged debates: keep it off an event loop. Without a judged debate, it reads only the
+    kinds of events.
     """
     judged: dict[CaseKey, None] = {}
     assessed = pc.field("kind") == ReplyAssessed.kind
@@ -176,7 +176,7 @@ def recover_signals(
 
 
 def recorded_results(folder: RunFolder, case_ids: Sequence[str], memory: WriterCache) -> dict[str, DebateResult]:
-    """Results by case: of the latest attempt that has a verdict; a case without one is left out."""
+    """Results by case, of the latest attempt with a verdict; cases without one are left out."""
     groups, only = memory.groups_of(case_ids), of_cases(case_ids)
     results: dict[str, DebateResult] = {}
     for row in read_table(folder, "verdicts", only=only, groups=groups).to_pylist():
@@ -194,7 +194,7 @@ def recorded_results(folder: RunFolder, case_ids: Sequence[str], memory: WriterC
 
 
 def _result(row: dict[str, object]) -> DebateResult:
-    """Of a recorded verdict; what its replies used is not in its row."""
+    """Result of a recorded verdict; without usage, which its row lacks."""
     values = {name: row[name] for name in VERDICT_COLUMNS}
     for name in _AS_JSON:
         raw = values[name]
@@ -203,7 +203,7 @@ def _result(row: dict[str, object]) -> DebateResult:
 
 
 def histories(folder: RunFolder, keys: Sequence[CaseKey], memory: WriterCache) -> list[History]:
-    """Recorded history of each debate; of several replies on one path the one that nothing supersedes."""
+    """Recorded history of each debate; of several replies on one path the one that is not superseded."""
     case_ids = {case_id for case_id, _ in keys}
     only, groups = of_cases(case_ids), memory.groups_of(case_ids)
     replies: dict[CaseKey, list[RecordedReply]] = {key: [] for key in keys}

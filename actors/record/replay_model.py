@@ -29,27 +29,27 @@ from moot.protocols.errors import REPLAY_DIVERGED, ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding, Message, Usage
 
 MAX_ALTERNATIVES = 20
-"""Alternatives that a run may hold whose run.yaml does not say how many it asked for."""
+"""Assumed number of recorded alternatives where run.yaml does not say how many were requested."""
 
 _SHOWN = 40
-"""Characters of a differing message that an error shows."""
+"""Most characters of a differing message in an error."""
 
 _SHARED_SLASHES = 2
-"""Slashes in the step key of a shared ask: neither its case id nor its path has one."""
+"""Slashes in the step key of a shared ask: neither its case id nor its path contains one."""
 
 
 class ReplayModel:
     """Replay model: a `Model` that returns the replies of one recorded run.
 
-    A reply is found by its step (case id, attempt and path), and returned only if the messages as rendered, the
-    temperature, `top_p`, the length and the pictures are those of the recorded call. A recorded failure is raised
-    again, an unparsable first reply is returned first. Anything else fails the case.
+    A reply is looked up by its step (case id, attempt and path), and returned only if the rendered messages, the
+    temperature, `top_p`, the length and the pictures equal those of the recorded call. A recorded failure is raised
+    again, and an unparsable first reply is returned first. Anything else fails the case.
 
     Args:
         folder: the recorded run's folder; only read.
 
     Raises:
-        ConfigError: no run is there.
+        ConfigError: the folder has no run.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -63,10 +63,10 @@ class ReplayModel:
     async def complete(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
-        """The recorded reply to the step; `schema` is ignored.
+        """Recorded reply to the step; `schema` is ignored.
 
         Raises:
-            ModelError: the recorded failure, or `replay_diverged` when there is no such step or it differs.
+            ModelError: the recorded failure, or `replay_diverged` when the step is missing or differs.
         """
         try:
             run, steps = await self._replies.opened()
@@ -90,10 +90,10 @@ class ReplayModel:
         return ModelError(REPLAY_DIVERGED, f"{step_key}: {why}", replayed=source)
 
     async def check(self) -> None:
-        """Read the run's index.
+        """Load the run's index.
 
         Raises:
-            ModelUnavailable: it cannot be read.
+            ModelUnavailable: the run cannot be read.
         """
         try:
             await asyncio.to_thread(RecordedRun, self._folder.path)
@@ -101,14 +101,14 @@ class ReplayModel:
             raise ModelUnavailable(f"{self.name}: {error}") from None
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """See `Model.close`; there is nothing to release."""
 
 
 def recorded_capabilities(facts: dict[str, Any]) -> Capabilities:
-    """Capabilities of the recorded models, as far as the record has them.
+    """Capabilities of the recorded models, as far as recorded.
 
     Args:
-        facts: of the run's run.yaml; what an empty one leaves open is the most that a run can have.
+        facts: of the run's run.yaml; missing ones are assumed at their maximum.
     """
     bindings = facts.get("bindings") or {}
     asked = [member.get("top_logprobs") or 0 for members in bindings.values() for member in members]
@@ -124,9 +124,9 @@ def recorded_capabilities(facts: dict[str, Any]) -> Capabilities:
 
 
 class _Steps:
-    """Index of a run's replies by step; of those that its cases share by what was sent.
+    """Index of a run's replies by step, and of shared replies by their messages.
 
-    The case id of a shared ask is a hash that depends on its model's name, so in a replay it is another one.
+    The case id of a shared ask is a hash that includes its model's name, so a replay has another one.
     """
 
     def __init__(self, run: RecordedRun) -> None:
@@ -140,9 +140,10 @@ class _Steps:
             self._shared.setdefault(_sent(row["messages"], row["image_hashes"] or ()), []).append(number)
 
     def find(self, step_key: str, messages: Sequence[Message]) -> list[int]:
-        """The replies to the first ask of a step, or to the second, whose key ends in the mark of an unparsable first.
+        """Replies to the first ask of a step, or to the second, whose key ends in the mark of an unparsable first
+        reply.
 
-        In the record it is the other way round: the unparsable first reply has the mark.
+        The record has it the other way round: there the unparsable first reply has the mark.
         """
         case_id, _, path = step_key.split("/", 2) if step_key.count("/") == _SHARED_SLASHES else ("", "", "")
         if _is_shared(case_id, path):

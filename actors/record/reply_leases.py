@@ -10,7 +10,7 @@ class ReplyLeases:
     """Leases of one writer's shared replies.
 
     Args:
-        recorded: whether the shared reply of that pseudo case id is recorded.
+        recorded: whether the shared reply of a pseudo case id is recorded.
     """
 
     def __init__(self, recorded: Callable[[str], bool]) -> None:
@@ -20,10 +20,10 @@ class ReplyLeases:
     async def acquire(self, key: str, lease_s: float, lessee: str = "") -> bool:
         """Acquire the lease of the shared reply `key`: whether the caller pays for it; False once it is recorded.
 
-        While another caller has the lease this waits, at most `lease_s`: then the lease is the caller's.
+        Waits while another caller has the lease, at most `lease_s` seconds, and then takes it over.
 
         Args:
-            lessee: id of the request, so that it can be repeated when its answer was lost; empty when it cannot.
+            lessee: id of the request, so that it can be repeated when its answer was lost; empty for no repetition.
         """
         while not self._recorded(key):
             lease = self._leases.get(key)
@@ -40,10 +40,10 @@ class ReplyLeases:
         return False
 
     def release(self, key: str, lessee: str = "") -> None:
-        """Release a lease, with or without a reply; one that has expired is not the caller's any more.
+        """Release a lease, with or without a reply; has no effect on a lease that has expired.
 
         Args:
-            lessee: as in `acquire`.
+            lessee: see `acquire`.
         """
         lease = self._leases.get(key)
         if lease is not None and lease[0] == lessee:

@@ -18,11 +18,11 @@ from moot.protocols.case import Image, LabelledCase
 from moot.protocols.messages import AskResult, Intrinsic, Message, Usage
 
 SaveTokens = Literal["none", "chosen", "all"]
-"""How much of the token log-probabilities the record keeps."""
+"""Which token log-probabilities are recorded."""
 
 
 class RowBuffer:
-    """Buffer of one journal stream's rows, gathered until they become a batch.
+    """Buffer of one journal stream's rows.
 
     Args:
         stream: a key of `schema.JOURNAL`.
@@ -36,24 +36,24 @@ class RowBuffer:
         return len(self._rows)
 
     def append(self, **values: Any) -> None:
-        """Add a row; columns that are not given are null."""
+        """Add a row; missing columns are null."""
         self._rows.append(values)
 
     def flush(self) -> pa.RecordBatch:
-        """Return everything gathered so far as one batch, and empty the buffer.
+        """Return the rows as one batch, and empty the buffer.
 
         Raises:
-            ValueError: for a column that the stream does not have.
+            ValueError: the stream does not have a column.
         """
         rows, self._rows = self._rows, []
         return batch_of(self.stream, rows)
 
 
 def batch_of(stream: str, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-    """Builds one Arrow batch of `stream` from rows; columns that a row does not have are null.
+    """Builds one Arrow batch of `stream` from rows; missing columns are null.
 
     Raises:
-        ValueError: for a column that the stream does not have.
+        ValueError: the stream does not have a column.
     """
     schema = JOURNAL[stream]
     given = set().union(*rows)
@@ -75,7 +75,7 @@ def _array(column: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _lists(column: Sequence[pa.Array | None], kind: pa.DataType) -> pa.Array:
-    """Rows that are Arrow arrays as one list column."""
+    """Arrow arrays as one list column."""
     present = [row for row in column if row is not None]
     sizes = np.fromiter((0 if row is None else len(row) for row in column), np.int32, len(column))
     offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int32)))
@@ -84,10 +84,10 @@ def _lists(column: Sequence[pa.Array | None], kind: pa.DataType) -> pa.Array:
 
 
 def token_columns(tokens: TokenLogprobs | None, save: SaveTokens) -> dict[str, Any]:
-    """The token columns of a reply's row, as much as `save` keeps.
+    """Token columns of a reply's row, as selected by `save`.
 
-    They are Arrow arrays at once: hundreds of strings per reply are read several times faster now than when the batch
-    is built, by which time they have left the processor's cache.
+    They are converted to Arrow arrays at once: hundreds of strings per reply are read several times faster now than
+    when the batch is built and they have left the processor's cache.
     """
     if tokens is None or save == "none":
         return {}
@@ -102,21 +102,21 @@ def token_columns(tokens: TokenLogprobs | None, save: SaveTokens) -> dict[str, A
 
 
 def messages_json(messages: Sequence[Message]) -> str:
-    """Messages as the record keeps them: a JSON list of [role, content]."""
+    """Messages in the record's format: a JSON list of [role, content]."""
     return msgspec.json.encode([(message.role, message.content) for message in messages]).decode()
 
 
 def image_hashes(images: Iterable[Image]) -> list[str]:
-    """Pictures as the record keeps them."""
+    """Pictures in the record's format."""
     return [blake2b(image.data, digest_size=16).hexdigest() for image in images]
 
 
 REPLAYED_COLUMNS = [name for name in TURNS.names if name != "messages"]
-"""Columns of `turns` that `recorded_reply` is made from, and some more."""
+"""Columns of `turns` for `recorded_reply`, and some more."""
 
 
 class RecordedReply(msgspec.Struct, frozen=True):
-    """A reply of the journal, as a replay needs it."""
+    """Recorded reply, for a replay."""
 
     path: str
     fingerprint: str
@@ -131,7 +131,7 @@ def recorded_replies(batch: pa.RecordBatch | pa.Table) -> list[tuple[str, int, R
 
 
 def recorded_reply(row: dict[str, Any]) -> RecordedReply:
-    """A row of the stream `replies`, token columns aside, as a replay needs it."""
+    """Recorded reply from a row of the stream `replies`, without token columns."""
     intrinsic = None
     if row["p_reason"] is not None:
         intrinsic = Intrinsic(
@@ -159,7 +159,7 @@ def recorded_reply(row: dict[str, Any]) -> RecordedReply:
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:
-    """Tokens of two calls together; unknown if either is unknown."""
+    """Sum of the tokens of two calls; unknown if either is unknown."""
 
     def total(a: int | None, b: int | None) -> int | None:
         return None if a is None or b is None else a + b
@@ -175,14 +175,14 @@ INVALID_SUFFIX = "~1"
 """Suffix, of path and reply id, of an unparsable first reply that was asked again."""
 
 CUT_SUFFIX = "~cut"
-"""Suffix, with a number, of a reply that was stopped early and asked for again; after `INVALID_SUFFIX` if it was one to
-the second ask."""
+"""Suffix, with a number, of a reply that was stopped early and asked for again; it follows `INVALID_SUFFIX` for a reply
+to the second ask."""
 
 _SUFFIXED = re.compile(rf"(?P<again>{INVALID_SUFFIX})?(?P<cut>{CUT_SUFFIX}\d+)?$")
 
 
 def step_of(path: str) -> str:
-    """The path of the ask that a reply belongs to.
+    """Path of the ask that a reply belongs to.
 
     >>> step_of("opening/agent/0~1~cut2")
     'opening/agent/0'
@@ -191,7 +191,7 @@ def step_of(path: str) -> str:
 
 
 def call_of(path: str) -> str | None:
-    """The path of the call that a stopped reply was one to; None for a reply that was not stopped.
+    """Path of the call of a reply that was stopped early; None for any other reply.
 
     >>> call_of("opening/agent/0~1~cut2"), call_of("opening/agent/0~1")
     ('opening/agent/0~1', None)
@@ -202,15 +202,15 @@ def call_of(path: str) -> str | None:
 
 
 SHARED = "shared"
-"""The path of a reply that several cases share; see `is_shared_id` for its case id."""
+"""Path of a reply that several cases share; see `is_shared_id` for its case id."""
 
 
 DECISION = "decision-"
-"""Prefix of the reply id of a person's decision: it is in the journal like a reply, and costs nothing."""
+"""Prefix of the reply id of a person's decision: in the journal it is like a reply, and costs nothing."""
 
 
 def merge_reasks(replies: Sequence[RecordedReply]) -> dict[str, RecordedReply]:
-    """Replies by path, the usage of an unparsable first reply added to the one that replaced it."""
+    """Replies by path; the usage of an unparsable first reply is added to the reply that replaced it."""
     by_path = {reply.path: reply for reply in replies}
     for path, first in list(by_path.items()):
         if not path.endswith(INVALID_SUFFIX):
@@ -226,7 +226,7 @@ def merge_reasks(replies: Sequence[RecordedReply]) -> dict[str, RecordedReply]:
 
 
 def case_columns(labelled: LabelledCase) -> dict[str, Any]:
-    """Of the table `cases`."""
+    """Columns of the table `cases`."""
     case, reference = labelled.case, labelled.reference
     return {
         "case_id": case.id,
@@ -254,12 +254,12 @@ def case_columns(labelled: LabelledCase) -> dict[str, Any]:
 
 
 def verdict_columns(result: DebateResult, gold: str | None, correct: bool | None, at: float) -> dict[str, Any]:
-    """Of the table `verdicts`.
+    """Columns of the table `verdicts`.
 
     Args:
-        result: how the debate ended.
-        gold: the correct label; None when there is none.
-        correct: how the answer was scored; None when it was not.
+        result: of the debate.
+        gold: the correct label; None when unknown.
+        correct: whether the answer is correct; None when it was not scored.
         at: Unix time.
     """
     return {name: getattr(result, name) for name in VERDICT_COLUMNS} | {
@@ -274,19 +274,19 @@ def verdict_columns(result: DebateResult, gold: str | None, correct: bool | None
 
 
 def sorted_json(value: Any) -> str:
-    """JSON that is the same for the same value, whatever the order of its keys."""
+    """JSON that does not depend on the order of keys."""
     return msgspec.json.encode(value, order="sorted").decode()
 
 
 BY_PREFIX = "prefix"
-"""The label is the start of an answer that goes on; see `protocols.text.labels.leading_label`."""
+"""Mark: the label is the start of a longer answer; see `protocols.text.labels.leading_label`."""
 
 FROM_REASONING = "reasoning"
-"""The server put the reply where hidden reasoning belongs, and left the content empty."""
+"""Mark: the server put the reply into the hidden reasoning, and left the content empty."""
 
 
 def reading_marks(*, by_prefix: bool, from_reasoning: bool) -> str | None:
-    """The column's value: the marks that apply, with a comma between them; None for a reply read as it stood.
+    """Value of the column: the applicable marks, separated by commas; None for a reply parsed as it stood.
 
     >>> reading_marks(by_prefix=True, from_reasoning=True), reading_marks(by_prefix=False, from_reasoning=False)
     ('prefix,reasoning', None)
@@ -296,5 +296,5 @@ def reading_marks(*, by_prefix: bool, from_reasoning: bool) -> str | None:
 
 
 def has_reading_mark(column: str | None, mark: str) -> bool:
-    """Whether a value of the column holds a mark."""
+    """Whether a value of the column contains a mark."""
     return mark in (column or "").split(",")

@@ -1,4 +1,4 @@
-"""run.yaml: what a run was configured with, as plain data."""
+"""run.yaml: the configuration of a run, as plain data."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from moot.protocols.yaml_file import parsed_yaml
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-"""Written in C where PyYAML has them: in Python a run.yaml takes longer than a small run."""
+"""C implementation where PyYAML has it: in Python, reading run.yaml takes longer than a small run."""
 
 
 def yaml_text(content: Mapping[str, Any]) -> str:
-    """Plain data as YAML, its keys in the order given."""
+    """Plain data as YAML, with its keys in the given order."""
     return str(yaml.dump(content, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=120))
 
 
 def read_run_yaml(folder: RunFolder) -> dict[str, Any]:
-    """The whole run.yaml.
+    """Content of run.yaml.
 
     Raises:
-        RecordError: it cannot be read, or was written by a version of moot that this one does not read.
+        RecordError: it cannot be read, or was written by an incompatible version of moot.
     """
     file = folder.path / "run.yaml"
     try:

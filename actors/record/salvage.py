@@ -1,6 +1,6 @@
-"""Salvage of a damaged record: what is whole is kept, what is damaged is quarantined, and nothing is deleted.
+"""Salvage of a damaged record: intact data is kept, damaged files are quarantined, and nothing is deleted.
 
-Rows that depend on lost replies are taken out, so that their debates run again.
+Rows that depend on lost replies are removed, so that their debates run again.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from moot.actors.record.segments import read_segment, salvage_segment
 from moot.protocols.errors import RecordError
 
 ASIDE = "damaged"
-"""The folder, in the run's, that keeps what was replaced."""
+"""Subfolder of the run's folder for replaced files."""
 
 
 def salvage(folder: RunFolder) -> list[str]:
-    """Replaces damaged files by what is whole of them; what is lost is debated again when the run is resumed.
+    """Replaces damaged files by their intact part; lost debates run again when the run resumes.
 
     Returns:
         What was done, one line per file.
 
     Raises:
         RunFolderBusy: another process owns the folder.
-        RecordError: it is in a bucket, there is no run, or a file that says which files count is damaged.
+        RecordError: the record is in a bucket, there is no run, or a file that determines which files count is damaged.
     """
     if folder.store is not None:
         raise RecordError(f"{folder.store.uri}: copy the folder from the bucket, and salvage the copy")
@@ -44,18 +44,18 @@ def salvage(folder: RunFolder) -> list[str]:
         raise RecordError(folder.missing())
     owner = Ownership.acquire(folder)
     try:
-        said = [*_list_orphans(folder), *_salvage_parts(folder), *_salvage_segments(folder)]
+        report = [*_list_orphans(folder), *_salvage_parts(folder), *_salvage_segments(folder)]
         _note_what_is_left(folder)
-        if said:
+        if report:
             compact_leftovers(folder, owner.epoch)
-            said += reopen_debates(folder)
-        return said
+            report += reopen_debates(folder)
+        return report
     finally:
         owner.release()
 
 
 def _list_orphans(folder: RunFolder) -> Iterator[str]:
-    """Parquet files without a part get one again; where segments hold their rows too, the first written count."""
+    """Recreates the parts of Parquet files without one; where segments have the same rows, the first written count."""
     listed = {name for part in folder.committed_parts() for name in part.tables.values()}
     found: dict[str, dict[str, str]] = {}
     for table in TABLES:
@@ -71,16 +71,16 @@ def _list_orphans(folder: RunFolder) -> Iterator[str]:
 def _salvage_parts(folder: RunFolder) -> Iterator[str]:
     for file in sorted(folder.parts.glob("*.json")):
         part = decode_part(file)
-        checksums, said = dict(part.checksums), []
+        checksums, report = dict(part.checksums), []
         for table, name in part.tables.items():
             path = folder.path / name
             if table in checksums and path.exists() and checksum(path) == checksums[table]:
                 continue
-            said.append(_rewrite(folder, path))
+            report.append(_rewrite(folder, path))
             checksums[table] = checksum(path)
-        if said:
+        if report:
             write_whole(file, encode_file(Part(part.tables, part.covers, checksums)))
-            yield from said
+            yield from report
 
 
 def _rewrite(folder: RunFolder, path: Path) -> str:
@@ -112,7 +112,7 @@ def _salvage_segments(folder: RunFolder) -> Iterator[str]:
 
 
 def _note_what_is_left(folder: RunFolder) -> None:
-    """From now on a segment is as long as what was kept of it."""
+    """Set the valid length of each segment to that of its salvaged part."""
     epochs = folder.epochs()
     for epoch in epochs:
         left = {name: folder.journal / name for name in epoch.valid_bytes if (folder.journal / name).exists()}
@@ -142,9 +142,9 @@ _NEEDED = {
 
 
 def reopen_debates(folder: RunFolder) -> Iterator[str]:
-    """Removes the verdicts of debates of which a reply is lost, and what belongs to lost replies.
+    """Removes the verdicts of debates with a lost reply, and rows that belong to lost replies.
 
-    Each ask of a debate is on record; one without a reply, and without an event that there is none, has lost it. The
+    Each ask of a debate is on record; an ask without a reply, and without an event for its absence, has lost it. The
     folder's owner calls this when everything is in parts.
     """
     turns, events, verdicts = (list(_rows(folder, table)) for table in ("turns", "events", "verdicts"))
@@ -172,7 +172,7 @@ def _rows(folder: RunFolder, table: str) -> Iterator[Row]:
 
 
 def _filter(folder: RunFolder, table: str, keeps: Callable[[Row], bool]) -> None:
-    """Keep the rows of a table that `keeps` says."""
+    """Keep the rows of a table for which `keeps` is true."""
     for file in sorted(folder.parts.glob("*.json")):
         part = decode_part(file)
         if table not in part.tables:

@@ -15,11 +15,11 @@ import pyarrow as pa
 SCHEMA_VERSION = 1
 
 CaseKey = tuple[str, int]
-"""A debate: (case id, attempt)."""
+"""Key of a debate: (case id, attempt)."""
 
 
 class RecordColumn(NamedTuple):
-    """A column of the record: its name, its type, what it means, and whether it is volatile."""
+    """Column of the record: name, type, meaning, and whether it is volatile."""
 
     name: str
     kind: pa.DataType
@@ -249,7 +249,7 @@ COLUMNS: dict[str, list[RecordColumn]] = {
     "verdicts": _VERDICTS,
     "embeddings": _EMBEDDINGS,
 }
-"""The columns of each table of a finished run."""
+"""Columns of each table of a finished run."""
 
 ROWS: dict[str, str] = {
     "cases": "every case that was registered, gold labels included",
@@ -260,18 +260,18 @@ ROWS: dict[str, str] = {
     "verdicts": "one per case and attempt",
     "embeddings": "vectors that a protocol asked for, read back on resume",
 }
-"""What the rows of each table are."""
+"""Description of each table."""
 
 TABLES: dict[str, pa.Schema] = {table: _schema(columns) for table, columns in COLUMNS.items()}
-"""The tables of a finished run."""
+"""Tables of a finished run."""
 
 TOKEN_COLUMNS = [column.name for column in _TOKENS]
-"""Names of the columns that hold a reply's log-probabilities."""
+"""Names of the columns with a reply's log-probabilities."""
 
 CASES, TURNS, TOKENS, JUDGMENTS, EVENTS, VERDICTS, EMBEDDINGS = TABLES.values()
 
 REPLIES = _schema(_REPLY + _TOKENS)
-"""The journal's row for one paid reply; the tables `turns`, `tokens` and `judgments` are cut from it."""
+"""Journal row of one paid reply; the tables `turns`, `tokens` and `judgments` are projections of it."""
 
 JOURNAL: dict[str, pa.Schema] = {
     "cases": CASES,
@@ -280,7 +280,7 @@ JOURNAL: dict[str, pa.Schema] = {
     "events": EVENTS,
     "verdicts": VERDICTS,
 }
-"""Streams of the journal in the order they are flushed: a verdict is durable only after its replies are."""
+"""Journal streams in the order of flushing: a verdict is durable only after its replies."""
 
 KEYS: dict[str, tuple[str, ...]] = {
     "cases": ("case_id",),
@@ -291,20 +291,20 @@ KEYS: dict[str, tuple[str, ...]] = {
     "verdicts": ("case_id", "attempt"),
     "embeddings": ("case_id", "attempt", "encoder", "text_hash"),
 }
-"""What identifies a row; the first row of a key wins, unless a later one supersedes it; of events the last."""
+"""Key of a row; the first row of a key wins, unless a later one supersedes it; of events the last."""
 
 ASKED, ABANDONED = "asked", "abandoned"
-"""Kinds of event: an ask is about to be paid for; it ended without a reply on record, and what it may have cost."""
+"""Event kinds: an ask is about to be paid for; it ended without a recorded reply, and its possible cost."""
 
 DUPLICATE = "duplicate"
-"""Why a reply's row was abandoned that came for a path with a reply: its ask has one."""
+"""Reason for dropping the row of a reply whose path already has one."""
 
 BOOKKEEPING_EVENTS = frozenset({ASKED, ABANDONED})
-"""Events that may occur several times for one key: each is one attempt to pay, or the end of one."""
+"""Events that may occur several times per key: each is one attempt to pay, or the end of one."""
 
 
 def completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with all columns of `schema`: those that came after it was written are null."""
+    """Batch with all columns of `schema`: columns newer than the batch are null."""
     if len(batch.schema) == len(schema):
         return batch
     known = set(batch.schema.names)
@@ -315,5 +315,5 @@ def completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def stable_columns(table: str) -> list[str]:
-    """The columns of `table` that two runs of the same seed share."""
+    """Columns of `table` that are equal in two runs of the same seed."""
     return [field.name for field in TABLES[table] if not (field.metadata or {}).get(b"volatile")]

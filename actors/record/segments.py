@@ -1,10 +1,10 @@
-"""Journal segments: checksummed record batches that are only appended to, and whose torn tail is cut on reading.
+"""Journal segments: checksummed record batches that are only appended; a torn tail is cut on reading.
 
 A segment is a sequence of frames. A frame is a header of 16 bytes and a payload: the first payload is the Arrow schema,
 each further one a record batch, as Arrow IPC messages. The header holds a marker, the payload's length, the payload's
 CRC-32 and the CRC-32 of the header itself. A frame without a payload ends a segment that was closed.
 
-Nothing reaches Arrow before its checksum was verified. Segments of earlier versions are plain Arrow IPC streams without
+Arrow reads nothing before its checksum was verified. Segments of earlier versions are plain Arrow IPC streams without
 checksums; they stay readable.
 """
 
@@ -30,17 +30,17 @@ _CRC = struct.Struct("<I")
 _HEADER_BYTES = _BEFORE_CRC.size + _CRC.size
 _PLAIN_STREAM = b"\xff\xff\xff\xff"
 _LOST_BYTES = 512
-"""So many zeros at the end are bytes that never reached the disk."""
+"""Length of a run of zeros at the end that marks bytes which never reached the disk."""
 
 
 def _framed(payload: pa.Buffer | bytes) -> bytes:
-    """The header of a payload's frame."""
+    """Header of a payload's frame."""
     header = _BEFORE_CRC.pack(_MARKER, len(memoryview(payload)), crc32(payload))
     return header + _CRC.pack(crc32(header))
 
 
 class SegmentWriter:
-    """Writer of one segment file, opened when the first batch comes.
+    """Writer of one segment file, opened for the first batch.
 
     Args:
         path: the file; it must not exist yet.
@@ -76,12 +76,12 @@ class SegmentWriter:
         file.write(payload)
 
     def flush(self) -> None:
-        """Pass what was appended to the operating system."""
+        """Pass appended data to the operating system."""
         if self._file is not None:
             self._file.flush()
 
     def sync(self) -> None:
-        """Sync what was appended to the disk."""
+        """Sync appended data to the disk."""
         if self._file is not None and self._file.tell() > self._synced:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -95,19 +95,19 @@ class SegmentWriter:
             self._file.close()
 
     def abandon(self) -> None:
-        """Close the file as it is; what cannot be ended any more is read up to its last whole batch."""
+        """Close the file without its end; it can then be read up to its last whole batch."""
         if self._file is not None:
             self._file.close()
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """A whole frame of a segment.
+    """Complete frame of a segment.
 
     Attributes:
-        at: byte at which it begins.
-        end: byte behind it.
-        payload: of the length and checksum that its header says; empty in the frame that ends a segment.
+        at: offset of its first byte.
+        end: offset behind its last byte.
+        payload: with the length and checksum of its header; empty in the frame that ends a segment.
     """
 
     at: int
@@ -116,13 +116,13 @@ class _Frame:
 
 
 def read_segment(path: Path, valid_bytes: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Reads the batches of a segment, in order; a torn tail is left out.
+    """Reads the batches of a segment, in order; a torn tail is skipped.
 
     Args:
-        valid_bytes: read only this much; what an older owner appended after a takeover lies behind it.
+        valid_bytes: valid length; bytes behind it were appended by an older owner after a takeover.
 
     Raises:
-        RecordError: it is damaged, or shorter than it was; the batches before the damage were yielded.
+        RecordError: it is damaged or truncated; the batches before the damage were yielded.
     """
     content = _content(path, valid_bytes)
     if bytes(memoryview(content)[: len(_PLAIN_STREAM)]) == _PLAIN_STREAM:
@@ -137,12 +137,12 @@ def read_segment(path: Path, valid_bytes: int | None = None) -> Iterator[pa.Reco
 
 
 class SegmentFollower:
-    """Reads a segment while its writer appends to it, each batch once. It keeps the file open: what becomes a part
-    meanwhile is deleted, and is still read to its end.
+    """Reads a segment while its writer appends to it, each batch once. The file stays open: a segment that becomes a
+    part meanwhile is deleted, and still read to its end.
 
     Args:
         path: the file.
-        valid_bytes: as of `read_segment`.
+        valid_bytes: see `read_segment`.
 
     Raises:
         FileNotFoundError: a live run has just turned it into a part.
@@ -155,10 +155,10 @@ class SegmentFollower:
         self._schema: pa.Schema | None = None
 
     def read(self, most_bytes: int) -> list[pa.RecordBatch]:
-        """The whole batches appended since the last call, of about so many bytes; empty when there is none.
+        """Batches appended since the last call, about `most_bytes` in total; empty when there are none.
 
         Raises:
-            RecordError: a frame holds something else, although its checksum is right.
+            RecordError: a frame with a correct checksum is no record batch.
         """
         size = os.fstat(self._file.fileno()).st_size
         end = size if self._valid is None else min(size, self._valid)
@@ -198,10 +198,10 @@ def _content(path: Path, valid_bytes: int | None) -> pa.Buffer:
 
 
 def _batches(path: Path, frames: Iterator[_Frame]) -> Iterator[pa.RecordBatch]:
-    """The record batches in frames, the first of which holds the schema.
+    """Record batches in frames, the first of which contains the schema.
 
     Raises:
-        RecordError: a frame holds something else, although its checksum is right.
+        RecordError: a frame with a correct checksum is no record batch.
     """
     schema: pa.Schema | None = None
     for frame in frames:
@@ -219,7 +219,7 @@ def _batches(path: Path, frames: Iterator[_Frame]) -> Iterator[pa.RecordBatch]:
 
 
 def _whole_frames(content: pa.Buffer) -> Iterator[_Frame]:
-    """Every frame of a segment whose checksums are right, whatever lies between them."""
+    """Frames of a segment with correct checksums, whatever lies between them."""
     at = 0
     while (found := _next_frame(content, at)) is not None:
         yield found
@@ -244,9 +244,9 @@ def _frames_until_damage(path: Path, content: pa.Buffer) -> Iterator[_Frame]:
 
 
 def _is_torn(content: pa.Buffer, at: int) -> bool:
-    """Whether what begins at a byte was not written to its end, as far as can be told from it.
+    """Whether the data at a byte was not written to its end, as far as it shows.
 
-    Of a process that was killed the file ends within the frame; of a machine that lost its power it may end in zeros.
+    After a killed process the file ends within the frame; after a power failure it may end in zeros.
     """
     rest = memoryview(content)[at:]
     if not bytes(rest[-_LOST_BYTES:]).strip(b"\0"):
@@ -258,14 +258,14 @@ def _is_torn(content: pa.Buffer, at: int) -> bool:
 
 
 class _Header(NamedTuple):
-    """What a whole header says of its payload."""
+    """Header of a frame: length and checksum of its payload."""
 
     length: int
     checksum: int
 
 
 def _header(content: pa.Buffer, at: int) -> _Header | None:
-    """The header that begins at a byte; None where none does."""
+    """Header at a byte; None if there is none."""
     if at + _HEADER_BYTES > content.size:
         return None
     header = content.slice(at, _HEADER_BYTES).to_pybytes()
@@ -285,7 +285,7 @@ def _frame_at(content: pa.Buffer, at: int) -> _Frame | None:
 
 
 def _next_frame(content: pa.Buffer, at: int) -> _Frame | None:
-    """The first whole frame that begins at or behind a byte."""
+    """First whole frame at or behind a byte."""
     if (frame := _frame_at(content, at)) is not None:
         return frame
     raw = memoryview(content)
@@ -301,7 +301,7 @@ def _next_frame(content: pa.Buffer, at: int) -> _Frame | None:
 
 
 def _plain_batches(content: pa.Buffer) -> Iterator[pa.RecordBatch]:
-    """The whole batches of an Arrow IPC stream; without checksums, damage and a torn tail look alike."""
+    """Whole batches of an Arrow IPC stream; without checksums, damage and a torn tail look alike."""
     try:
         reader = pa.ipc.open_stream(pa.BufferReader(content))
     except (pa.ArrowInvalid, OSError):
@@ -316,17 +316,17 @@ def _plain_batches(content: pa.Buffer) -> Iterator[pa.RecordBatch]:
 
 
 def has_checksums(path: Path) -> bool:
-    """Whether a segment is one of frames, not a plain Arrow stream of an earlier version."""
+    """Whether a segment consists of frames, not of a plain Arrow stream of an earlier version."""
     with open(path, "rb") as file:
         return file.read(len(_PLAIN_STREAM)) != _PLAIN_STREAM
 
 
 def salvage_segment(path: Path, target: Path, schema: pa.Schema, valid_bytes: int | None = None) -> int:
-    """Copies what is whole of a damaged segment; returns the number of batches.
+    """Copies the intact batches of a damaged segment; returns their number.
 
     Args:
-        schema: of the stream, for a segment whose own cannot be read.
-        valid_bytes: as of `read_segment`.
+        schema: of the stream, for a segment without a readable one.
+        valid_bytes: see `read_segment`.
     """
     payloads = [frame.payload for frame in _whole_frames(_content(path, valid_bytes)) if frame.payload.size]
     own = next((pa.ipc.read_schema(payload) for payload in payloads if _is_schema(payload)), schema)

@@ -1,7 +1,7 @@
-"""Signal aggregation in a record writer: log-probabilities and assessments of open debates, then only their sums.
+"""Signal aggregation in a record writer: log-probabilities and assessments of open debates, then only sums.
 
-A reply's log-probabilities (4 bytes a token) are kept until its debate's verdict; those of judged replies are
-aggregated many at a time, off the event loop. Those of a debate without an assessment are dropped.
+A reply's log-probabilities (4 bytes a token) are kept until its debate's verdict; those of judged replies are then
+aggregated in bulk, off the event loop. Those of a debate without an assessment are dropped.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from moot.actors.record.signals import Signals
 from moot.protocols.case import is_shared_id
 
 FOLD_TOKENS, FOLD_REPLIES = 50_000, 1_000
-"""Tokens of judged replies, and replies, that are aggregated together; a reader gets what is there."""
+"""Tokens and replies that are aggregated at once; a reader triggers aggregation of the rest."""
 
 _log = structlog.get_logger(__name__)
 
 
 def sampled_logprobs(batch: pa.RecordBatch) -> list[SampledLogprobs]:
-    """Of each row of a batch of the stream `replies`; the tokens are copied, so that nothing holds the batch."""
+    """Log-probabilities of each row of the stream `replies`; tokens are copied, so that the batch can be freed."""
     column = batch["logprob"]
     offsets = column.offsets.to_numpy()
     values = column.values.to_numpy(zero_copy_only=False)
@@ -42,8 +42,8 @@ def sampled_logprobs(batch: pa.RecordBatch) -> list[SampledLogprobs]:
 
 
 def add_assessment(debate: OpenDebate, data: dict[str, Any], case_id: str = "") -> None:
-    """Adds the mean scores of an event of kind `assessment`: the judges' own texts are many times as long, and no
-    signal uses them. A malformed one is left out, with a warning that names the case."""
+    """Adds the mean scores of an event of kind `assessment`: the judges' texts are many times larger, and no signal
+    uses them. A malformed one is skipped, with a warning that names the case."""
     assessment = read_figures(data)
     if assessment is None:
         _log.warning("an event of kind `assessment` is left out of the signals: it is none", case=case_id)
@@ -52,7 +52,7 @@ def add_assessment(debate: OpenDebate, data: dict[str, Any], case_id: str = "") 
 
 
 def judged_replies(debate: OpenDebate, correct: bool | None) -> list[JudgedReplySignals]:
-    """Signals of the judged replies of a debate that has its verdict."""
+    """Signals of the judged replies of a debate with a verdict."""
     found = debate.assessments.items()
     return [
         JudgedReplySignals(*debate.logprobs.get(path, UNRECORDED), assessment, correct) for path, assessment in found
@@ -60,15 +60,15 @@ def judged_replies(debate: OpenDebate, correct: bool | None) -> list[JudgedReply
 
 
 def belongs_to_debate(case_id: str, path: str) -> bool:
-    """Whether a reply belongs to one debate; a shared reply has no verdict that would end it."""
+    """Whether a reply belongs to one debate; no verdict would end a shared reply."""
     return path != SHARED or not is_shared_id(case_id)
 
 
 class SignalAggregator:
-    """Aggregates the signals of one writer.
+    """Aggregator of the signals of one writer.
 
     Args:
-        folded: of debates that have their verdict.
+        folded: aggregated signals of debates with a verdict.
     """
 
     def __init__(self, folded: Signals | None = None) -> None:
@@ -80,18 +80,18 @@ class SignalAggregator:
 
     @property
     def replies(self) -> int:
-        """Judged replies so far: signals change only when this does."""
+        """Number of judged replies so far: signals change only with it."""
         return self._replies
 
     def add_replies(self, batch: pa.RecordBatch, debate: Callable[[CaseKey], OpenDebate]) -> None:
-        """Add rows of the stream `replies` that were added to the journal, of these debates."""
+        """Add appended rows of the stream `replies`."""
         keys = zip(*(batch[name].to_pylist() for name in ("case_id", "attempt", "path")), strict=True)
-        for (case_id, attempt, path), said in zip(keys, sampled_logprobs(batch), strict=True):
+        for (case_id, attempt, path), sampled in zip(keys, sampled_logprobs(batch), strict=True):
             if belongs_to_debate(case_id, path):
-                debate((case_id, attempt)).logprobs[path] = said
+                debate((case_id, attempt)).logprobs[path] = sampled
 
     def end(self, debate: OpenDebate, *, failed: bool, correct: bool | None) -> None:
-        """End a debate, which has its verdict; nothing of a failed one counts."""
+        """End a debate, which has its verdict; a failed one does not count."""
         if failed or not debate.assessments:
             return
         judged = judged_replies(debate, correct)
@@ -112,10 +112,10 @@ class SignalAggregator:
             self._folded = await asyncio.to_thread(_with, self._folded, pending)
 
     async def signals(self) -> Signals:
-        """Signals of every debate that has ended so far."""
+        """Signals of every ended debate so far."""
         if self._folding is not None:  # it may have begun before the last of them ended
             await asyncio.shield(self._folding)
-        await asyncio.shield(self._start_folding())  # a caller that is cancelled must not cancel the aggregation
+        await asyncio.shield(self._start_folding())  # a cancelled caller must not cancel the aggregation
         return self._folded
 
 

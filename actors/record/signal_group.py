@@ -1,4 +1,4 @@
-"""Signal groups: mergeable sums over the judged replies that are aggregated together."""
+"""Signal groups: mergeable sums over judged replies of one kind."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ _WINDOWS = ("full", "first-3", "first-10", "last-10", "first-50%")
 _WATCHED = [number for number, feature in enumerate(features("logprob")) if feature.window in _WINDOWS]
 
 FEATURES = tuple(features("logprob")[number].name for number in _WATCHED)
-"""Names of the features that are aggregated during a run; the full sweep is for afterwards."""
+"""Names of the features aggregated during a run; the full sweep is for afterwards."""
 
 PLACES = np.linspace(0.0, 1.0, GRID)
-"""Shares of the way from a reply's first to its last token at which its log-probability is followed."""
+"""Grid of relative positions in a reply, from its first to its last token, at which log-probability is aggregated."""
 
 _MU = FEATURES.index("logprob.full.mean")
 
 QUALITY, FLAG, CORRECT = "quality", "flag", "correct"
-"""The targets beside the dimensions of the rubric: Q, whether at least half of the marks flag the reply, and whether
-the answer is right."""
+"""Targets beside the dimensions of the rubric: Q, whether at least half of the marks flag the reply, and whether the
+answer is right."""
 
 
 class JudgedReplySignals(NamedTuple):
-    """A judged reply of a debate that has its verdict.
+    """Judged reply of a debate with a verdict.
 
     Attributes:
-        logprobs: `(T,)` float32, of its tokens; None when none are recorded.
-        model: that gave the reply.
-        sampling: of the reply.
-        assessment: what the judges found, without their single marks.
+        logprobs: `(T,)` float32, of its tokens; None when not recorded.
+        model: of the reply.
+        sampling: sampling parameters of the reply.
+        assessment: of the judges, without their individual marks.
         correct: whether the debate's answer is right; None when unknown.
     """
 
@@ -56,7 +56,7 @@ class JudgedReplySignals(NamedTuple):
 
     @property
     def own(self) -> npt.NDArray[np.float32]:
-        """The log-probabilities that say how sure the model was, NaN for the others; empty where none are recorded."""
+        """Log-probabilities of unforced tokens, NaN for the others; empty when not recorded."""
         if self.logprobs is None:
             return np.zeros(0, np.float32)
         return mask_forced_tokens(self.logprobs) if self.sampling.may_be_masked else self.logprobs
@@ -67,11 +67,11 @@ class SignalGroup:
     """Mergeable sums over the judged replies of a group.
 
     Attributes:
-        replies: how many.
-        without_logprobs: those of them without a log-probability.
-        curve: moments of the log-probability at the places of the grid.
+        replies: number of replies.
+        without_logprobs: number of those without a log-probability.
+        curve: moments of the log-probability on the grid.
         bands: histograms of the same.
-        with_targets: by target, how the features vary together with it: `(len(FEATURES), 1)`.
+        with_targets: by target, covariance sums of the features with it: `(len(FEATURES), 1)`.
         joint: counts over mean log-probability, quality, flag and correctness.
     """
 
@@ -84,12 +84,12 @@ class SignalGroup:
 
     @classmethod
     def empty(cls) -> SignalGroup:
-        """Of no reply."""
+        """Group without replies."""
         return cls(0, 0, Moments.empty(GRID), QuantileBands.empty(GRID), {}, JointCounts.empty())
 
     @classmethod
     def of(cls, judged: Sequence[JudgedReplySignals]) -> SignalGroup:
-        """Of some replies."""
+        """Group of some replies."""
         tokens = [one.own for one in judged]
         lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
         offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
@@ -102,7 +102,7 @@ class SignalGroup:
         return cls(len(judged), silent, Moments.of(curves), QuantileBands.of(curves), with_targets, joint)
 
     def merge(self, other: SignalGroup) -> SignalGroup:
-        """Of both together."""
+        """Sum of both groups."""
         none = CoMoments.empty(len(FEATURES), 1)
         names = [*self.with_targets, *(other.with_targets.keys() - self.with_targets.keys())]
         return SignalGroup(

@@ -1,4 +1,5 @@
-"""Confidence signals against judged reasoning during a run: aggregates that merge over writers, and their readings."""
+"""Confidence signals against judged reasoning during a run: aggregates that merge over writers, and their
+statistics."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class GroupKey(NamedTuple):
 
     Attributes:
         domain, role, model: of the replies.
-        sampling: None for replies without log-probabilities, which it did not touch.
+        sampling: None for replies without log-probabilities, which it does not affect.
     """
 
     domain: str
@@ -38,9 +39,9 @@ class LogprobBands:
     """Log-probability along a group's replies, from the first token (0) to the last (1).
 
     Attributes:
-        place: `(101,)`, shares of the way.
+        place: `(101,)`, relative positions.
         n: `(101,)`, replies with a log-probability there.
-        mean: `(101,)`, NaN where n is 0, as all that follow.
+        mean: `(101,)`, NaN where n is 0, as are all the following.
         low_10, low_25, median, high_75, high_90: `(101,)`, quantiles, at most 2.5 % off, or 0.0002 next to 0.
     """
 
@@ -62,7 +63,7 @@ class Correlations:
         features: F names, such as `logprob.first-3.range`.
         targets: T names: the rubric's dimensions, `quality`, `flag`, `correct`.
         value: `(F, T)`, in [-1, 1]; NaN where n is below 3 or one of both does not vary.
-        n: `(F, T)`, replies of which both are known.
+        n: `(F, T)`, replies for which both are known.
     """
 
     features: tuple[str, ...]
@@ -89,21 +90,21 @@ _WIDTH = 14
 class Signals:
     """Running aggregates of the confidence signals of all judged replies whose debates have a verdict.
 
-    Groups are (domain, role). Where several models spoke in a role, `models` names them, and one is to be named; where
-    its replies were sampled in several ways, the same with `samplings`: neither scores nor log-probabilities of several
-    models are of one kind, nor log-probabilities at several temperatures, or before and after these.
+    Groups are (domain, role). If a role has several models, as listed by `models`, one has to be named; if its replies
+    were sampled in several ways, the same applies to `samplings`: neither scores nor log-probabilities of different
+    models are comparable, nor log-probabilities at different temperatures, or before and after temperature scaling.
     """
 
     kept: Mapping[GroupKey, SignalGroup] = field(default_factory=dict)
 
     @property
     def kind(self) -> Literal["signals"]:
-        """Tells it from the events of a stream."""
+        """Distinguishes signals from the events of a stream."""
         return "signals"
 
     @classmethod
     def of(cls, judged: Sequence[JudgedReplySignals]) -> Signals:
-        """Of some replies."""
+        """Signals of some replies."""
         members: dict[GroupKey, list[JudgedReplySignals]] = {}
         for one in judged:
             spoken = one.logprobs is not None and len(one.logprobs) > 0
@@ -113,7 +114,7 @@ class Signals:
         return cls({key: SignalGroup.of(replies) for key, replies in members.items()})
 
     def merge(self, other: Signals) -> Signals:
-        """Of both together."""
+        """Sum of both signals."""
         merged = dict(self.kept)
         for key, group in other.kept.items():
             merged[key] = merged[key].merge(group) if key in merged else group
@@ -121,7 +122,7 @@ class Signals:
 
     @property
     def replies(self) -> int:
-        """Judged replies in all groups."""
+        """Number of judged replies in all groups."""
         return sum(group.replies for group in self.kept.values())
 
     def groups(self) -> list[tuple[str, str]]:
@@ -129,27 +130,27 @@ class Signals:
         return sorted({(key.domain, key.role) for key in self.kept})
 
     def models(self, domain: str, role: str) -> list[str]:
-        """Which models spoke in the group, sorted; `unknown` where nothing is on record of a reply."""
+        """Models of the group's replies, sorted; `unknown` for a reply without a recorded model."""
         return sorted({key.model for key in self.kept if key[:2] == (domain, role)})
 
     def samplings(self, domain: str, role: str, *, model: str | None = None) -> list[Sampling]:
-        """How the group's replies with log-probabilities were sampled, those of one model or of all."""
+        """Sampling parameters of the group's replies with log-probabilities, those of one model or of all."""
         of_model = [key for key in self.kept if key[:2] == (domain, role) and model in (None, key.model)]
         return sorted({key.sampling for key in of_model if key.sampling is not None}, key=repr)
 
     def group(
         self, domain: str, role: str, sampling: Sampling | None = None, *, model: str | None = None
     ) -> SignalGroup:
-        """Everything that is kept of a group; replies without log-probabilities count with every sampling.
+        """Aggregates of a group; replies without log-probabilities count with every sampling.
 
         Args:
             domain, role: the group.
-            sampling: which replies of it; needed where there are several kinds.
-            model: whose replies of it; needed where there are several.
+            sampling: selects replies; required if there are several kinds.
+            model: selects replies; required if there are several models.
 
         Raises:
-            ConfigError: there is no such group; it has several models or samplings and none is named; or what is named
-                is not there.
+            ConfigError: the group does not exist; it has several models or samplings and none is named; or the named
+                one does not exist.
         """
         model = self._model(domain, role, model)
         known = self.samplings(domain, role, model=model)
@@ -165,7 +166,7 @@ class Signals:
         return found
 
     def _model(self, domain: str, role: str, model: str | None) -> str:
-        """The one that is named, or the only one."""
+        """The named model, or the only one."""
         known = self.models(domain, role)
         if not known:
             raise unknown_name("group", f"{domain}/{role}", ["/".join(group) for group in self.groups()])
@@ -178,7 +179,7 @@ class Signals:
     def bands(
         self, domain: str, role: str, sampling: Sampling | None = None, *, model: str | None = None
     ) -> LogprobBands:
-        """Log-probability along the replies. Arguments and errors as for `group`."""
+        """Log-probability along the replies. Arguments and errors: see `group`."""
         group = self.group(domain, role, sampling, model=model)
         quantiles = group.bands.quantiles((0.10, 0.25, 0.50, 0.75, 0.90))
         return LogprobBands(PLACES, group.bands.n(), group.curve.known_mean(), *quantiles)
@@ -186,7 +187,7 @@ class Signals:
     def correlation(
         self, domain: str, role: str, sampling: Sampling | None = None, *, model: str | None = None
     ) -> Correlations:
-        """Every feature against every target. Arguments and errors as for `group`."""
+        """Correlation of every feature with every target. Arguments and errors: see `group`."""
         group = self.group(domain, role, sampling, model=model)
         last = [QUALITY, FLAG, CORRECT]
         targets = (*sorted(group.with_targets.keys() - set(last)), *last)
@@ -205,8 +206,8 @@ class Signals:
         high_quality: float = HIGH_QUALITY,
         mu_share: float = TAIL,
     ) -> SignalDivergences:
-        """How often confidence, quality and correctness part; see `moot.metrics.online.divergence_counts`. The group's
-        arguments and errors as for `group`."""
+        """Counts of disagreement between confidence, quality and correctness; see
+        `moot.metrics.online.divergence_counts`. Arguments and errors of the group: see `group`."""
         joint = self.group(domain, role, sampling, model=model).joint
         return divergences(joint, low_quality=low_quality, high_quality=high_quality, mu_share=mu_share)
 
@@ -217,7 +218,7 @@ def encode_signals(signals: Signals) -> bytes:
 
 
 def decode_signals(raw: bytes) -> Signals:
-    """Decodes what `encode_signals` returned."""
+    """Decodes a result of `encode_signals`."""
     return Signals(dict(msgspec.msgpack.decode(raw, type=list[tuple[GroupKey, SignalGroup]], dec_hook=plain_as_array)))
 
 
@@ -229,6 +230,6 @@ def array_as_plain(value: Any) -> Any:
 
 
 def plain_as_array(kind: Any, value: Any) -> Any:
-    """Decodes what `array_as_plain` gave."""
+    """Decodes a result of `array_as_plain`."""
     dtype, shape, raw = value
     return np.frombuffer(raw, dtype).reshape(shape)

@@ -1,4 +1,4 @@
-"""Reader of a record's tables, of a run that is finished or not, live or torn."""
+"""Reader of a record's tables, for a run that is finished or not, live or torn."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def read_table(
     only: pc.Expression | None = None,
     groups: Groups | None = None,
 ) -> pa.Table:
-    """Reads a table of the record: committed Parquet parts plus what is still in the journal.
+    """Reads a table of the record: committed Parquet parts plus the journal.
 
-    Of several rows with one key the first that no later row supersedes is kept; of events the last. `turns` has an
+    Of several rows with one key, the first that no later row supersedes is kept; of events the last. `turns` has an
     extra column `superseded`, and keeps superseded rows.
 
     Args:
         folder: the run's folder.
         table: a name of `schema.TABLES`.
-        columns: which columns; all when None. Key columns always come along.
-        only: which rows, told by key columns alone, so that what one row supersedes is read where it is read.
-        groups: which row groups of a part's file hold the rows of `only`; all are looked through when None.
+        columns: columns to read; all when None. Key columns are always included.
+        only: filter on key columns alone, so that rows are read together with those that supersede them.
+        groups: row groups of a part's file that contain the rows of `only`; None scans all.
 
     Raises:
-        RecordError: when there is no run in the folder or a part cannot be read.
+        RecordError: the folder has no run, or a part cannot be read.
     """
     folder = folder if isinstance(folder, RunFolder) else RunFolder(folder)
     if table not in TABLES:
@@ -62,17 +62,17 @@ def read_raw_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Reads the rows of a table as they were written, duplicates and superseded ones included.
 
-    What another writer turns into a part meanwhile may come twice.
+    Rows that another writer turns into a part meanwhile may come twice.
 
     Args:
-        columns, only, groups: as of `read_table`.
+        columns, only, groups: see `read_table`.
     """
     for piece in _pieces(folder, table, list(columns), only, groups):
         yield from piece.to_batches()
 
 
 def of_cases(case_ids: Iterable[str]) -> pc.Expression:
-    """The rows of these cases, as `only` of `read_table`."""
+    """Filter for the rows of these cases, for `only` of `read_table`."""
     return pc.field("case_id").isin(pa.array(sorted(set(case_ids)), pa.string()))
 
 
@@ -89,7 +89,7 @@ def _pieces(
                 read.add(part.tables[table])
                 path = folder.table_file(part, table)
                 chosen = None if groups is None else groups(path)
-                if chosen != []:  # an empty table for each of many parts takes longer than the parts that are read
+                if chosen != []:  # empty tables of many parts would take longer than the parts that are read
                     yield _part(path, table, names, only, chosen)
 
     yield from further_parts()
@@ -104,7 +104,7 @@ def _pieces(
 
 
 def _part(path: Path, table: str, names: list[str], only: pc.Expression | None, groups: list[int] | None) -> pa.Table:
-    """Columns of a part; those that came after it was written are null."""
+    """Columns of a part; columns newer than the part are null."""
     known = columns_of(path)
     there = [name for name in names if name in known]
     if groups is None:
@@ -123,7 +123,7 @@ def _superseded_ids(folder: RunFolder, only: pc.Expression | None, groups: Group
 
 
 def _superseded_reply_ids(turns: pa.Table) -> pa.Array:
-    """Ids of superseded replies, and of the unparsable first replies that they had asked again."""
+    """Ids of superseded replies, and of their unparsable first replies."""
     main = turns["supersedes"].drop_null().combine_chunks().cast(pa.string())
     return pa.concat_arrays([main, pc.binary_join_element_wise(main, INVALID_SUFFIX, "")])
 
@@ -133,10 +133,10 @@ def _superseded(turns: pa.Table) -> pa.ChunkedArray:
 
 
 def effective_turns(turns: pa.Table) -> pa.Table:
-    """The replies that count: the first of each key that no later one supersedes.
+    """Replies that count: the first of each key that no later one supersedes.
 
     Args:
-        turns: rows in the order they were written, with at least key, `reply_id` and `supersedes`.
+        turns: rows in the order of writing, with at least key, `reply_id` and `supersedes`.
     """
     return _first_of_each(turns.filter(pc.invert(_superseded(turns))), list(KEYS["turns"]))
 
@@ -165,7 +165,7 @@ def _winners(table: str, whole: pa.Table) -> pa.Table:
         whole = whole.sort_by("at")
         repeats = pc.is_in(whole["kind"], value_set=pa.array(sorted(BOOKKEEPING_EVENTS)))
         unique = _first_of_each(whole.filter(pc.invert(repeats)), key, which="max")
-        # The same note at the same time is one that was delivered twice.
+        # Equal notes at the same time are duplicates.
         return pa.concat_tables([unique, _first_of_each(whole.filter(repeats), [*key, "at"])])
     return _first_of_each(whole, key)
 

@@ -34,10 +34,10 @@ class VerificationReport:
     """Report of a verification.
 
     Attributes:
-        faults: what is wrong, one line each; empty where nothing is.
-        files: how many files were compared with a checksum.
-        unchecked: how many files of an earlier version have none.
-        rows: rows by table; empty where the tables cannot be read.
+        faults: one line per fault; empty if there are none.
+        files: number of files verified by checksum.
+        unchecked: number of files of an earlier version without a checksum.
+        rows: rows by table; empty if the tables cannot be read.
     """
 
     faults: list[str] = field(default_factory=list)
@@ -47,10 +47,10 @@ class VerificationReport:
 
 
 def verify(folder: RunFolder) -> VerificationReport:
-    """Verifies every byte of a record that nobody writes meanwhile.
+    """Verifies every byte of a record without a live writer.
 
     Raises:
-        RecordError: there is no run in the folder.
+        RecordError: the folder has no run.
     """
     if not folder.exists():
         raise RecordError(folder.missing())
@@ -105,7 +105,7 @@ def _segments(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
         covered = {name for part in folder.committed_parts() for name in part.covers}
         known = folder.valid_bytes().keys()
     except RecordError:
-        return  # said of its file already
+        return  # its file is already reported
     for name in sorted(known - covered - {path.name for path, _ in segments}):
         yield f"{folder.journal / name}: it is not there, and no part was made of it"
     for path, valid in segments:
@@ -134,6 +134,6 @@ def _tables(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
 
 
 def _not_in(values: pa.ChunkedArray, known: pa.ChunkedArray, *, internal: bool) -> int:
-    """How many values are unknown; replies that cases share have an id of their own and no case."""
+    """Number of unknown values; shared replies have an id of their own and no case."""
     unknown = values.filter(pc.invert(pc.is_in(values, value_set=pc.unique(known))))
     return sum(not (internal and is_shared_id(value)) for value in unknown.to_pylist())

@@ -1,4 +1,4 @@
-"""Cache of a record writer: evicted open debates, recent results, and the row groups that hold a case's rows.
+"""Cache of a record writer: evicted open debates, recent results, and the row groups of each case.
 
 It can be rebuilt from the record: a miss is read there.
 """
@@ -34,13 +34,13 @@ CREATE TABLE places (file INTEGER, hash INTEGER, row_group INTEGER, PRIMARY KEY 
 
 
 class WriterCache:
-    """SQLite cache of one writer; several threads may use it.
+    """SQLite cache of one writer; thread-safe.
 
     It is SQLite's own temporary file: on a disk of this machine, never in the run's folder, which several machines may
-    share. It is gone with the process, and no larger than its cache of 16 MiB in memory.
+    share. It is removed with the process; its page cache takes 16 MiB of memory.
 
     Args:
-        most_results: so many are kept, the last ones.
+        most_results: most results kept; the latest win.
     """
 
     def __init__(self, most_results: int = _MOST_RESULTS) -> None:
@@ -70,7 +70,7 @@ class WriterCache:
         self._debates += 1
 
     def pop_debate(self, key: CaseKey) -> OpenDebate | None:
-        """Remove and return an open debate; None when it is not here."""
+        """Remove and return an open debate; None on a miss."""
         if not self._debates:
             return None
         found = self._query("SELECT noted FROM debates WHERE case_id = ? AND attempt = ?", key)
@@ -81,7 +81,7 @@ class WriterCache:
         return msgspec.msgpack.decode(found[0][0], type=OpenDebate, dec_hook=plain_as_array)
 
     def put_result(self, result: DebateResult) -> None:
-        """Keep the result of the latest attempt at a case, in place of an earlier one."""
+        """Keep the result of the latest attempt at a case, replacing an earlier one."""
         raw = msgspec.msgpack.encode(result)
         case_id = result.case_id
         self._query("DELETE FROM results WHERE case_id = ?", (case_id,))
@@ -112,12 +112,12 @@ class WriterCache:
         return groups
 
     def _index_file(self, file: Path) -> None:
-        """Index each row group's cases by the hash of their ids: a collision costs one read too many, no more."""
+        """Index each row group's cases by the hash of their ids: a collision costs only an unneeded read."""
         number = len(self._files)
         with open_parquet(file, read_dictionary=["case_id"]) as part:
             for group in range(part.num_row_groups):
                 hashes = [hash(i) for i in part.read_row_group(group, ["case_id"])["case_id"].unique().to_pylist()]
-                for first in range(0, len(hashes), _INSERTED_TOGETHER):  # the event loop waits for the database, too
+                for first in range(0, len(hashes), _INSERTED_TOGETHER):  # the event loop waits for the database too
                     some = hashes[first : first + _INSERTED_TOGETHER]
                     with self._using:
                         rows = [(number, one, group) for one in some]

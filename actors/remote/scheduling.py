@@ -113,7 +113,7 @@ class ActorScheduler:
     async def _all_placed(self, waiting: Mapping[asyncio.Task[None], ResourceRequest]) -> None:
         clock = asyncio.get_running_loop().time
         began = clock()
-        lacking_since, told, told_at = 0.0, "", 0.0
+        lacking_since, logged, logged_at = 0.0, "", 0.0
         while pending := [task for task in waiting if not task.done()]:
             await asyncio.wait(pending, timeout=_LOOK_S, return_when=asyncio.FIRST_EXCEPTION)
             for task in waiting:
@@ -130,8 +130,8 @@ class ActorScheduler:
                     "cluster.md)"
                 )
             due = why == _LACKING or clock() - began > _BUSY_S
-            if due and (needs + why != told or clock() - told_at > _AGAIN_S):
-                told, told_at = needs + why, clock()
+            if due and (needs + why != logged or clock() - logged_at > _AGAIN_S):
+                logged, logged_at = needs + why, clock()
                 _log.warning("waiting for a place on the cluster", needs=needs, why=why, waiting=len(wants))
 
     def take_down(self) -> None:

@@ -1,1 +1,1 @@
-"""Records in a bucket: what is written to a local folder is also put to a filesystem of pyarrow's."""
+"""Records in a bucket: files of a local folder are also put to a filesystem of pyarrow."""

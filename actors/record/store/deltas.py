@@ -1,4 +1,4 @@
-"""The journal in a store: what each flush has appended to the segments of a roll is one object.
+"""Journal in a store: one object per flush, with the bytes appended to the segments of a roll.
 
 journal/ROLL/begun          put by the writer before anything else: its next incarnation takes another roll
 journal/ROLL/000000.delta   what the first flush appended, and so on
@@ -22,14 +22,14 @@ from moot.actors.telemetry.failpoints import failpoint
 from moot.protocols.errors import RecordError
 
 AT_ONCE = 16
-"""Objects that are read at the same time."""
+"""Objects read at the same time."""
 
 _AHEAD = 4 * AT_ONCE
-"""Deltas that are in memory at the same time."""
+"""Most deltas in memory."""
 
 _BEGUN, _SEALED = "begun", "sealed"
 _MOST_BYTES = 2**30
-"""No flush is as large: what says that it unpacks to more was not written by a journal."""
+"""Most bytes of an unpacked flush: a larger one was not written by a journal."""
 
 
 class Delta(msgspec.Struct, array_like=True):
@@ -37,7 +37,7 @@ class Delta(msgspec.Struct, array_like=True):
 
     Attributes:
         crc: of `packed`.
-        size: of what `packed` unpacks to.
+        size: of the unpacked content.
         packed: (offset, bytes) by segment's name, as msgpack, compressed.
     """
 
@@ -54,7 +54,7 @@ def encode_delta(appended: Mapping[str, tuple[int, bytes]]) -> bytes:
 
 
 def decode_delta(data: bytes | None) -> dict[str, tuple[int, bytes]] | None:
-    """Decodes a delta; None for what is torn, damaged or not there."""
+    """Decodes a delta; None for one that is torn, damaged or missing."""
     try:
         delta = msgspec.msgpack.decode(data or b"", type=Delta)
         if crc32(delta.packed) != delta.crc or not 0 <= delta.size <= _MOST_BYTES:
@@ -66,10 +66,10 @@ def decode_delta(data: bytes | None) -> dict[str, tuple[int, bytes]] | None:
 
 
 class DeltaWriter:
-    """Puts what is appended to the segments of one roll.
+    """Writer of what is appended to the segments of one roll.
 
     Args:
-        store: where to.
+        store: the store.
         roll: the roll's name.
 
     Raises:
@@ -83,7 +83,7 @@ class DeltaWriter:
         store.put(f"journal/{roll}/{_BEGUN}", b"")
 
     def put(self, segments: Iterable[Path]) -> None:
-        """Make what the segments hold durable: one request, none when nothing was appended.
+        """Make the content of the segments durable: one request, none when nothing was appended.
 
         Raises:
             RecordError: it cannot be written; what was appended is not durable, and nothing may follow it.
@@ -104,7 +104,7 @@ class DeltaWriter:
             return path, start, file.read()
 
     def check(self) -> None:
-        """Check that no later incarnation of this writer has taken its place.
+        """Check that no later incarnation of this writer has taken over.
 
         Raises:
             RecordError: one has.
@@ -136,17 +136,17 @@ def seal(store: Store, rolls: Mapping[str, list[str]]) -> None:
 
 
 def replay(store: Store, roll: str, names: Iterable[str], journal: Path) -> None:
-    """Append a roll's deltas to its segments; a gap, a torn delta or a seal ends it.
+    """Append a roll's deltas to its segments, up to a gap, a torn delta or a seal.
 
-    Segments that have the beginning already are continued.
+    Segments that already have the beginning are continued.
 
     Args:
         names: the roll's objects.
         journal: the folder of the segments.
 
     Raises:
-        RecordError: the store cannot be read, or a delta before the last one is damaged or names what is no segment of
-            the roll.
+        RecordError: the store cannot be read, or a delta before the last one is damaged or names something other than a
+            segment of the roll.
     """
     names = set(names)
     sealed = f"journal/{roll}/{_SEALED}"
@@ -166,10 +166,10 @@ def replay(store: Store, roll: str, names: Iterable[str], journal: Path) -> None
 
 
 def _count(store: Store, sealed: str) -> int:
-    said = store.get(sealed) or b"0"
-    if not said.isdigit() or len(said) > len(str(_MOST_BYTES)):
+    content = store.get(sealed) or b"0"
+    if not content.isdigit() or len(content) > len(str(_MOST_BYTES)):
         raise RecordError(f"{store.uri}: {sealed} is damaged: it holds no number")
-    return min(int(said), _MOST_BYTES)
+    return min(int(content), _MOST_BYTES)
 
 
 def _read(store: Store, names: list[str]) -> Iterator[bytes | None]:
@@ -179,7 +179,7 @@ def _read(store: Store, names: list[str]) -> Iterator[bytes | None]:
 
 
 def _is_torn(data: bytes | None) -> bool:
-    """Whether a delta ends before it should, as one may that was not put to its end."""
+    """Whether a delta is truncated, as one may be whose upload was interrupted."""
     try:
         msgspec.msgpack.decode(data or b"", type=Delta)
     except msgspec.DecodeError as error:
@@ -188,10 +188,10 @@ def _is_torn(data: bytes | None) -> bool:
 
 
 def _append(segment: Path, start: int, data: bytes) -> bool:
-    """False when something is missing before `start`."""
+    """Append data at an offset; False when something is missing before it."""
     with open(segment, "ab") as file:
-        held = file.tell()
-        if not 0 <= start <= held:
+        size = file.tell()
+        if not 0 <= start <= size:
             return False
-        file.write(data[held - start :])
+        file.write(data[size - start :])
     return True

@@ -1,4 +1,4 @@
-"""Ownership of a record during some work on it: in a store by a lease, timed by the store's clock.
+"""Ownership of a record: a lock on a folder, or in a store a lease, timed by the store's clock.
 
 owner.json      the lease's holder, rewritten at every heartbeat
 claims/ID       a process that wants to become the holder; the earliest of those that see each other does
@@ -27,17 +27,17 @@ from moot.actors.record.store.store import Store
 from moot.protocols.errors import RecordError, RunFolderBusy
 
 LEASE_S = 30.0
-"""Seconds after its holder's last beat at which a lease ends."""
+"""Seconds after its holder's last heartbeat at which a lease ends."""
 
 BEAT_S = 5.0
 SETTLE_S = 1.5
-"""Seconds between a claim and the count of the claims: more than a store's times are rounded to."""
+"""Seconds between a claim and the count of the claims: more than the rounding of a store's times."""
 
 _LOST_S = 20.0
 """Seconds without a heartbeat after which a holder gives up; some time before another may begin."""
 
 _SLOW_S = 10.0
-"""Seconds after a claim at which it is not acted upon any more."""
+"""Seconds after which a claim is ignored."""
 
 _POLL_S = 1.0
 _log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ class Holder(msgspec.Struct):
     """Content of owner.json, or of a claim.
 
     Attributes:
-        beat: rises while the holder is alive.
+        beat: increases while the holder is alive.
         released: whether it has released the lease.
     """
 
@@ -68,7 +68,7 @@ class Lease:
     Args:
         store: of the record.
         holder: this process.
-        in_order: whether the holder before has released it, or there was none.
+        in_order: whether the previous holder has released the lease, or there was none.
     """
 
     def __init__(self, store: Store, holder: Holder, *, in_order: bool) -> None:
@@ -78,7 +78,7 @@ class Lease:
 
     @classmethod
     async def acquire(cls, store: Store) -> Lease:
-        """Wait until the lease of a holder that is not alive has expired, and become the next one.
+        """Wait until the lease of a dead holder has expired, and become the next holder.
 
         Raises:
             RunFolderBusy: the holder is alive, or another process was first.
@@ -94,10 +94,10 @@ class Lease:
         return cls(store, me, in_order=before is None or before.released)
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run work that needs the lease, renewing it; when it is lost, the work is cancelled.
+        """Run work that needs the lease, renewing it; the work is cancelled if the lease is lost.
 
         Raises:
-            RecordError: the lease was lost; the store takes nothing more from this process then.
+            RecordError: the lease was lost; the store then accepts nothing more from this process.
         """
         working, beating = asyncio.ensure_future(work), asyncio.ensure_future(self._beat())
         try:
@@ -115,8 +115,8 @@ class Lease:
             await asyncio.wait([working, beating])
 
     async def release(self) -> None:
-        """Release the lease. One that cannot be released expires."""
-        if self._renewing is not None:  # a late write of it would say that the holder is alive
+        """Release the lease. A lease that cannot be released expires."""
+        if self._renewing is not None:  # a late write of it would show the holder as alive
             _, late = await asyncio.wait([self._renewing], timeout=_LOST_S)
             if late:
                 return
@@ -127,7 +127,7 @@ class Lease:
                 await asyncio.to_thread(_write, self._store, "owner.json", self._me)
 
     async def _beat(self) -> str:
-        """Renew the lease until it is lost; returns why it is."""
+        """Renew the lease until it is lost; returns the reason."""
         last = time.monotonic()
         while True:
             await asyncio.sleep(BEAT_S)
@@ -156,7 +156,7 @@ class Lease:
 
 
 async def _wait_for_its_end(store: Store, me: Holder) -> Holder | None:
-    """Waits until the lease has expired or was released; returns its last holder, None when there was none."""
+    """Waits until the lease has expired or was released; returns its last holder, None without one."""
     first: Holder | None = None
     while True:
         owner, left_s = await asyncio.to_thread(_seen, store, me)
@@ -176,7 +176,7 @@ async def _wait_for_its_end(store: Store, me: Holder) -> Holder | None:
 
 
 def _seen(store: Store, me: Holder) -> tuple[Holder | None, float]:
-    """The holder, and how many seconds of its lease are left."""
+    """The holder, and the remaining seconds of its lease."""
     owner = _owner(store)
     if owner is None or owner.released:
         return owner, 0.0
@@ -228,7 +228,7 @@ def _write(store: Store, name: str, holder: Holder) -> None:
 
 
 class RecordOwner:
-    """Owner of a record: the right to write it, from `acquire` to the end of `run`; both are called once.
+    """Owner of a record: the right to write it, from `acquire` to the end of `run`; each is called once.
 
     Args:
         folder: the record.
@@ -240,7 +240,7 @@ class RecordOwner:
 
     @classmethod
     async def acquire(cls, folder: RunFolder) -> RecordOwner:
-        """Become the owner. In a store this waits until the lease of an owner that was killed has expired.
+        """Become the owner. In a store this waits until the lease of a killed owner has expired.
 
         Raises:
             RunFolderBusy: another live process owns the record.
@@ -269,8 +269,8 @@ class RecordOwner:
         return await work(await asyncio.to_thread(self._take_over, lease))
 
     def _take_over(self, lease: Lease) -> int:
-        """Start the epoch. What a killed owner has left is compacted at once: whatever it may still do, it can remove
-        nothing."""
+        """Start the epoch. Leftovers of a killed owner are compacted at once, so that it can no longer remove
+        anything."""
         folder = self._folder
         assert folder.store is not None
         pull(folder.store, folder.path)

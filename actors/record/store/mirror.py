@@ -37,10 +37,10 @@ class Mirror:
         _MIRRORS[self.folder] = self
 
     def pull(self) -> None:
-        """Fetch what is not here yet.
+        """Fetch what is missing here.
 
         Raises:
-            RecordError: the store cannot be read, or changes faster than it can be.
+            RecordError: the store cannot be read, or changes faster than it can be read.
         """
         pull(self.store, self.folder)
 
@@ -52,7 +52,7 @@ class Mirror:
 
 _MIRRORS: WeakValueDictionary[Path, Mirror] = WeakValueDictionary()
 _WITHIN = re.compile(r"(?:\w[\w.-]*/)*\w[\w.-]*")
-"""A name that stays below its folder. What is called otherwise is no file of a run, and is left where it is."""
+"""Name that stays below its folder. Other names are not files of a run, and are ignored."""
 _READ: dict[str, Mirror] = {}
 
 
@@ -62,7 +62,7 @@ def pull(store: Store, folder: Path) -> None:
     The journal comes first: what becomes a part meanwhile is read twice, never missed.
 
     Raises:
-        RecordError: the store cannot be read, or what it holds is illegible.
+        RecordError: the store cannot be read or parsed.
     """
     (folder / "journal").mkdir(exist_ok=True)
     for roll, names in rolls_of(store).items():
@@ -79,7 +79,7 @@ def pull(store: Store, folder: Path) -> None:
 
 
 def _changes(name: str) -> bool:
-    """Whether an object is a file of the run that may be written again."""
+    """Whether an object is a file of the run that may be rewritten."""
     return "/" not in name and name != "owner.json"
 
 
@@ -107,19 +107,19 @@ def store_of(folder: str | Path) -> Store | None:
 
 
 def with_uris(text: str) -> str:
-    """A text with the URIs of this process's mirrors in place of their folders."""
+    """Replaces the folders of this process's mirrors in a text by their URIs."""
     for folder, mirror in _MIRRORS.items():
         text = text.replace(str(folder), mirror.store.uri)
     return text
 
 
 def record_path(named: str | os.PathLike[str]) -> Path:
-    """The folder to read a run in: of a URI a copy of what the store holds now, which lasts as long as this process.
+    """Folder for reading a run: for a URI a current copy of the store, which lasts as long as this process.
 
-    The copy of a bucket's run that was not finished is read as the bucket would be.
+    An unfinished run's copy from a bucket is read as the bucket would be.
 
     Raises:
-        ConfigError: the URI says nothing that pyarrow knows, or the store cannot be reached.
+        ConfigError: the URI is invalid for pyarrow, or the store cannot be reached.
         RecordError: the store cannot be read.
     """
     text = os.fspath(named)
@@ -132,7 +132,7 @@ def record_path(named: str | os.PathLike[str]) -> Path:
 
 
 def is_copy(folder: Path) -> bool:
-    """Whether a folder holds the journal of a store."""
+    """Whether a folder contains the journal of a store."""
     return next(folder.glob("journal/*/begun"), None) is not None
 
 

@@ -1,4 +1,4 @@
-"""Object store: a folder in a bucket or another filesystem of pyarrow's; objects are put, read, listed and deleted."""
+"""Object store: a folder in a bucket or another filesystem of pyarrow; objects are put, read, listed and deleted."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _LASTING = frozenset(
     {"ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "EXPIRED_TOKEN"}
 )
 _ATOMIC = ("s3", "gcs")
-"""Where an object is seen when it is complete; Arrow's stream to Azure shows an empty one as soon as it is opened."""
+"""Filesystems that show an object only when it is complete; Arrow's stream to Azure shows an empty one when opened."""
 
 _COPY_BYTES = 8 * 2**20
 _MOST_BYTES = 2**30
-"""Of an object that is read as a whole: no flush of a journal is as large."""
+"""Most bytes of an object that is read as a whole: no flush of a journal is as large."""
 
 _LONGEST = 240
 
@@ -36,12 +36,12 @@ _LONGEST = 240
 class Store:
     """Objects by name below one folder. Every method may wait for the network: keep it off an event loop.
 
-    A request that fails is made again for some seconds, unless the store says that it will never do.
+    A failed request is retried for some seconds, unless the store reports a permanent error.
 
     Args:
-        filesystem: pyarrow's.
-        base: the folder's path in it.
-        uri: what users call it.
+        filesystem: of pyarrow.
+        base: path of the folder in it.
+        uri: name for users.
     """
 
     def __init__(self, filesystem: FileSystem, base: str, uri: str) -> None:
@@ -50,7 +50,7 @@ class Store:
 
     @classmethod
     def of(cls, uri: str) -> Store:
-        """The store of a URI; the network is asked for a bucket's region at most.
+        """Store of a URI; requests at most a bucket's region from the network.
 
         Raises:
             ConfigError: see `open_filesystem`.
@@ -59,10 +59,10 @@ class Store:
         return cls(filesystem, base, uri)
 
     def check(self) -> None:
-        """Find out whether the bucket is there and can be reached.
+        """Check that the bucket exists and can be reached.
 
         Raises:
-            ConfigError: it cannot be reached, lets nobody in, or there is no such bucket.
+            ConfigError: it cannot be reached, denies access, or does not exist.
         """
         root = self._base.partition("/")[0]
         try:
@@ -75,7 +75,7 @@ class Store:
             raise ConfigError(str(error)) from error
 
     def forbid(self, reason: str) -> None:
-        """Refuse to change anything from now on: another process may own the record."""
+        """Refuse every change from now on: another process may own the record."""
         self._forbidden = reason
 
     def put(self, name: str, data: bytes | Path) -> None:
@@ -95,10 +95,10 @@ class Store:
         self._changed(f"cannot write {name}", lambda: self._write(name, fill))
 
     def get(self, name: str) -> bytes | None:
-        """An object's content; None when there is none.
+        """Content of an object; None when it does not exist.
 
         Raises:
-            RecordError: it cannot be read, or is larger than anything that is written so.
+            RecordError: it cannot be read, or is larger than any object that is read as a whole.
         """
 
         def read() -> bytes | None:
@@ -113,7 +113,7 @@ class Store:
         return self._again(f"cannot read {name}", read)
 
     def get_file(self, name: str, target: Path) -> bool:
-        """Copy an object into a file; False when there is none. Raises as `get`."""
+        """Copy an object into a file; False when it does not exist. Raises like `get`."""
 
         def copy() -> bool:
             try:
@@ -131,25 +131,25 @@ class Store:
         return found
 
     def sizes(self, folder: str = "") -> dict[str, int]:
-        """Bytes by name of everything below a folder, in order of name. Raises as `get`."""
+        """Sizes in bytes of all objects below a folder, by name, in order. Raises like `get`."""
         return {name: info.size for name, info in self._listed(folder)}
 
     def modified(self, folder: str = "") -> dict[str, float]:
-        """Unix time of the last change, by the store's clock, of everything below a folder. Raises as `get`."""
+        """Modification times of all objects below a folder, in Unix time of the store's clock. Raises like `get`."""
         return {name: info.mtime_ns / 1e9 for name, info in self._listed(folder)}
 
     def modified_at(self, name: str) -> float | None:
-        """The same of one object; None when there is none. Raises as `get`."""
+        """Modification time of one object; None when it does not exist. Raises like `get`."""
         info = self._again(f"cannot read {name}", lambda: self._fs.get_file_info(self._path(name)))
         return None if info.type.name != "File" else info.mtime_ns / 1e9
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete objects; one that is not there is no error. Raises as `put`."""
+        """Delete objects; missing ones are no error. Raises like `put`."""
         for name in names:
             self._changed(f"cannot delete {name}", partial(self._drop, self._fs.delete_file, self._path(name)))
 
     def delete_folder(self, name: str = "") -> None:
-        """Delete everything below a folder, or all that lies here. Raises as `put`."""
+        """Delete everything below a folder, or the whole store. Raises like `put`."""
         path = self._path(name) if name else self._base
         self._changed(f"cannot delete {name}", partial(self._drop, self._fs.delete_dir, path))
 
@@ -202,7 +202,7 @@ class Store:
         self._again(what, allowed)
 
     def _again(self, what: str, work: Callable[[], T], pauses_s: Sequence[float] = _PAUSES_S) -> T:
-        from pyarrow import ArrowException  # what some filesystems raise
+        from pyarrow import ArrowException  # raised by some filesystems
 
         for pause_s in (*pauses_s, None):
             try:
@@ -215,11 +215,11 @@ class Store:
 
 
 def _is_lasting(error: Exception) -> bool:
-    said = str(error)
-    return isinstance(error, PermissionError | FileNotFoundError) or any(word in said for word in _LASTING)
+    message = str(error)
+    return isinstance(error, PermissionError | FileNotFoundError) or any(word in message for word in _LASTING)
 
 
 def _reason(error: Exception) -> str:
-    """What pyarrow says, on one line."""
-    said = " ".join(str(error).split())
-    return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 3]}..."
+    """Message of pyarrow on one line."""
+    message = " ".join(str(error).split())
+    return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 3]}..."

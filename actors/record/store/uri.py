@@ -1,4 +1,4 @@
-"""URIs of runs: which texts are URIs, what may stand in one, and the filesystem behind it."""
+"""URIs of runs: which texts are URIs, their permitted parts, and the filesystem behind them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 SCHEMES = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
-"""Of filesystems that pyarrow reaches."""
+"""Schemes of filesystems that pyarrow reaches."""
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _COLLAPSED = re.compile(rf"({'|'.join(SCHEMES)}):/(?!/)")
@@ -25,7 +25,7 @@ _GS_PATIENCE, _GS_PATIENCE_S = "retry_limit_seconds", 5.0
 
 
 def is_uri(text: str) -> bool:
-    """Whether a run's name is a URI of a store, and not a path.
+    """Whether a run's name is a URI of a store, not a path.
 
     >>> is_uri("s3://bucket/runs/x"), is_uri("file:///runs/x"), is_uri("runs/x")
     (True, False, False)
@@ -40,7 +40,7 @@ def is_uri(text: str) -> bool:
 
 
 def local_path(text: str) -> Path:
-    """The path that a name means, absolute; a `file:` URI is one, too.
+    """Absolute path of a name; a `file:` URI is one too.
 
     >>> str(local_path("file:///runs/a%20b"))
     '/runs/a b'
@@ -57,7 +57,7 @@ def local_path(text: str) -> Path:
 
 
 def below(uri: str, name: str) -> str:
-    """The URI, or the path, of something in a folder.
+    """URI or path of something in a folder.
 
     >>> below("s3://bucket/x?region=eu-west-1", "selene"), below("runs/x", "selene")
     ('s3://bucket/x/selene?region=eu-west-1', 'runs/x/selene')
@@ -69,10 +69,10 @@ def below(uri: str, name: str) -> str:
 
 
 def open_filesystem(uri: str) -> tuple[FileSystem, str]:
-    """The filesystem of a URI, and the path in it. Credentials come from where pyarrow looks for them.
+    """Filesystem of a URI, and the path in it. pyarrow finds the credentials.
 
     Raises:
-        ConfigError: a secret stands in it (which is not repeated), or pyarrow does not know what it says.
+        ConfigError: the URI contains a secret (which is not repeated), or is invalid for pyarrow.
     """
     split = urlsplit(uri)
     scheme = split.scheme.lower()
@@ -92,7 +92,8 @@ def open_filesystem(uri: str) -> tuple[FileSystem, str]:
 
 
 def _impatient(uri: str, split: SplitResult, options: dict[str, str]) -> str:
-    """Google's client tries each request for a quarter of an hour, silently, unless it is configured otherwise."""
+    """Limits the retries of Google's client, which by default retries each request for a quarter of an hour,
+    silently."""
     if split.scheme.lower() not in ("gs", "gcs") or _GS_PATIENCE in options:
         return uri
     return f"{uri.rstrip('?')}{'&' if split.query else '?'}{_GS_PATIENCE}={_GS_PATIENCE_S:g}"
