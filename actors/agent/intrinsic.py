@@ -44,7 +44,7 @@ def logprob_stage(reply: ModelReply, stage: LogprobStage) -> LogprobStage:
 
 def was_constrained(reply: ModelReply, constrained: bool) -> bool:
     """Whether a reply was constrained to a schema: as this ask, unless a replayed reply states otherwise."""
-    return reply.replayed.held if reply.replayed else constrained
+    return reply.replayed.constrained if reply.replayed else constrained
 
 
 def mean_surprisal(tokens: TokenLogprobs, stage: LogprobStage, *, constrained: bool) -> float | None:

@@ -23,7 +23,7 @@ from moot.actors.models.vendor_sdk import VendorService
 from moot.protocols.messages import Decoding, Message
 
 DEFAULT_KEY_ENV = "ANTHROPIC_API_KEY"
-"""The environment variable that holds the key unless a role names another."""
+"""Default environment variable of the key."""
 
 
 class AnthropicModel(VendorService):

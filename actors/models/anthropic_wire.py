@@ -29,7 +29,7 @@ SAMPLING_VERSION = "2023-06-01"
 """Last `anthropic-version` with `temperature` and `top_p`; the SDK sends a later one, which answers 400 to both."""
 
 MAX_TEMPERATURE = 1.0
-"""Greatest temperature of the models that take one."""
+"""Highest temperature of the models that support one."""
 
 
 def takes_sampling(model: str) -> bool:
@@ -73,11 +73,11 @@ def encode_request(
 ) -> bytes:
     """Request body as JSON.
 
-    System messages go into `system`, in order. A message without text and images is left out: the service refuses
-    empty ones, and merges consecutive messages of one speaker into one turn.
+    System messages go into `system`, in order. A message without text and images is omitted: the service refuses empty
+    ones, and merges consecutive messages of one speaker into one turn.
 
     Raises:
-        ModelError: `request`, when a message holds what is not Unicode text (a lone surrogate).
+        ModelError: `request`, when a message contains a lone surrogate.
     """
     temperature, top_p = sampling(model, decoding)
     system = [message.content for message in messages if message.role == "system"]
@@ -101,7 +101,7 @@ def _output_config(effort: str | None, schema: ReplySchema | None) -> dict[str, 
     """Reasoning effort, and the schema that constrains the reply; None for neither."""
     config: dict[str, Any] = {} if effort is None else {"effort": effort}
     if schema is not None:
-        # Not a tool that must be used: the models that always think refuse that.
+        # Not a forced tool: the models that always reason refuse that.
         config["format"] = {"type": "json_schema", "schema": msgspec.Raw(schema.body)}
     return config or None
 
@@ -253,7 +253,7 @@ def error_from_response(
 
     Args:
         status: HTTP status, 300 and up.
-        headers: with case-insensitive lookup, as HTTP clients give them.
+        headers: with case-insensitive lookup.
         body: as received, decompressed.
         key: the API key in use, kept out of the message.
         now: seconds since the epoch, to read dated headers; the clock when None.

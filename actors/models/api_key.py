@@ -1,6 +1,6 @@
 """API keys: named by an environment variable, read when needed, never stored or printed.
 
-Where the variable `X` is not set but `X_FILE` names a file, as containers mount their secrets, its content is the key.
+If the variable `X` is not set but `X_FILE` names a file, as containers mount secrets, its content is the key.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class GivenKey:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """API key by name. It has only the variable's name, so it may be printed, pickled and logged.
+    """API key by name. It stores only the variable's name, so that it may be printed, pickled and logged.
 
     Attributes:
         env: name of the environment variable; None when the server needs no key.

@@ -31,11 +31,11 @@ class CompatibleModel:
     One instance serves any number of calls at once, in any number of event loops; close it in each of them.
 
     Args:
-        base_url: the URL up to and without `/chat/completions`; holds no user, password or query.
+        base_url: the URL up to and without `/chat/completions`; contains no user, password or query.
         model: the model's name on that server.
         api_key_env: name of the environment variable with the key; None sends no key.
         key: another source of the key than an environment variable.
-        seed: the run's, from which each request gets one of its own; None sends no seed.
+        seed: of the run; each request derives one of its own. None sends no seed.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ _OWNERS: Mapping[str, DialectName] = {
     "sglang": "sglang",
     "library": "ollama",
 }
-"""What the servers write into `owned_by`."""
+"""Values of `owned_by` by server."""
 
 _HOSTS: Mapping[str, DialectName] = {"api.openai.com": "openai"}
 

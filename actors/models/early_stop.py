@@ -1,8 +1,8 @@
 """Early stopping of streamed replies: on the confidence of the first tokens, or on repetition.
 
-The first is ours, not a paper's: in the source's own tables early confidence is associated with more critical failures
-in some settings and with fewer in others. So window, statistic, direction and bound are learned from labelled data, and
-it is off by default.
+The first is moot's own, not a paper's: in the source's tables, early confidence is associated with more critical
+failures in some settings and with fewer in others. So window, statistic, direction and bound are learned from labelled
+data, and the feature is off by default.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
 from moot.protocols.text.repetition import SEEN_AT_ONCE, is_repetitive
 
 CUT = "cut"
-"""The finish reason of a reply that was stopped for its first tokens' confidence, to be asked for again."""
+"""Finish reason of a reply that was stopped for its first tokens' confidence, and is asked for again."""
 
 REPETITION = "repetition"
-"""The finish reason of a reply that was stopped because it repeated itself; it is read like any other."""
+"""Finish reason of a reply that was stopped because it repeated itself; it is parsed like any other."""
 
 _LOOKED_AT_EVERY = 64
-"""Characters that come between two looks for repetition."""
+"""Characters between two checks for repetition."""
 
 
 class EarlyStop(BaseModel):
@@ -39,7 +39,7 @@ class EarlyStop(BaseModel):
     Attributes:
         window: number of first tokens that are evaluated; a shorter reply is never stopped.
         statistic: of their log-probabilities, see `metrics.confidence_features`.
-        keep: whether replies `above` or `below` the bound are kept; those at the bound are.
+        keep: whether replies `above` or `below` the bound are kept; at the bound they always are.
         bound: in the statistic's unit.
         resamples: how many replies to one call may be stopped; the next one is always kept.
     """
@@ -81,17 +81,17 @@ async def stream_with_early_stop(
     schema: ReplySchema | None = None,
     stage: LogprobStage,
 ) -> ModelReply:
-    """Reads a streamed reply and may stop it. One that is stopped has the finish reason `CUT` or `REPETITION`, and
-    no usage. Hidden reasoning is not part of the first tokens, and is not checked for repetition.
+    """Reads a streamed reply and may stop it. A stopped reply has the finish reason `CUT` or `REPETITION`, and no
+    usage. Hidden reasoning does not count as first tokens, and is not checked for repetition.
 
     Args:
         model, messages, decoding, step_key, schema: see `StreamingModel.stream`.
-        stop: when to stop it.
-        stage: where the reply's log-probabilities are taken. Where a schema's mask may have changed them, first tokens
-            of which one may have been forced never stop a reply: the rule was not learned from such tokens.
+        stop: the rule.
+        stage: sampling stage of the reply's log-probabilities. Where a schema's mask may have changed them, first
+            tokens of which one may have been forced never stop a reply: the rule was not learned from such tokens.
 
     Raises:
-        ModelError: as `stream`.
+        ModelError: see `stream`.
     """
     pieces: list[StreamPiece] = []
     written = _PartialReply(stop, may_be_masked(stage, schema is not None))
@@ -105,7 +105,7 @@ async def stream_with_early_stop(
 
 
 class _PartialReply:
-    """Partial reply: what has been received and decides whether to stop."""
+    """Partial reply: received data for the decision whether to stop."""
 
     def __init__(self, stop: EarlyStop, masked: bool) -> None:
         self._stop, self._masked = stop, masked
@@ -136,7 +136,7 @@ class _PartialReply:
         return REPETITION if self._repeats(piece.text) else ""
 
     def _too_unsure(self, piece: StreamPiece) -> bool:
-        self._decided = self._decided or (bool(piece.text) and piece.tokens is None)  # of tokens that are not known
+        self._decided = self._decided or (bool(piece.text) and piece.tokens is None)  # unknown tokens
         if self._decided or piece.tokens is None:
             return False
         self._logprobs += piece.tokens.logprob.tolist()
@@ -172,7 +172,7 @@ def _joined(pieces: Sequence[StreamPiece], stopped: str = "") -> ModelReply:
 
 
 def _tokens(pieces: Sequence[StreamPiece]) -> TokenLogprobs | None:
-    """The tokens of all pieces; None when a part of the text came without."""
+    """Tokens of all pieces; None when a part of the text came without."""
     if any(piece.text and piece.tokens is None for piece in pieces):
         return None
     found = [piece.tokens for piece in pieces if piece.tokens is not None and piece.tokens.tokens]

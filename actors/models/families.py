@@ -13,21 +13,21 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 Vendor = Literal["openai", "anthropic", "any"]
 Api = Literal["chat", "responses"]
-"""Which of OpenAI's APIs: Chat Completions, or Responses."""
+"""OpenAI's API: Chat Completions, or Responses."""
 
 
 class ModelFamily(BaseModel):
     """Capabilities of a model family.
 
     Attributes:
-        vendor: whose models; `any` for those behind a URL.
+        vendor: of the models; `any` for models behind a URL.
         match: pattern of the whole name, in lower case.
-        sampling: whether `temperature` and `top_p` are taken.
-        logprobs: whether token log-probabilities are given.
-        reasons: whether hidden reasoning counts against the longest reply.
-        api: over which of OpenAI's APIs they can be used; `chat` for those of other vendors.
-        efforts: the values of `reasoning_effort` that Anthropic's service takes for them; empty where it takes none.
-        as_of: when the documentation was read.
+        sampling: whether `temperature` and `top_p` are supported.
+        logprobs: whether token log-probabilities are returned.
+        reasons: whether hidden reasoning counts against the reply's length.
+        api: OpenAI's API that serves them; `chat` for those of other vendors.
+        efforts: values of `reasoning_effort` that Anthropic's service accepts for them; empty for none.
+        as_of: date of the documentation.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,7 +50,7 @@ def families() -> tuple[ModelFamily, ...]:
 
 
 def family_of_model(vendor: Vendor, name: str) -> ModelFamily | None:
-    """The family of a model; None when none is known.
+    """Family of a model; None when unknown.
 
     >>> [family_of_model("openai", name).reasons for name in ("o4-mini", "gpt-5.4", "gpt-5-chat-latest")]
     [True, True, False]

@@ -8,7 +8,7 @@ import msgspec
 
 OPENED, CLOSED = "<think>", "</think>"
 _NO_REASONING = ("{", "[", "```")
-"""How a reply begins whose `</think>` is a word of its own: JSON, or a fence around it."""
+"""Starts of a reply whose `</think>` is part of its text: JSON, or a fence around it."""
 
 
 class SplitReply(NamedTuple):
@@ -29,11 +29,11 @@ def split_reasoning(content: str, reasoning: object = None, reasoning_content: o
     """Splits a reply into text and hidden reasoning.
 
     A server whose model reasons, but that has no parser for it or has reasoning switched off, may put a reply
-    constrained to a schema where reasoning belongs and leave the content empty. So reasoning that is one whole JSON
-    object with an empty content is the reply. Other reasoning never is.
+    constrained to a schema into the reasoning and leave the content empty. So reasoning that is one whole JSON object,
+    with an empty content, is the reply. Other reasoning never is.
 
     Args:
-        content: the text as sent; a `<think>` block at its start, or all up to a lone `</think>`, is reasoning.
+        content: the text as sent; a `<think>` block at its start, or everything up to a lone `</think>`, is reasoning.
         reasoning, reasoning_content: the fields as sent, of any type; vendors differ in which they use.
 
     >>> split_reasoning("<think>It rained.</think>Yes")

@@ -22,10 +22,10 @@ from moot.actors.models.rate_headers import rate_headers
 from moot.protocols.errors import MissingKey, ModelUnavailable
 
 CONNECT_TIMEOUT_S = 10.0
-"""Seconds to open a connection. A call has no other limit of its own: who calls cancels at the deadline."""
+"""Timeout in seconds for opening a connection. A call has no other timeout: its caller cancels it at the deadline."""
 
 CHECK_TIMEOUT_S = 5.0
-"""Seconds that `HttpClient.check` waits for the server."""
+"""Timeout in seconds of `HttpClient.check`."""
 
 _LARGE_BODY = 2**19
 _VERSIONED = re.compile(r"/v\d")
@@ -35,11 +35,11 @@ _CONNECTION_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
 
 
 class OpenResponse:
-    """Open response with status 200, body still to be read.
+    """Open response with status 200 and an unread body.
 
     Attributes:
-        limits: the rate limits in its headers; None without any.
-        key: the API key that was sent, to be redacted from error messages; None when none was.
+        limits: rate limits in its headers; None without any.
+        key: the API key that was sent, to be redacted from error messages; None without one.
         body: decompressed; empty until it is read.
     """
 
@@ -64,7 +64,7 @@ class OpenResponse:
             raise connection_failure(self._url, error, self.key, self.limits) from None
 
     async def read(self) -> OpenResponse:
-        """Read the whole body. Raises as `chunks`."""
+        """Read the whole body. Raises like `chunks`."""
         self.body = await joined(self.chunks())
         return self
 
@@ -73,7 +73,7 @@ class HttpClient:
     """HTTP client of one server, with a connection pool per event loop; close it in each of them.
 
     Args:
-        base_url: without a trailing slash; holds no user, password or query.
+        base_url: without a trailing slash; contains no user, password or query.
         api_key_env: name of the environment variable with the key; None sends no key.
         key: another source of the key than an environment variable.
     """
@@ -104,7 +104,7 @@ class HttpClient:
 
         Args:
             path, body, step_key: see `post`.
-            accept: the content type that is wanted.
+            accept: requested content type.
 
         Raises:
             ModelError: see `moot.actors.models.openai_errors` for the kinds.
@@ -205,7 +205,7 @@ _NEVER_SENT = (
     aiohttp.InvalidURL,
     aiohttp.NonHttpUrlClientError,
 )
-"""What aiohttp raises before any of the request has left this machine."""
+"""Exceptions of aiohttp before any of the request has left this machine."""
 
 
 def connection_failure(
@@ -213,18 +213,18 @@ def connection_failure(
 ) -> ModelError:
     """Maps an exception of aiohttp, or of a client built on it, to a `ModelError`.
 
-    It may be billed unless the connection was never opened: a server that had the request may have worked on it.
+    It may be billed unless the connection was never opened: a server that received the request may have worked on it.
 
     Args:
-        url: the address that was called.
+        url: the requested address.
         error: as caught; the message of aiohttp is searched among its causes.
         key: the API key in use, kept out of the message.
-        limits: the rate limits in the headers, when it broke after them.
+        limits: rate limits in the headers, when the response broke after them.
     """
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, ModelError):
-            return cause  # of `bounded`, which the vendor's SDK has wrapped
+            return cause  # of `bounded`, wrapped by the vendor's SDK
         if isinstance(cause, aiohttp.ClientResponseError):
             message = plain(f"not an HTTP response: {cause.message}", key)
             return ModelError("server", message, may_be_billed=True, limits=limits)
@@ -234,7 +234,7 @@ def connection_failure(
 
 
 def reason(error: BaseException) -> str:
-    """Reason for an incomplete response, as text; may name the address that was called.
+    """Reason for an incomplete response, as text; may name the requested address.
 
     Args:
         error: as caught. The last in its chain of causes is specific; the vendor's SDK only states "Connection error."
@@ -244,7 +244,7 @@ def reason(error: BaseException) -> str:
 
 
 def _error_text(cause: BaseException) -> str:
-    """One exception in words; empty when it has none."""
+    """Text of one exception; empty when it has none."""
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted ({cause.verify_message})"
     if isinstance(cause, ssl.SSLError):
@@ -265,7 +265,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 MOST_BYTES = 64 * 2**20
-"""Of one response, decompressed. A reply of 100,000 tokens with twenty alternatives each takes half of it."""
+"""Most bytes of a decompressed response. A reply of 100,000 tokens with twenty alternatives each takes half of it."""
 
 
 async def bounded(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:

@@ -1,4 +1,4 @@
-"""Model interface: what every model backend offers, and the capabilities that it declares."""
+"""Model interface: the methods of every model backend, and its declared capabilities."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ class Capabilities:
     """Capabilities of a backend; checked before a run starts.
 
     Attributes:
-        max_alternatives: largest `top_logprobs` it takes; 0 when it gives no log-probabilities.
+        max_alternatives: largest supported `top_logprobs`; 0 without log-probabilities.
         logprob_stage: whether probabilities are before or after temperature, and before a schema's mask in both cases;
-            `unknown` for a server until the probe calls.
-        images: whether messages may carry pictures.
+            `unknown` for a server until the trial calls.
+        images: whether messages may contain pictures.
         structured_output: whether it can constrain replies to a schema: `yes` does so, `on request` is for a server
-            that a probe call must test first.
+            that a trial call must test first.
         dialect: of the schemas that it accepts; `portable` until another is detected.
         streaming: whether it also offers `stream`.
-        seeds: whether a reply can be repeated: by a seed of the request, or because it is a pure function of it.
-        reasons: whether it is known to generate hidden reasoning, which counts against the longest reply.
-        settings: which of `seed`, `stop`, `repetition_penalty`, `reasoning_effort` and `extra` it takes.
-        efforts: the values of `reasoning_effort` that it takes; empty where they are not known.
-        api: over which of OpenAI's APIs it is called; `chat` for all other backends.
-        max_temperature: greatest temperature that it takes; None when it takes none.
-        simulated: whether its replies are those of a random model and must be labelled so.
-        in_process: whether it runs in a process of ours: a cancelled reply is not billed.
+        seeds: whether a reply is reproducible: by a seed in the request, or because it is a pure function of it.
+        reasons: whether it is known to generate hidden reasoning, which counts against the reply's length.
+        settings: which of `seed`, `stop`, `repetition_penalty`, `reasoning_effort` and `extra` it supports.
+        efforts: supported values of `reasoning_effort`; empty when unknown.
+        api: OpenAI's API in use; `chat` for all other backends.
+        max_temperature: highest supported temperature; None without support.
+        simulated: whether its replies come from a random model and must be labelled so.
+        in_process: whether it runs in a process of moot, where a cancelled reply is not billed.
     """
 
     max_alternatives: int = 0
@@ -101,16 +101,16 @@ class ReplaySource:
     """Source of a replayed reply, for which no model was called.
 
     Attributes:
-        source: names the recorded reply: `RUN:CASE/ATTEMPT/PATH`.
-        logprob_stage: of the model that gave it.
-        error: why the recorded ask failed, when this reply was its last and could not be read; else empty.
-        held: whether it was constrained to a schema, or may have been, where its record does not say.
+        source: id of the recorded reply: `RUN:CASE/ATTEMPT/PATH`.
+        logprob_stage: of the recorded reply's model.
+        error: failure of the recorded ask, when this reply was its last and unparsable; else empty.
+        constrained: whether the reply was constrained to a schema, or may have been, where its record does not say.
     """
 
     source: str
     logprob_stage: LogprobStage = "unknown"
     error: str = ""
-    held: bool = True
+    constrained: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +120,13 @@ class ModelReply:
     Attributes:
         text: the reply, without hidden reasoning; may be empty.
         finish_reason: `stop`, `length`, `content_filter` or the server's own word.
-        usage: the billed tokens that the server states, or an estimate where these are too few for the texts.
-        tokens: log-probabilities; None when none were asked for or given.
-        http_attempts: requests that were sent, retries included.
+        usage: billed tokens as reported by the server, or an estimate where they are too few for the texts.
+        tokens: log-probabilities; None when none were requested or returned.
+        http_attempts: number of requests, retries included.
         limits: the rate limits in the response's headers; None without any.
-        replayed: the source of a replayed reply; None when a model was called.
-        stated: the usage that the server stated, where `usage` is an estimate instead; None otherwise.
-        reasoning: the hidden reasoning before the reply, as far as the server returns it; may be empty.
+        replayed: source of a replayed reply; None when a model was called.
+        stated: usage as reported by the server, where `usage` is an estimate instead; None otherwise.
+        reasoning: hidden reasoning before the reply, as far as the server returns it; may be empty.
         from_reasoning: whether the server put the reply in a field for reasoning, and left the content empty.
     """
 
@@ -149,12 +149,12 @@ class StreamPiece:
     The concatenated texts of all pieces are the reply, with a `<think>` block at its start if the model wrote one.
 
     Attributes:
-        text: what was added; may be empty.
-        tokens: log-probabilities of this part's tokens; None when none were asked for or given.
+        text: added text; may be empty.
+        tokens: log-probabilities of this piece's tokens; None when none were requested or returned.
         finish_reason: as in `ModelReply`, on the piece that ends the text; empty before.
-        usage: the counts so far, where the server states them: on the last piece, with some servers on every one.
+        usage: counts so far, where the server reports them: on the last piece, with some servers on every one.
         limits: on the first piece, the rate limits in the response's headers; None otherwise.
-        reasoning: text added to a separate field for hidden reasoning; tokens of a piece with only this are its.
+        reasoning: text added to a separate field for hidden reasoning; then the tokens of the piece belong to it.
         from_reasoning: see `ModelReply`; only of a reply in one piece.
     """
 
@@ -180,10 +180,10 @@ class Model(Protocol):
 
         Args:
             messages: the conversation so far, in order.
-            decoding: how to sample.
-            step_key: identifies the step, so that a server can count and a simulation can seed.
-            schema: constrains the reply to a JSON object that fits it; None leaves it free. Only for a backend whose
-                `structured_output` is not `no`; `text` is the JSON either way.
+            decoding: sampling parameters.
+            step_key: identifies the step, for a server's counts and a simulation's seeds.
+            schema: constrains the reply to a JSON object that fits it; None leaves it unconstrained. Only for a backend
+                whose `structured_output` is not `no`; `text` is the JSON in either case.
 
         Raises:
             ModelError: with the kind of failure.
@@ -191,7 +191,7 @@ class Model(Protocol):
         ...
 
     async def check(self) -> None:
-        """Raise a `UserError` if the model cannot be used (no key, not reachable); costs nothing."""
+        """Raise a `UserError` if the model cannot be used, such as for a missing key; costs nothing."""
         ...
 
     async def close(self) -> None:
@@ -205,7 +205,7 @@ class StreamingModel(Model, Protocol):
     def stream(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> AsyncGenerator[StreamPiece, None]:
-        """Stream one reply in pieces; arguments as for `complete`.
+        """Stream one reply in pieces; see `complete` for the arguments.
 
         To stop early, close the generator (`contextlib.aclosing`); this closes the HTTP response, so that the server
         stops as well. The billed tokens of a reply stopped early are unknown.
@@ -222,10 +222,10 @@ class ModelError(Exception):
     Args:
         kind: one of `AskFailed`'s kinds.
         message: the server's message, without any secret.
-        retry_after_s: the wait that the server asked for; None when it stated none.
-        may_be_billed: whether the server may have worked, and billed, although nothing usable came back.
-        limits: the rate limits in the response's headers; None without any, or when there was no response.
-        replayed: names the recorded step when no model was called: another attempt cannot help then; else empty.
+        retry_after_s: wait requested by the server; None without one.
+        may_be_billed: whether the server may have worked, and billed, without a usable response.
+        limits: rate limits in the response's headers; None without any, or without a response.
+        replayed: id of the recorded step when no model was called, so that a retry cannot help; else empty.
     """
 
     def __init__(
@@ -248,7 +248,7 @@ class ModelError(Exception):
 
 @contextmanager
 def failures_may_be_billed(limits: RateHeaders | None) -> Iterator[None]:
-    """Marks failures inside as those of a request that the server received, and may bill; adds the rate limits."""
+    """Marks failures inside as those of a request that the server received and may bill; adds the rate limits."""
     try:
         yield
     except ModelError as error:

@@ -1,4 +1,4 @@
-"""Model profile: how a model constrains replies, and which settings it does not support; found by probe calls."""
+"""Model profile: how a model constrains replies, and which settings it does not support; detected by trial calls."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from moot.actors.models.families import Api
 from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.messages import Decoding
 
-HeldAs = DialectName | Literal["free"]
-"""The dialect in which a reply's schema is sent; `free` for a reply that is constrained to none."""
+ConstraintMode = DialectName | Literal["free"]
+"""Dialect in which a reply's schema is sent; `free` for an unconstrained reply."""
 
 Omitted = Literal[
     "temperature", "top_p", "seed", "stop", "repetition_penalty", "reasoning_effort", "stream_options", "store"
 ]
-"""Settings that can be left out of a request without changing what is asked."""
+"""Settings that can be omitted from a request without changing the question."""
 
 _LEFT_OUT: Mapping[Omitted, tuple[str, object]] = {
     "stop": ("stop", ()),
     "stream_options": ("stream_usage", False),
     "store": ("forbids_storing", False),
 }
-"""By setting, the field of `Decoding` that leaves it out, and its value; None in the field of that name for others."""
+"""By setting, the field of `Decoding` that omits it, and its value; for others, None in the field of that name."""
 
 
 class ReplyOverride(BaseModel):
-    """A kind of reply that is constrained differently from the others of its model.
+    """Kind of reply that is constrained differently from the others of its model.
 
     Attributes:
         reply: its type, as `module:Class`.
@@ -39,33 +39,33 @@ class ReplyOverride(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     reply: str
-    schemas: HeldAs
+    schemas: ConstraintMode
     listed_labels: bool = True
 
 
 class ModelProfile(BaseModel):
-    """Profile of one model, found by a run's probe calls; stored in run.yaml and used again when the run is resumed.
+    """Profile of one model, detected by a run's trial calls; stored in run.yaml and reused when the run resumes.
 
     Attributes:
-        schemas: the dialect in which its replies' schemas are sent; `free` where it supports none.
+        schemas: dialect in which its replies' schemas are sent; `free` where it supports none.
         listed_labels: whether a case's labels are sent as an `enum`.
         exceptions: kinds of replies that it constrains differently, or not at all.
-        server: the kind of server; `portable` where it is unknown.
-        reasons: whether it is known or was found to generate hidden reasoning: it may then use more tokens.
+        server: kind of server; `portable` when unknown.
+        reasons: whether it is known or was detected to generate hidden reasoning: it may then use more tokens.
         folds_system: whether it supports no system message, which is then prepended to the first user message.
         bounds_completion: whether it supports `max_completion_tokens` and not `max_tokens`.
         held_logprobs: whether log-probabilities of a constrained reply are taken before its schema's mask (`raw`) or
-            after it (`masked`); `unknown` where a probe was inconclusive; None in an older record that has neither.
-        alternatives: most alternatives per token that it gives; 0 where it gives no log-probabilities; None where it
-            gives as many as were asked for.
+            after it (`masked`); `unknown` after an inconclusive trial; None in an older record that has neither.
+        alternatives: most alternatives per token that it returns; 0 without log-probabilities; None if it returns as
+            many as were requested.
         logprobs_when_held: whether it supports a schema and log-probabilities in one call.
-        api: over which of OpenAI's APIs it is called.
-        omitted: settings that the user did not state and that it does not support: they are not sent.
+        api: OpenAI's API in use.
+        omitted: settings that the user did not set and that it does not support: they are not sent.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schemas: HeldAs
+    schemas: ConstraintMode
     listed_labels: bool = True
     exceptions: tuple[ReplyOverride, ...] = ()
     server: DialectName = "portable"
@@ -81,7 +81,7 @@ class ModelProfile(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_an_older_record(cls, data: Any) -> Any:
-        """Reads records of two stages, which only stated whether log-probabilities were masked."""
+        """Migrates records of two older formats, which only stated whether log-probabilities were masked."""
         if not isinstance(data, Mapping) or "masked_logprobs" not in data:
             return data
         masked = data["masked_logprobs"]
@@ -89,7 +89,7 @@ class ModelProfile(BaseModel):
             "held_logprobs": "masked" if masked else None
         }
 
-    def mode_of(self, reply: str) -> tuple[HeldAs, bool]:
+    def mode_of(self, reply: str) -> tuple[ConstraintMode, bool]:
         """Constraint mode of a kind of reply: its dialect, and whether labels are listed."""
         for each in self.exceptions:
             if each.reply == reply:

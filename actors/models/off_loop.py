@@ -25,7 +25,7 @@ class PerLoop(Generic[T]):
         self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, T] = WeakKeyDictionary()
 
     def get(self) -> T:
-        """The running loop's resource, created on first use. Raises `RuntimeError` outside a loop."""
+        """Resource of the running loop, created on first use. Raises `RuntimeError` outside a loop."""
         loop = asyncio.get_running_loop()
         resource = self._made.get(loop)
         if resource is None:
@@ -38,7 +38,7 @@ class PerLoop(Generic[T]):
 
 
 _AT_ONCE = 2
-"""Threads that are at long texts: they take turns with the loop, and hold what they work on in memory."""
+"""Most threads for long texts: they compete with the loop, and keep their texts in memory."""
 
 _PLACES = PerLoop(lambda: asyncio.Semaphore(_AT_ONCE))
 
@@ -47,7 +47,7 @@ async def off_loop_if_long(texts: object, function: Callable[..., T], *args: obj
     """Calls a function, in a thread when its texts are long.
 
     Args:
-        texts: what decides that; see `is_long`.
+        texts: decide on the thread; see `is_long`.
     """
     if not is_long(texts):
         return function(*args)
@@ -56,9 +56,9 @@ async def off_loop_if_long(texts: object, function: Callable[..., T], *args: obj
 
 
 async def to_thread_shielded(work: Callable[[], T]) -> T:
-    """As `asyncio.to_thread`; a cancellation takes effect when the thread has ended, for it cannot be stopped.
+    """As `asyncio.to_thread`; a cancellation takes effect when the thread has ended, because it cannot be stopped.
 
-    So a lock around this is not released while the thread still works under it.
+    So a lock around the call is not released while the thread still works under it.
     """
     doing = asyncio.ensure_future(asyncio.to_thread(work))
     try:
@@ -68,5 +68,5 @@ async def to_thread_shielded(work: Callable[[], T]) -> T:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([doing])
         if not doing.cancelled():
-            doing.exception()  # seen: the caller is gone
+            doing.exception()  # mark as retrieved: the caller is gone
         raise

@@ -19,14 +19,14 @@ MESSAGE_LIMIT = 300
 """Longest message of a `ModelError`, in characters."""
 
 _SHORTEST_SECRET = 16
-"""Characters; what is shorter is the `any` or `EMPTY` that a server without keys is given, and a word of replies."""
+"""Least characters of a key; a shorter one is the `any` or `EMPTY` of a server without keys, and a word of replies."""
 
 _READ, _LONGEST_KEY = 64 * MESSAGE_LIMIT, 8 * MESSAGE_LIMIT
 _MOST_OF_A_BODY = 2**18
-"""Bytes of an error that is no JSON: more than `plain` reads behind the longest key, so that it makes the cut."""
+"""Bytes of an error that is no JSON: more than `plain` reads behind the longest key, so that `plain` truncates it."""
 
 _ESCAPED = re.compile(rb"\\u00([2-7][0-9a-fA-F])|\\(/)")
-"""A character of a key as JSON may write it, beside quotes and backslashes, which it has to."""
+"""Characters of a key that JSON may escape, beside quotes and backslashes, which it must."""
 
 _OUT_OF_CREDIT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _CONTENT_FILTER = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
@@ -39,9 +39,9 @@ class VendorError(msgspec.Struct, frozen=True):
     """Error message and codes from a vendor's error body.
 
     Attributes:
-        message: for people; empty when the body holds none.
+        message: for people; empty when the body has none.
         codes: its `code`, `type` and `details.error_code`, lower case.
-        status: an HTTP status that the body itself names (routers put one in a 200); None otherwise.
+        status: HTTP status in the body itself (routers put one in a 200); None otherwise.
     """
 
     message: str
@@ -82,15 +82,16 @@ def error_from_response(
     now: float | None = None,
     limits: RateHeaders | None = None,
 ) -> ModelError:
-    """Maps a response with an error status to a `ModelError`. It is not billed: the server states that it gave nothing.
+    """Maps a response with an error status to a `ModelError`. It is not billed: the server states that it returned
+    nothing.
 
     Args:
         status: HTTP status, 300 and up.
-        headers: with case-insensitive lookup, as HTTP clients give them.
+        headers: with case-insensitive lookup.
         body: as received, decompressed.
         key: the API key in use, kept out of the message.
         now: seconds since the epoch, to read a dated `Retry-After`; the clock when None.
-        limits: the rate limits in the headers.
+        limits: rate limits in the headers.
     """
     error = VendorError.from_body(body)
     wait = retry_after(headers, time.time() if now is None else now)
@@ -110,9 +111,9 @@ def failure_in_reply(body: bytes, error: object, missing: str, key: str | None) 
     """Maps a 200 response with an error object, or without the expected content, to a `ModelError`.
 
     Args:
-        body: of the response, which some servers use for the error without an error object.
-        error: the object; None where there is none.
-        missing: what the reply should hold.
+        body: of the response; some servers use it for the error itself, without an error object.
+        error: the object; None without one.
+        missing: expected content of the reply.
         key: the API key in use, kept out of the message.
     """
     stated = VendorError.from_data(error) if error else VendorError.from_body(body)
@@ -124,7 +125,7 @@ def failure_in_reply(body: bytes, error: object, missing: str, key: str | None) 
 def status_failure(
     kind: str, status: int, error: VendorError, key: str | None, retry_after_s: float | None
 ) -> ModelError:
-    """A `ModelError` of this kind, with a one-line message; a wait counts only where a retry can help."""
+    """Builds a `ModelError` of this kind, with a one-line message; a wait counts only where a retry can help."""
     waits = retry_after_s if kind in ("rate_limited", "server") else None
     detail = f": {error.message}" if error.message.strip() else " without a message"
     note = " (redirects are not followed)" if 300 <= status < 400 else ""
@@ -150,7 +151,7 @@ def plain(text: str, key: str | None = None) -> str:
     """Sanitised message: one line without secrets and control characters, at most `MESSAGE_LIMIT` characters."""
     margin = max(_LONGEST_KEY, len(key or ""))
     whole = redact(text[: _READ + margin], key)
-    # What was cut off may have begun within a key, of which no part may stay.
+    # The truncated part may have begun within a key, of which nothing may remain.
     words = " ".join((whole if len(text) <= _READ + margin else whole[:-margin]).split())
     line = "".join(char if char.isprintable() else "?" for char in words)
     return line if len(line) <= MESSAGE_LIMIT else line[: MESSAGE_LIMIT - 1] + "…"
@@ -160,7 +161,7 @@ def refuse_key(key: str | None, body: bytes, *texts: str) -> None:
     """Rejects a reply that contains the API key: replies are recorded verbatim.
 
     Raises:
-        ModelError: it is in the body, escaped or not, or in a text that was read from it.
+        ModelError: the key occurs in the body, escaped or not, or in a text decoded from it.
     """
     if not key or len(key) < _SHORTEST_SECRET:
         return
@@ -213,7 +214,7 @@ def decode_json(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
     """Decodes a JSON body; NaN and Infinity become null, -Infinity becomes -9999.
 
     Args:
-        what: what the body should be, for the message.
+        what: expected content of the body, for the message.
 
     Raises:
         ModelError: `server`, for a body that is not JSON or not of that form.

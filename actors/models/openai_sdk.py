@@ -23,7 +23,7 @@ from moot.actors.models.vendor_sdk import BROKEN, VendorService
 from moot.protocols.messages import Decoding, Message
 
 DEFAULT_KEY_ENV = "OPENAI_API_KEY"
-"""The environment variable that holds the key unless a role names another."""
+"""Default environment variable of the key."""
 
 _LENGTH_FIELD: LengthField = "max_completion_tokens"
 

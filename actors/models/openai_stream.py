@@ -14,7 +14,7 @@ from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens
 from moot.protocols.messages import Decoding
 
 EVENT_STREAM = "text/event-stream"
-"""The content type of a reply that is sent in pieces."""
+"""Content type of a streamed reply."""
 
 
 class _Delta(msgspec.Struct):
@@ -54,17 +54,17 @@ async def read_pieces(
 ) -> AsyncGenerator[StreamPiece, None]:
     """Reads the pieces of a streamed reply from the body of a 200 response, each when its event is complete.
 
-    A server that ignores streaming gives its reply as one piece.
+    A server that ignores streaming sends its reply as one piece.
 
     Args:
         chunks: the body as it arrives, decompressed; iterating may raise `ModelError`.
         content_type: the response's content type.
-        decoding: what was asked; log-probabilities are read only when it asked for them.
+        decoding: of the request; log-probabilities are read only if requested.
         key: the API key in use, kept out of error messages.
         limits: the rate limits in the response's headers.
 
     Raises:
-        ModelError: as `decode_reply`, and `connection` for a stream that ends before the reply does.
+        ModelError: see `decode_reply`, and `connection` for a stream that ends before the reply does.
     """
     if not content_type.lower().startswith(EVENT_STREAM):
         yield _whole(b"".join([chunk async for chunk in chunks]), decoding, key, limits)
@@ -88,7 +88,7 @@ def _whole(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
 
 
 class _Reading:
-    """State of a stream while it is read."""
+    """State of a stream during reading."""
 
     def __init__(self, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> None:
         self._alternatives, self._key, self._limits = decoding.top_logprobs, key, limits
@@ -117,7 +117,7 @@ class _Reading:
         return StreamPiece(text, tokens, choice.finish_reason or "", usage, limits, thought)
 
     def _refuse_key(self, data: bytes, text: str, thought: str, tokens: TokenLogprobs | None) -> None:
-        """As `refuse_key`, also for a key that is split over several pieces."""
+        """Like `refuse_key`, also for a key that is split over several pieces."""
         if self._key:
             listed = "".join(tokens.tokens if tokens else ())
             content, thinking, named = (
@@ -147,8 +147,8 @@ class _Reading:
 class EventParser:
     """Server-sent event parser, for chunks split at any byte.
 
-    Lines may end in LF, CR or CRLF. Comments and the fields `event`, `id` and `retry` are passed over; several `data`
-    lines of one event are joined by a line feed. Data after the last empty line of a truncated stream is no event.
+    Lines may end in LF, CR or CRLF. Comments and the fields `event`, `id` and `retry` are skipped; several `data` lines
+    of one event are joined by a line feed. Data after the last empty line of a truncated stream is no event.
     """
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class EventParser:
         self._after_cr = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The data of each event that `chunk` completes, in order."""
+        """Data of each event that `chunk` completes, in order."""
         if self._after_cr and chunk[:1] == b"\n":
             chunk, self._after_cr = chunk[1:], False
         if chunk:

@@ -21,10 +21,10 @@ from moot.protocols.messages import Decoding, Message, Usage
 from moot.protocols.seeds import call_digest
 
 REQUEST_ID_HEADER = "X-Client-Request-Id"
-"""Header that carries the step key, percent-encoded (see `request_id`)."""
+"""Header of the step key, percent-encoded (see `request_id`)."""
 
 LengthField = Literal["max_tokens", "max_completion_tokens"]
-"""What the reply's bound is called: compatible servers know the first, OpenAI's newer models the second."""
+"""Name of the length limit: compatible servers know the first, OpenAI's newer models the second."""
 
 _HEADER_SAFE = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _LONGEST_ID = 512
@@ -33,8 +33,8 @@ _LONGEST_ID = 512
 def request_id(step_key: str) -> str:
     """Request id: the step key as a header value, printable ASCII, all else and `%` percent-encoded.
 
-    `urllib.parse.unquote` gives the key back. An id beyond 512 characters, which OpenAI refuses, keeps its start
-    and ends in a hash.
+    `urllib.parse.unquote` decodes the key. An id beyond 512 characters, which OpenAI refuses, keeps its start and ends
+    in a hash.
 
     >>> request_id("boolq-7/1/round/2/agent/é")
     'boolq-7/1/round/2/agent/%C3%A9'
@@ -47,8 +47,8 @@ def request_id(step_key: str) -> str:
 
 
 def step_seed(seed: int | None, messages: Sequence[Message], step_key: str, decoding: Decoding) -> int | None:
-    """Seed of one request, below 2**31, derived from its content and step: repeated samples differ and a repeated run
-    does not. None without a seed of the run."""
+    """Seed of one request, below 2**31, derived from its content and step, so that repeated samples differ and a
+    repeated run does not. None without a seed of the run."""
     if seed is None:
         return None
     digest = call_digest(seed, messages, step_key, decoding.temperature == 0)
@@ -86,15 +86,15 @@ def encode_request(
     stream: bool = False,
     seed: int | None = None,
 ) -> bytes:
-    """Request body as JSON. Settings that are None are left out, so the server's default applies.
+    """Request body as JSON. Settings that are None are omitted, so that the server's default applies.
 
     Args:
-        schema: constrains the reply; None leaves it free.
-        stream: whether to ask for the reply in pieces, with its usage at the end.
+        schema: constrains the reply; None leaves it unconstrained.
+        stream: whether to request a streamed reply, with its usage at the end.
         seed: for the server's sampling; None sends none.
 
     Raises:
-        ModelError: `request`, when a message holds what is not Unicode text (a lone surrogate).
+        ModelError: `request`, when a message contains a lone surrogate.
         ConfigError: the reply type cannot be expressed as a schema.
     """
     request = _Request(
@@ -150,7 +150,7 @@ def data_url(image: Image) -> str:
 
 
 _MOST_TOKENS = 2**31 - 1
-"""Maximum of the record's columns; a larger count from a server is ignored."""
+"""Upper bound of token counts in the record's columns; a larger count from a server is ignored."""
 
 
 class WireUsage(msgspec.Struct):
@@ -162,7 +162,7 @@ class WireUsage(msgspec.Struct):
 
 
 def usage_of(usage: WireUsage | None) -> Usage:
-    """Token usage; None where the server states none, or no valid count."""
+    """Token usage; None where the server reports none, or no valid count."""
     if usage is None:
         return Usage()
     details = usage.completion_tokens_details
@@ -171,7 +171,7 @@ def usage_of(usage: WireUsage | None) -> Usage:
 
 
 def token_count(value: object) -> int | None:
-    """Token count stated by a server; None for an invalid one."""
+    """Token count reported by a server; None for an invalid one."""
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
@@ -214,14 +214,14 @@ def decode_reply(
 
     Args:
         body: as received, decompressed.
-        decoding: what was asked; log-probabilities are read only when it asked for them.
+        decoding: of the request; log-probabilities are read only if requested.
         key: the API key in use, kept out of error messages.
         limits: the rate limits in the response's headers.
 
     Raises:
-        ModelError: `server` for a body that is not a chat completion, `content_filter` or `refused` when the
-            model gave no answer for that reason, or what an error object inside the body states. Each may be billed:
-            the server took the request.
+        ModelError: `server` for a body that is not a chat completion, `content_filter` or `refused` when the model gave
+            no answer for that reason, or what an error object inside the body states. Each may be billed: the server
+            received the request.
     """
     with failures_may_be_billed(limits):
         return _reply(body, decoding, key, limits)

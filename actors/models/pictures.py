@@ -1,6 +1,6 @@
 """Image preprocessing: user images validated, bounded in size, and without metadata.
 
-A picture that is small enough and holds no metadata is sent unchanged, byte for byte; any other one is re-encoded.
+A picture that is small enough and has no metadata is sent unchanged, byte for byte; any other one is re-encoded.
 Addresses are fetched at once, so that a model gets, and a fingerprint covers, the bytes and never the address.
 """
 
@@ -27,20 +27,20 @@ PictureSource = str | Path | bytes
 """A file's name, an `http://` or `https://` address, or the file's bytes."""
 
 LARGEST_FILE_BYTES = 20 * 2**20
-"""What is read of a file or an address at most."""
+"""Most bytes read of a file or an address."""
 
 LARGEST_PIXELS = 50_000_000
-"""Width times height at most: a small file can claim to be a picture that fills the memory."""
+"""Most pixels (width times height): a small file can declare a picture that fills the memory."""
 
 LARGEST_SENT_BYTES = 5 * 10**6
 """Maximum bytes of one image, before base64; the smallest limit among the vendors."""
 
 LONGEST_SIDE_PIXELS = 1568
-"""Longer sides are scaled down to this; the vendors do no less themselves."""
+"""Longest side; larger pictures are scaled down. The vendors scale at least as much."""
 
 _READ = ("PNG", "JPEG", "WEBP")
 _FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "MPO": "image/jpeg"}
-"""Media types by what Pillow found; it calls some cameras' JPEGs MPO."""
+"""Media types by Pillow's format; it calls some cameras' JPEGs MPO."""
 
 _METADATA = ("exif", "xmp", "comment", "photoshop", "XML:com.adobe.xmp", "Raw profile type exif")
 _JPEG_QUALITY = 90
@@ -50,15 +50,15 @@ _AT_ONCE = 8
 def load_image(source: PictureSource) -> Image:
     """Loads a PNG, JPEG or WebP image; the format is detected from its bytes, not its name.
 
-    Too large ones are scaled to a longest side of `LONGEST_SIDE_PIXELS` and re-encoded in at most
-    `LARGEST_SENT_BYTES`. Metadata (place, camera, comments) is removed; the rotation that it prescribes is applied
-    first. Of an animation the first frame is taken.
+    Larger images are scaled to a longest side of `LONGEST_SIDE_PIXELS` and re-encoded in at most `LARGEST_SENT_BYTES`.
+    Metadata (place, camera, comments) is removed, after its rotation is applied. Of an animation the first frame is
+    used.
 
     Args:
         source: a file's name, an address that is fetched now, or the bytes themselves.
 
     Raises:
-        ConfigError: naming the source: it cannot be read, is too large, or is no whole picture of these kinds.
+        ConfigError: names the source: it cannot be read, is too large, or is no whole picture of these formats.
     """
     name, data = _read(source)
     return _fit(name, data)
@@ -106,7 +106,7 @@ def _fit(name: str, data: bytes) -> Image:
         raise ConfigError(f"{name}: more than {LARGEST_PIXELS // 10**6} million pixels") from None
     except UnidentifiedImageError:
         raise ConfigError(f"{name}: expected a PNG, JPEG or WebP picture{_instead(data)}") from None
-    except Exception as error:  # Pillow's decoders raise whatever a broken file leads them into
+    except Exception as error:  # Pillow's decoders raise any exception on a broken file
         raise ConfigError(f"{name}: the picture is broken ({' '.join(str(error).split())[:120]})") from None
 
 
@@ -146,7 +146,7 @@ def _re_encoded(picture: Pillow.Image) -> Image:
 
 
 def _eight_bit(picture: Pillow.Image) -> Pillow.Image:
-    """Colours as bytes, with transparency where there is some; Pillow itself would clip 16 bits, not scale them."""
+    """Colours as bytes, with transparency if present; Pillow itself would clip 16 bits, not scale them."""
     if picture.mode.startswith("I"):
         return Pillow.fromarray((np.clip(np.asarray(picture, np.int64), 0, 65535) >> 8).astype(np.uint8))
     return picture.convert("RGBA" if picture.has_transparency_data else "RGB")
@@ -160,7 +160,7 @@ def _on_white(picture: Pillow.Image) -> Pillow.Image:
 
 
 DOWNLOAD_S = 30.0
-"""Seconds that one download may take in all."""
+"""Timeout in seconds of a download."""
 
 _MOST_REDIRECTS = 5
 _CHUNK_BYTES = 1 << 16
@@ -172,8 +172,8 @@ def download(url: str, largest_bytes: int) -> bytes:
     A redirect is followed to `http(s)` only, and from `https` to `https` only. No credentials are sent.
 
     Raises:
-        ConfigError: naming the address: not reachable, not 200, larger than `largest_bytes`, or not there in
-            `DOWNLOAD_S` seconds.
+        ConfigError: names the address: it is unreachable, its status is not 200, its content is larger than
+            `largest_bytes`, or it takes more than `DOWNLOAD_S` seconds.
     """
     name = redact(url)
     with ThreadPoolExecutor(1) as thread:

@@ -1,4 +1,4 @@
-"""Token prices: a small dated table, which users can override. A price that is not known stays unknown."""
+"""Token prices: a small dated table, which users can override. An unknown price stays unknown."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Price(BaseModel):
         return (usage.prompt_tokens * self.input + usage.completion_tokens * self.output) / _PER
 
     def bound_usd(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Upper bound of the cost in USD of a call that is about to be made."""
+        """Upper bound of the cost in USD of a call before it is made."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / _PER
 
 
@@ -59,7 +59,7 @@ def cost_usd(usage: Mapping[str, Usage], prices: Mapping[str, Price]) -> float |
     """Cost in USD of replies of several models; None when a price or a usage is unknown.
 
     Args:
-        usage: what all replies of a model used together, by model.
+        usage: total usage of the replies of each model.
         prices: by model.
     """
     costs = [
@@ -76,8 +76,8 @@ class PriceTable(BaseModel):
     """Price table by model name.
 
     Attributes:
-        as_of: the day on which they were looked up; free text.
-        models: by the name that users write (`openai/gpt-4o`, `http://host:port/v1#model`).
+        as_of: date of the prices; free text.
+        models: prices by name as users write it (`openai/gpt-4o`, `http://host:port/v1#model`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -86,8 +86,8 @@ class PriceTable(BaseModel):
     models: dict[str, Price] = {}
 
     def price(self, model: str) -> Price | None:
-        """A model's price: its own, that of the model whose dated snapshot it is, or None when it is not known. What
-        runs in a process of ours costs nothing."""
+        """Price of a model: its own, or that of the model whose dated snapshot it is; None when unknown. A model in a
+        process of moot costs nothing."""
         if model.partition("?")[0] == "simulated" or is_small(model) or model.startswith(("local/", "replay/")):
             return FREE
         return self.models.get(model) or self.models.get(_SNAPSHOT.sub("", model))
@@ -98,10 +98,10 @@ class PriceTable(BaseModel):
 
 
 def price_table(file: str | None = None) -> PriceTable:
-    """Loads the package's prices, overridden by a user's YAML file of the same form.
+    """Loads the package's prices, overridden by a user's YAML file of the same format.
 
     Raises:
-        ConfigError: the file cannot be read, or is not of that form.
+        ConfigError: the file cannot be read or has another format.
     """
     return _packaged() if file is None else _packaged().overlaid(_from_file(Path(file).expanduser()))
 
@@ -123,7 +123,7 @@ def _from_file(path: Path) -> PriceTable:
 
 
 def _explained(error: ValidationError) -> str:
-    """Error of a table, in one line; a misspelt key before the one that is missing because of it."""
+    """Error of a table, in one line; a misspelt key before the key that is missing because of it."""
     first = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
     path = [str(part) for part in first["loc"] if part != "[key]"]
     message = explain_error(first)

@@ -1,5 +1,5 @@
-"""Model probe: detects a model's capabilities by trial calls before a run. How replies can be constrained to schemas is
-found for each kind of reply, the strictest mode first."""
+"""Model probe: detects a model's capabilities by trial calls before a run. Each kind of reply gets the strictest mode
+of constraint that works."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import structlog
 
 from moot.actors.models.interface import Model, ModelReply
-from moot.actors.models.model_profile import HeldAs, ModelProfile, ReplyOverride
+from moot.actors.models.model_profile import ConstraintMode, ModelProfile, ReplyOverride
 from moot.actors.models.probe_calls import ExpectedReply, LogprobsRefused, ProbeCalls, ProbeRequest, SchemaRefused
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
 from moot.actors.models.token_logprobs import constrained_logprob_stage, text_start
@@ -23,19 +23,19 @@ _log = structlog.get_logger(__name__)
 async def probe(model: Model, trial: ProbeRequest) -> tuple[ModelProfile, bool]:
     """Probes a model with calls like those of the run, until its profile is known; they may be billed.
 
-    Where a server refuses log-probabilities, fewer are asked for, then none; only then a reply is left free.
+    If a server refuses log-probabilities, fewer are requested, then none; only then a reply is left unconstrained.
 
     Returns:
-        What was found, and whether log-probabilities with alternatives came back; False when none were asked for.
+        The profile, and whether log-probabilities with alternatives were returned; False when none were requested.
 
     Raises:
         OnlyOverResponses: an OpenAI model is called over chat completions but offered over the Responses API only.
         ModelUnavailable: a call failed for another reason than a schema, a log-probability or a setting that the user
-            did not state.
-        CapabilityMissing: a role requires schemas, and the model does not constrain replies to them; or it gives no
+            did not set.
+        CapabilityMissing: a role requires schemas, and the model does not constrain replies to them; or it returns no
             log-probabilities of a constrained reply that needs them.
-        ConfigError: the model does not support a setting that the user stated, or refuses log-probabilities that only
-            the user asks for.
+        ConfigError: the model does not support a setting that the user set, or refuses log-probabilities that only the
+            user requests.
     """
     calls = ProbeCalls(model, trial)
     schemas = SchemaProbe(model, trial, calls)
@@ -55,10 +55,10 @@ async def probe(model: Model, trial: ProbeRequest) -> tuple[ModelProfile, bool]:
 
 
 async def _freely(calls: ProbeCalls, model: Model, trial: ProbeRequest) -> ModelReply | None:
-    """An unconstrained reply; None where log-probabilities are refused, which the profile then states.
+    """Unconstrained reply; None where log-probabilities are refused, which the profile then states.
 
     Raises:
-        ConfigError: only the user asks for them.
+        ConfigError: only the user requests them.
     """
     wanted = trial.decoding.top_logprobs is not None
     try:
@@ -73,7 +73,7 @@ async def _freely(calls: ProbeCalls, model: Model, trial: ProbeRequest) -> Model
 
 
 def _continue_without_logprobs(calls: ProbeCalls, model: Model, trial: ProbeRequest, why: str) -> None:
-    """Log-probabilities are refused together with a schema only: constrained replies have none.
+    """Records that log-probabilities are refused only together with a schema: constrained replies have none.
 
     Raises:
         CapabilityMissing: a reply requires them.
@@ -93,7 +93,7 @@ def _continue_without_logprobs(calls: ProbeCalls, model: Model, trial: ProbeRequ
 
 
 def _log_free_kinds(profile: ModelProfile, model: Model, why: str) -> None:
-    """Logs which replies could not be constrained and are read as free JSON."""
+    """Logs which replies could not be constrained and are parsed as unconstrained JSON."""
     if not why:
         return
     if profile.schemas == "free":
@@ -108,13 +108,13 @@ def _has_alternatives(reply: ModelReply | None) -> bool:
     return reply is not None and reply.tokens is not None and bool(np.isfinite(reply.tokens.alt_logprob).any())
 
 
-Way = tuple[HeldAs, bool]
+Way = tuple[ConstraintMode, bool]
 """A dialect, and whether labels are listed."""
 
 _FREE: Way = ("free", True)
 
 _Kinds = dict[str, list[ExpectedReply]]
-"""By its type's path, how a reply is asked for."""
+"""Expected replies by the path of their type."""
 
 
 class SchemaProbe:
@@ -122,13 +122,13 @@ class SchemaProbe:
 
     Args:
         model, trial: see `probe`.
-        calls: make the calls, and record the findings.
+        calls: makes the calls, and records the results.
 
     Attributes:
-        reply: the first one with log-probabilities asked for; None where none came.
-        refused: why a call with both a schema and log-probabilities was refused, and one with the schema alone was not;
-            empty for none.
-        why: why a kind of reply is left free; empty where none is.
+        reply: the first one with requested log-probabilities; None where none arrived.
+        refused: why a call with both a schema and log-probabilities was refused, while one with the schema alone was
+            not; empty for none.
+        why: why a kind of reply is left unconstrained; empty where none is.
     """
 
     def __init__(self, model: Model, trial: ProbeRequest, calls: ProbeCalls) -> None:
@@ -143,7 +143,7 @@ class SchemaProbe:
 
         Raises:
             CapabilityMissing: a role requires schemas, and a kind of reply is not constrained to its schema.
-            UserError: as `ProbeCalls.reply`.
+            UserError: see `ProbeCalls.reply`.
         """
         kinds: _Kinds = {}
         for asked in self._trial.replies:
@@ -152,14 +152,14 @@ class SchemaProbe:
         found: dict[str, Way] = {}
         for path, several in kinds.items():
             found[path] = await self._way(several)
-            if len(found) == 1 and found[path] == _FREE and not await self._holds_any(list(kinds.values())[1:]):
+            if len(found) == 1 and found[path] == _FREE and not await self._constrains_any(list(kinds.values())[1:]):
                 found = dict.fromkeys(kinds, _FREE)
                 break
         if found:
             self._note(kinds, found)
 
     async def _way(self, several: Sequence[ExpectedReply]) -> Way:
-        """The strictest mode in which the schemas of a kind of reply are accepted and followed."""
+        """Strictest mode in which the schemas of a kind of reply are accepted and followed."""
         why = ""
         for way in self._ways(several):
             why = await self._refusal(several, way)
@@ -208,7 +208,7 @@ class SchemaProbe:
         return ""
 
     async def _constrained(self, schema: ReplySchema, *, logprobs: bool) -> ModelReply:
-        """The reply; without log-probabilities where the server refuses those."""
+        """Constrained reply; without log-probabilities where the server refuses them."""
         try:
             return await self._calls.reply(schema, logprobs=logprobs)
         except LogprobsRefused as refused:
@@ -230,8 +230,9 @@ class SchemaProbe:
         if stage != "unknown" and self._calls.profile.held_logprobs != "raw":
             self._calls.learn(held_logprobs=stage)
 
-    async def _holds_any(self, others: Sequence[Sequence[ExpectedReply]]) -> bool:
-        """Whether another kind of reply is constrained, judged by the smallest schema: then each gets its own calls."""
+    async def _constrains_any(self, others: Sequence[Sequence[ExpectedReply]]) -> bool:
+        """Whether another kind of reply is constrained, tested with the smallest schema: then each kind gets its own
+        calls."""
         schemas = {_schema(asked, ("portable", False)): asked for several in others for asked in several}
         fresh = [schema for schema in schemas if schema not in self._tried]
         if not fresh:
@@ -260,14 +261,14 @@ class SchemaProbe:
 
 
 def _fits(several: Sequence[ExpectedReply], way: Way, found: Way) -> bool:
-    """Whether a kind of reply constrained in the mode `found` is sent the same in another one."""
+    """Whether a kind of reply constrained in the mode `found` is sent the same in another mode."""
     if way == found or _FREE in (way, found):
         return way == found
     return all(_schema(asked, way) == _schema(asked, found) for asked in several)
 
 
 def _has_schema(several: Sequence[ExpectedReply]) -> bool:
-    """Whether a schema can constrain a kind of reply; else it is left free, or its first ask raises."""
+    """Whether a schema can constrain a kind of reply; else it is unconstrained, or its first ask raises."""
     try:
         for asked in several:
             _schema(asked, ("portable", True))

@@ -1,4 +1,4 @@
-"""Probe calls: trial calls before a run, each made as the run will make it, and what they are to find out."""
+"""Probe calls: trial calls before a run, each made like those of the run, and their purpose."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import structlog
 from pydantic import BaseModel
 
 from moot.actors.models.interface import Model, ModelError, ModelReply, StreamingModel
-from moot.actors.models.model_profile import HeldAs, ModelProfile
+from moot.actors.models.model_profile import ConstraintMode, ModelProfile
 from moot.actors.models.refusals import (
     is_out_of_tokens,
     most_alternatives,
@@ -37,13 +37,13 @@ STEP_KEY = "moot/probe"
 
 @dataclass(frozen=True, slots=True)
 class ExpectedReply:
-    """A reply that a run will ask for, constrained to its schema.
+    """Expected reply of a run, to be constrained to its schema.
 
     Attributes:
-        model: its type.
-        labels: those of a case; None for an open set.
-        max_tokens: its bound.
-        logprobs: whether its log-probabilities are asked for, and whether it requires them.
+        model: reply type.
+        labels: of a case; None for an open set.
+        max_tokens: length limit.
+        logprobs: whether its log-probabilities are requested, and whether they are required.
     """
 
     model: type[BaseModel]
@@ -54,18 +54,18 @@ class ExpectedReply:
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """What a probe is to find out: the asks of a run to one model.
+    """Request to a probe: the asks of a run to one model.
 
     Attributes:
-        decoding: of the role with most settings, so that a setting which the server does not support is found.
-        timeout_s: the deadline of an ask of the run.
-        replies: what is to be constrained to a schema; empty when nothing is.
+        decoding: of the role with most settings, so that unsupported settings are detected.
+        timeout_s: deadline of an ask of the run.
+        replies: replies to be constrained to a schema; may be empty.
         insists: whether a role has `structured: true`, so that a model without constrained decoding is refused.
         needs_logprobs: whether the run requires log-probabilities.
-        free_logprobs: whether log-probabilities of an unconstrained reply are asked for.
+        free_logprobs: whether log-probabilities of an unconstrained reply are requested.
         streams: whether replies are streamed.
-        reasoning_tokens: the tokens that a reasoning model may generate in addition to its reply.
-        written: the settings that the user stated: they are never left out.
+        reasoning_tokens: tokens of a reasoning model in addition to its reply.
+        written: settings that the user set: they are never omitted.
     """
 
     decoding: Decoding
@@ -91,7 +91,7 @@ class LogprobsRefused(Exception):
     """The server refused a call because of its log-probabilities; the message states why."""
 
 
-def declared_profile(model: Model, schemas: HeldAs) -> ModelProfile:
+def declared_profile(model: Model, schemas: ConstraintMode) -> ModelProfile:
     """Profile as the backend declares it, for a model without probe calls."""
     can = model.capabilities
     known = ModelProfile(schemas=schemas, server=can.dialect, reasons=can.reasons, api=can.api)
@@ -109,20 +109,20 @@ _MESSAGES = (Message("system", "You reply in one word."), Message("user", "Say Y
 _FOLDED = (Message("user", f"{_MESSAGES[0].content}\n\n{_MESSAGES[1].content}"),)
 
 _SHORT = 64
-"""Tokens of a call that only tests a schema: the beginning of the reply shows whether it is followed."""
+"""Length limit of a call that only tests a schema: the beginning of the reply shows whether it is followed."""
 
 _SETTINGS = ("top_p", "temperature", "seed", "stop", "repetition_penalty", "reasoning_effort")
-"""Settings that an error may name; of two that exclude each other, the first is left out."""
+"""Settings that an error may name; of two that exclude each other, the first is omitted."""
 
 
 class ProbeCalls:
-    """Probe calls of one model, and their findings so far.
+    """Probe calls of one model, and their results so far.
 
     Args:
         model, trial: see `probe`.
 
     Attributes:
-        profile: what is known of the model.
+        profile: known capabilities of the model.
     """
 
     def __init__(self, model: Model, trial: ProbeRequest) -> None:
@@ -135,19 +135,19 @@ class ProbeCalls:
         self.profile = self.profile.model_copy(update=found)
 
     async def reply(self, schema: ReplySchema | None, *, logprobs: bool, streamed: bool = False) -> ModelReply:
-        """Make one call, repeated without each setting that the error names and the user did not state.
+        """Make one call, repeated without each setting that the error names and the user did not set.
 
-        The first one may be as long as a reply of the run, the others are short.
+        The first one may be as long as a reply of the run; the others are short.
 
         Args:
-            schema: constrains the reply; None leaves it free.
-            logprobs: whether the log-probabilities of the run are asked for.
+            schema: constrains the reply; None leaves it unconstrained.
+            logprobs: whether to request the log-probabilities of the run.
             streamed: whether to stream it.
 
         Raises:
             LogprobsRefused, SchemaRefused: the server refuses the call because of them.
             OnlyOverResponses, ModelUnavailable: it fails for another reason.
-            ConfigError: the model does not support what the user stated.
+            ConfigError: the model does not support a setting of the user.
         """
         while True:
             decoding = self._decoding(logprobs=logprobs)
@@ -185,7 +185,7 @@ class ProbeCalls:
         try:
             return await self._model.complete(messages, decoding, step_key=STEP_KEY, schema=schema)
         except ModelError as error:
-            # llama.cpp answers 500 where the chat template refuses: a retry cannot help
+            # llama.cpp answers 500 when the chat template refuses: a retry cannot help
             if error.kind == "server" and refuses_system(error.message):
                 raise ModelError("request", error.message) from None
             raise
@@ -193,7 +193,7 @@ class ProbeCalls:
     async def _streamed(
         self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None
     ) -> ModelReply:
-        """The text of a streamed reply."""
+        """Text of a streamed reply."""
         model = cast(StreamingModel, self._model)
         text, finish_reason = "", ""
         async with aclosing(model.stream(messages, decoding, step_key=STEP_KEY, schema=schema)) as pieces:
@@ -213,7 +213,7 @@ class ProbeCalls:
         return ModelUnavailable(f"{self._model.name}: {error.message}")
 
     def _adapts(self, error: ModelError, decoding: Decoding, schema: ReplySchema | None, *, streamed: bool) -> bool:
-        """Whether to repeat the call: a setting is left out from now on, and this is logged."""
+        """Whether to repeat the call: a setting is omitted from now on, and this is logged."""
         if error.kind != "request":
             return False
         return (
@@ -266,7 +266,7 @@ class ProbeCalls:
         return True
 
     def _sent(self, decoding: Decoding, *, streamed: bool) -> list[str]:
-        """Settings of a call that can be left out, except the user's own keys."""
+        """Settings of a call that can be omitted, except the user's own keys."""
         sent = [name for name in _SETTINGS if getattr(decoding, name) not in (None, ())]
         if streamed and decoding.stream_usage:
             sent.append("stream_options")
@@ -313,8 +313,8 @@ def warn_when_slow(waiting_for: str, *, model: str, at_most_s: float) -> Iterato
     """Logs one warning when a wait lasts longer than `WAITED_S`; uses the running event loop.
 
     Args:
-        waiting_for: what, why that may take long, and what can be done, as a line that begins with "waiting for".
-        model: its name.
+        waiting_for: subject, possible reason and remedy, as a line that begins with "waiting for".
+        model: name of the model.
         at_most_s: seconds after which the call times out.
     """
     timer = asyncio.get_running_loop().call_later(

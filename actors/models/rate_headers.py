@@ -15,7 +15,7 @@ def rate_headers(raw: Iterable[tuple[bytes, bytes]]) -> RateHeaders | None:
     """Parses OpenAI's `x-ratelimit-*` headers; None without any.
 
     Args:
-        raw: names and values as they were received, names in any case; one that cannot be read counts as not sent.
+        raw: names and values as received, names in any case; unreadable ones are ignored.
     """
     headers = {name[_PREFIX_LENGTH:].lower(): value for name, value in raw if name[:_PREFIX_LENGTH].lower() == _PREFIX}
     if not headers:

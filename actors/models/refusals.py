@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 _OUT_OF_TOKENS = "output limit was reached"
-"""OpenAI's 400 for a reply that was still hidden reasoning at the end of its tokens."""
+"""OpenAI's 400 for a reply that was still hidden reasoning at its token limit."""
 
 _NO_SYSTEM = re.compile(
     r"system[^{}\[\]]{0,40}not supported|not support[^{}\[\]]{0,40}system|only user and assistant|must alternate"
@@ -57,10 +57,10 @@ def most_alternatives(message: str, asked: int) -> int | None:
 
     Args:
         message: the server's message.
-        asked: how many were asked for.
+        asked: requested number.
 
     Returns:
-        Fewer than `asked` and at least 1; None where the error is about something else than their number.
+        Fewer than `asked` and at least 1; None where the error is about something other than their number.
 
     >>> most_alternatives("HTTP 400: Invalid value for 'top_logprobs': must be between 0 and 5, got 20.", 20)
     5

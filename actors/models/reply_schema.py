@@ -16,23 +16,23 @@ from moot.actors.models.token_bounds import bytes_per_character
 from moot.protocols.reply_limits import CASE_LABEL, SIZE_SLOT
 
 CHARACTERS_PER_TOKEN = 3
-"""Characters that a token of prose in Latin script surely has, on average: English has four to five."""
+"""Least average characters of a token of prose in Latin script: English has four to five."""
 
 _LONGEST_TEXT = 300
-"""Characters of a text whose reply type states no bound."""
+"""Characters of a text whose reply type has no bound."""
 
 _MOST_ITEMS = 5
-"""Items of a list whose reply type states no bound."""
+"""Items of a list whose reply type has no bound."""
 
 _SHORTEST_TEXT = 60
-"""Characters below which no text is cut to make the whole fit."""
+"""Characters below which no text is shortened to make the whole fit."""
 
 _SHORT_TEXT = 120
-"""Characters up to which a text is no long field."""
+"""Most characters of a short text field."""
 
 _LONGEST_NAME = 64
 _NUMBER, _BOOLEAN, _AROUND = 6, 5, 6
-"""Characters of a number, of a truth value, and of the marks around a field."""
+"""Characters of a number, of a truth value, and of the punctuation around a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ReplySchema:
     """JSON schema of one reply, for constrained decoding.
 
     Attributes:
-        name: of the reply type, as the OpenAI wire takes it.
+        name: of the reply type, as in the OpenAI API.
         body: the schema as JSON.
     """
 
@@ -63,13 +63,13 @@ def reply_schema(
 
     Args:
         model: the reply type.
-        dialect: of the server; None writes the bare schema that was sent before dialects were known, without limits.
+        dialect: of the server; None gives the bare schema that preceded dialects, without limits.
         labels: the case's closed set, for its `answer` and other fields with a label; None for an open set.
-        max_tokens: the reply's bound: the longest reply that the schema permits fits into it, as far as texts can be
-            cut for it.
+        max_tokens: length limit of the reply: the longest reply that the schema permits fits into it, as far as texts
+            can be shortened.
         listed_labels: whether labels become an `enum`; False for a server that refused so many.
-        sizes: bounds of lists and integers from the ask's slots, as `slot_sizes` gives them.
-        bytes_each: of a character that the reply is written in, as `bytes_per_character` gives it for the ask.
+        sizes: bounds of lists and integers from the ask's slots; see `slot_sizes`.
+        bytes_each: bytes per character of the reply's script; see `bytes_per_character`.
 
     Raises:
         ConfigError: the reply type cannot be expressed as a schema.
@@ -121,11 +121,11 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def longest_reply(schema: Mapping[str, Any], bytes_each: int = 1) -> int:
     """Length in characters of the longest reply that a schema with limits permits, in compact JSON.
 
-    They are characters in Latin script, `CHARACTERS_PER_TOKEN` to a token: one of another script counts as the tokens
-    that its bytes may be.
+    Characters count as in Latin script, `CHARACTERS_PER_TOKEN` to a token: a character of another script counts as the
+    tokens that its bytes may be.
 
     Args:
-        bytes_each: of a character of its texts; 1 for Latin script.
+        bytes_each: bytes per character of its texts; 1 for Latin script.
 
     >>> longest_reply({"type": "array", "items": {"type": "boolean"}, "maxItems": 3})
     23
@@ -151,7 +151,7 @@ def longest_reply(schema: Mapping[str, Any], bytes_each: int = 1) -> int:
 
 
 def _length(text: str) -> int:
-    """Its characters, as `longest_reply` counts them."""
+    """Length of a text as in `longest_reply`."""
     return len(text) * _weight(bytes_per_character([text]))
 
 
@@ -160,7 +160,7 @@ def _weight(bytes_each: int) -> int:
 
 
 def _decisive_first(schema: dict[str, Any]) -> dict[str, Any]:
-    """Moves long texts and lists to the end: a model not constrained in length may never get past them."""
+    """Moves long texts and lists to the end: a model without length constraints may never get past them."""
     if "properties" not in schema:
         return schema
     long = {name: part for name, part in schema["properties"].items() if _is_long(part)}
@@ -204,8 +204,8 @@ def _is_open_text(part: Mapping[str, Any]) -> bool:
 
 
 def _sized(schema: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
-    """Bounds lists and integers by the sizes from the slots; one item at least, because not every server accepts
-    a list that must be empty."""
+    """Bounds lists and integers by the sizes from the slots; lists by one item at least, because not every server
+    accepts a list that must be empty."""
     written = through(schema, partial(_sized, sizes=sizes))
     size = sizes.get(written.pop(SIZE_SLOT, ""))
     if size is not None:
@@ -239,9 +239,9 @@ def _bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fitted(schema: dict[str, Any], max_tokens: int, bytes_each: int) -> dict[str, Any]:
-    """Shortens all texts by the same factor so that the longest reply fits; short texts stay.
+    """Shortens all texts by the same factor so that the longest reply fits; short texts are unchanged.
 
-    Where the shortest texts do not fit, lists are cut, too.
+    If the shortest texts do not fit, lists are shortened too.
     """
     room = max_tokens * CHARACTERS_PER_TOKEN
     length = partial(longest_reply, bytes_each=bytes_each)
@@ -256,7 +256,7 @@ def _fitted(schema: dict[str, Any], max_tokens: int, bytes_each: int) -> dict[st
 def _largest(cut: Callable[[float], dict[str, Any]], fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Largest factor that fits, by bisection."""
     least, most = 0.0, 1.0
-    for _ in range(20):  # by halves: the length grows with the share
+    for _ in range(20):  # bisection: the length grows with the share
         middle = (least + most) / 2
         least, most = (middle, most) if fits(cut(middle)) else (least, middle)
     return cut(least)

@@ -1,4 +1,4 @@
-"""Model name resolver: from a model's name, as users write it, to a backend."""
+"""Model name resolver: from a model's name in the configuration to a backend."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODELS = {
     "local/PATH": "weights in a folder, run by transformers in this process; needs the extra `local`",
     "http://HOST:PORT/v1#NAME": "any OpenAI-compatible server: vLLM, Ollama, llama.cpp, `moot simulate`",
 }
-"""The forms of a model's name, with what each gives."""
+"""Forms of a model's name, with their descriptions."""
 
 EXAMPLES = {
     "simulated": "simulated",
@@ -35,7 +35,7 @@ EXAMPLES = {
     "anthropic/NAME": "anthropic/claude-haiku-4-5",
     "http://HOST:PORT/v1#NAME": "http://127.0.0.1:8000/v1#simulated",
 }
-"""By form, a name of it; none for the forms that name a folder."""
+"""Example name by form; none for the forms that name a folder."""
 
 
 _OFFERED: dict[str, Offered] = {
@@ -55,7 +55,7 @@ _PREFIXES: dict[str, tuple[Kind, str]] = {
     "replay": ("replay", "names no run: write replay/RUN, such as replay/runs/selene-sample-s0"),
     "local": ("local", "names no folder: write local/PATH, such as local/models/qwen"),
 }
-"""By the prefix before the slash, the backend, and the error message of a name that ends there."""
+"""Backend by the prefix before the slash, and the error message for a name that ends there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class ModelSpec:
     """Parsed model name.
 
     Attributes:
-        kind: which backend.
-        name: the name as it was written.
+        kind: backend.
+        name: the original name.
         model: the model's name at its service, or the folder of `replay` and `local`; else empty.
         base_url: the server, without a trailing slash; empty unless `url`.
         more_urls: further servers of the same model.
@@ -81,7 +81,7 @@ class ModelSpec:
         """Parse `name`.
 
         Raises:
-            ConfigError: it has none of the forms in `MODELS`, or holds a password.
+            ConfigError: the name has none of the forms in `MODELS`, or contains a password.
         """
         if name.startswith(("http://", "https://")):
             return _url_spec(name)
@@ -123,7 +123,7 @@ def check_base_url(url: str) -> str:
     """Validates a server's base URL and strips a trailing slash.
 
     Raises:
-        ConfigError: not an http(s) URL with a host, or it holds a user, a password, a query or a fragment.
+        ConfigError: not an http(s) URL with a host, or it contains a user, a password, a query or a fragment.
     """
     try:
         parts = urlsplit(url)
@@ -150,7 +150,8 @@ def canonical_model(name: str) -> str:
     'http://127.0.0.1:8000/v1#m'
 
     Raises:
-        ConfigError: it has none of the forms in `MODELS`, or holds a password; or the weights of `small` are missing.
+        ConfigError: the name has none of the forms in `MODELS`, or contains a password; or the weights of `small` are
+            missing.
     """
     spec = ModelSpec.parse(name)
     if spec.kind == "small":
@@ -188,32 +189,32 @@ def constrained_before_profiles(name: str) -> bool:
 
 
 def is_replay(name: str) -> bool:
-    """Whether a model gives the replies of a recorded run."""
+    """Whether a model replays a recorded run."""
     return ModelSpec.parse(name).kind == "replay"
 
 
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")]
-"""Name of an environment variable, in capitals: a key that was pasted in its place is refused."""
+"""Pattern of an environment variable's name, in capitals: a key pasted in its place is refused."""
 
 
 def absolute_model(name: str) -> str:
     """Makes the folder of a `local/PATH` absolute: actors have another working directory than the command.
 
     Raises:
-        ConfigError: it has none of the forms in `MODELS`, or holds a password.
+        ConfigError: the name has none of the forms in `MODELS`, or contains a password.
     """
     spec = ModelSpec.parse(name)
     return name if spec.kind != "local" else f"local/{Path(spec.model).expanduser().absolute()}"
 
 
 class ModelBinding(BaseModel):
-    """Model configuration of a role. It has no secret; refused values are not echoed.
+    """Model configuration of a role. It contains no secret; refused values are not echoed.
 
     Attributes:
         model: one of the forms in `MODELS`.
         api_key_env: name of the environment variable with the key; None for the backend's default.
         base_url: another endpoint for `openai/NAME` (ends in `/v1`) or `anthropic/NAME` (ends before it).
-        api: over which API `openai/NAME` is asked, where a trial found it; None for what is known of the model.
+        api: OpenAI's API for `openai/NAME`, if detected by a trial; None uses what is known of the model.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -225,6 +226,6 @@ class ModelBinding(BaseModel):
 
 
 def over_responses(binding: ModelBinding) -> ModelBinding | None:
-    """The same model over the Responses API; None where there is no such choice, or it is made."""
+    """The same model over the Responses API; None where that is not an option, or is already in use."""
     chosen = ModelSpec.parse(binding.model).kind != "openai" or binding.api is not None
     return None if chosen else binding.model_copy(update={"api": "responses"})

@@ -16,11 +16,11 @@ from moot.protocols.messages import Decoding, Message, Usage
 
 _WITH_LOGPROBS = ["message.output_text.logprobs"]
 _MERGED = ("reasoning", "text")
-"""Objects of a request that merge our keys with those that a user may give in `extra`."""
+"""Objects of a request that merge moot's keys with those of the user's `extra`."""
 
 _RATE_LIMITED = "rate_limit_exceeded"
 _REQUEST_CODES = ("invalid_", "image_", "unsupported_", "empty_", "failed_to_download_", "data_residency_", "context_")
-"""How the codes begin of a response that failed for what was sent: it would fail again."""
+"""Prefixes of error codes that depend on the request: it would fail again."""
 
 
 def only_over_responses(message: str) -> bool:
@@ -36,15 +36,15 @@ def only_over_responses(message: str) -> bool:
 def encode_request(
     model: str, messages: Sequence[Message], decoding: Decoding, *, schema: ReplySchema | None = None
 ) -> bytes:
-    """Request body as JSON. Settings that are None are left out, so the server's default applies.
+    """Request body as JSON. Settings that are None are omitted, so that the server's default applies.
 
     `seed` and `stop` do not exist there. The request disables storing of the response, unless `extra` sets otherwise.
 
     Args:
-        schema: constrains the reply; None leaves it free.
+        schema: constrains the reply; None leaves it unconstrained.
 
     Raises:
-        ModelError: `request`, when a message holds what is not Unicode text (a lone surrogate).
+        ModelError: `request`, when a message contains a lone surrogate.
     """
     with_logprobs = decoding.top_logprobs is not None
     request = {
@@ -137,7 +137,7 @@ def decode_response(
 
     Args:
         body: as received, decompressed.
-        decoding: what was asked; log-probabilities are read only when it asked for them.
+        decoding: of the request; log-probabilities are read only if requested.
         key: the API key in use, kept out of error messages.
         limits: the rate limits in the response's headers.
 
@@ -173,7 +173,7 @@ def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
 
 
 def _read_output(output: list[msgspec.Raw]) -> tuple[list[_Part], list[str | None]]:
-    """The parts of the reply, and what precedes it (commentary, reasoning); items of other types are passed over."""
+    """Parts of the reply, and what precedes it (commentary, reasoning); items of other types are skipped."""
     parts: list[_Part] = []
     thoughts: list[str | None] = []
     for raw in output:
@@ -195,7 +195,7 @@ def _token_logprobs(parts: list[_Part], text: str, alternatives: int) -> TokenLo
     given = [bytes(part.logprobs) for part in parts if part.text]
     tokens = [token for each in given for token in decode_json(_tokens, each, "a list of tokens") or ()]
     raw = [token for each in given for token in decode_json(_raw_tokens, each, "a list of tokens") or ()]
-    as_chat = msgspec.json.encode({"choices": [{"logprobs": {"content": raw}}]})  # where `bytes` are looked for
+    as_chat = msgspec.json.encode({"choices": [{"logprobs": {"content": raw}}]})  # the format with `bytes`
     return reply_tokens(WireLogprobs(tokens), text, alternatives, as_chat)
 
 

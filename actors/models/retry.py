@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 RETRIED_KINDS = frozenset({"rate_limited", "server", "connection", "timeout"})
-"""Kinds of failure that another attempt may mend; all others are raised at once."""
+"""Kinds of failure that are retried; all others are raised at once."""
 
 _LIMITED_PER_ATTEMPT = 5
 
@@ -30,11 +30,11 @@ class RetryPolicy(BaseModel):
     """Retry policy: bounds of the retries of one call.
 
     Attributes:
-        max_attempts: requests in all, the first included; one with a 429 counts a fifth, because the server is up.
+        max_attempts: most requests, the first included; one with a 429 counts a fifth, because the server is up.
         total_s: no attempt begins later than this many seconds after the first one began.
         base_s: upper end of the first random wait; it doubles with each further attempt.
         cap_s: upper end of any random wait.
-        retry_after_cap_s: longest wait that a server can ask for.
+        retry_after_cap_s: longest wait that a server can request.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -66,10 +66,10 @@ async def call_with_retries(
 ) -> T:
     """Calls `attempt` until it succeeds, with retries; sets `http_attempts` of a model's reply.
 
-    Cancelling it cancels the attempt or the wait under way, at once.
+    Cancelling cancels the current attempt or wait at once.
 
     Args:
-        policy: how often and how long.
+        policy: bounds of the retries.
         attempt: makes one call; called again for each attempt.
         sleep, uniform, clock: for waiting, random jitter and the time (seconds); replaced in tests.
 

@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 UNKNOWN = "unknown"
-"""The model or the stage of a reply without a record of it."""
+"""Model or stage of a reply without a record of it."""
 
 
 Floating = TypeVar("Floating", bound=np.floating)
 
 MASKED = "masked"
-"""The stage of log-probabilities that are taken after a schema's mask."""
+"""Stage of log-probabilities that are taken after a schema's mask."""
 
 NO_CHOICE = -1e-6
-"""From this log-probability on, a token behind a mask may have been the only one that its schema permits."""
+"""Log-probability from which a token behind a mask may have been the only one that its schema permits."""
 
 
 def mask_forced_tokens(logprobs: npt.NDArray[Floating]) -> npt.NDArray[Floating]:
@@ -29,17 +29,17 @@ def mask_forced_tokens(logprobs: npt.NDArray[Floating]) -> npt.NDArray[Floating]
     return np.where(logprobs >= NO_CHOICE, logprobs.dtype.type(np.nan), logprobs)
 
 
-def may_be_masked(stage: str, held: bool) -> bool:
+def may_be_masked(stage: str, constrained: bool) -> bool:
     """Whether a schema's mask may have changed log-probabilities: at an unknown stage those of a constrained reply.
 
     Args:
-        stage: where they are taken, see `Sampling`.
-        held: whether the reply was constrained to a schema: no mask changes those of a free one.
+        stage: sampling stage, see `Sampling`.
+        constrained: whether the reply was constrained to a schema; no mask changes an unconstrained one.
 
     >>> may_be_masked("masked", True), may_be_masked("unknown", True), may_be_masked("unknown", False)
     (True, True, False)
     """
-    return stage == MASKED or (held and stage == UNKNOWN)
+    return stage == MASKED or (constrained and stage == UNKNOWN)
 
 
 class Sampling(NamedTuple):
@@ -49,37 +49,37 @@ class Sampling(NamedTuple):
         temperature, top_p: None when unknown or the server's default.
         stage: `before` or `after` temperature and top-p, `raw` (one of these, and before a schema's mask), `masked`
             (after that), or `unknown`.
-        held: whether the reply was constrained to a schema; only with an unknown stage, the others imply it.
+        constrained: whether the reply was constrained to a schema; only with an unknown stage, the others imply it.
     """
 
     temperature: float | None
     top_p: float | None
     stage: str
-    held: bool = False
+    constrained: bool = False
 
     @classmethod
     def recorded(
-        cls, temperature: float | None, top_p: float | None, logprob_stage: str | None, held: bool | None
+        cls, temperature: float | None, top_p: float | None, logprob_stage: str | None, constrained: bool | None
     ) -> Sampling:
         """Sampling settings from a row of the record; older versions lack the stage and the constraint.
 
-        A reply without this information counts as free: most of those records are older than schemas, and leaving out
-        tokens without need would hide the confidence of their models.
+        A reply without this information counts as unconstrained: most of those records are older than schemas, and
+        excluding tokens without need would hide the confidence of their models.
         """
         stage = logprob_stage or UNKNOWN
-        return cls(temperature, top_p, stage, bool(held) and stage == UNKNOWN)
+        return cls(temperature, top_p, stage, bool(constrained) and stage == UNKNOWN)
 
     @property
     def may_be_masked(self) -> bool:
         """See `may_be_masked`."""
-        return may_be_masked(self.stage, self.held)
+        return may_be_masked(self.stage, self.constrained)
 
     @property
     def words(self) -> str:
         """Display text, such as `T 0.3, top-p 0.9, log-probabilities before them`."""
         t, p = ("?" if value is None else f"{value:g}" for value in (self.temperature, self.top_p))
-        held = ", of replies constrained to a schema" if self.held else ""
-        return f"T {t}, top-p {p}, log-probabilities {_STAGES.get(self.stage, self.stage)}{held}"
+        constrained = ", of replies constrained to a schema" if self.constrained else ""
+        return f"T {t}, top-p {p}, log-probabilities {_STAGES.get(self.stage, self.stage)}{constrained}"
 
 
 _STAGES = {

@@ -1,6 +1,6 @@
 """JSON schemas of replies: closed, without references, and in the dialect of a server.
 
-Read from the documentation of each (November 2026). A keyword that a dialect lacks is left out where the reply can do
+Based on each server's documentation (November 2026). A keyword that a dialect lacks is omitted where the reply can do
 without it; a number between two bounds becomes a list of values where bounds of numbers are not enforced.
 """
 
@@ -19,7 +19,7 @@ from moot.protocols.reply_limits import CASE_LABEL, SIZE_SLOT
 DialectName = Literal["openai", "anthropic", "llama.cpp", "vllm", "sglang", "ollama", "llguidance", "portable"]
 
 _STEPS = 20
-"""Steps of a number that is written as a list of values: those of a share are 0, 0.05, ... 1."""
+"""Steps of a number that is written as a list of values: for a share 0, 0.05, ... 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class SchemaDialect:
 
     Attributes:
         lengths: whether `minLength` and `maxLength` of texts are enforced.
-        patterns: whether `pattern` of texts is enforced; it then holds instead of their lengths.
+        patterns: whether `pattern` of texts is enforced; it then replaces their lengths.
         items: whether `minItems` and `maxItems` of lists are enforced; `least one`: only a `minItems` of 0 or 1 is
-            taken.
+            accepted.
         numbers: whether `minimum` and `maximum` are enforced: for all numbers, for integers, or for none.
         listed: whether a number with two bounds becomes a list of values where `numbers` does not cover it.
-        most_values: most values of one `enum`; a longer one is left out.
-        most_characters: most characters of the values of one `enum`, all together.
+        most_values: most values of one `enum`; a longer one is omitted.
+        most_characters: most characters of all values of one `enum`.
     """
 
     lengths: bool = False
@@ -50,7 +50,7 @@ _GRAMMAR = SchemaDialect(lengths=True, patterns=True, items=True, numbers="integ
 _XGRAMMAR = SchemaDialect(lengths=True, patterns=True, items=True, numbers="all")
 
 DIALECTS: Mapping[DialectName, SchemaDialect] = {
-    # strict mode takes bounds of numbers and lists, no lengths; 1,000 values in a schema, 15,000 characters beyond 250
+    # strict mode has bounds of numbers and lists, no lengths; 1,000 values in a schema, 15,000 characters beyond 250
     "openai": SchemaDialect(patterns=True, items=True, numbers="all", most_values=250, most_characters=15_000),
     # no bounds of numbers or texts; of lists only that one may not be empty
     "anthropic": SchemaDialect(items="least one", most_values=250, most_characters=15_000),
@@ -159,13 +159,12 @@ _LIMITS = {
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     """JSON schema of a reply without limits; shared between callers, so do not mutate it.
 
-    Every object is closed, with its properties in the order of the model's fields and all of them required, since
-    vendors refuse anything else. Limits on numbers, texts and lists, which some also refuse, are left out: the reply is
-    validated by the model itself in any case.
+    Every object is closed, with its properties in the order of the model's fields and all of them required, because
+    vendors refuse anything else. Limits on numbers, texts and lists, which some also refuse, are omitted: the model
+    validates the reply itself in any case.
 
     Raises:
-        ConfigError: a field cannot be written in such a schema: a free mapping, `Any`, a tuple, or a recursive
-            model.
+        ConfigError: a field cannot be expressed in such a schema: a free mapping, `Any`, a tuple, or a recursive model.
     """
     whole = model.model_json_schema(mode="validation")
     return _Closing(model.__name__, whole.get("$defs", {}), limits=False).schema(whole, "", ())
@@ -176,14 +175,14 @@ def limited_schema(model: type[BaseModel]) -> dict[str, Any]:
     """JSON schema with the limits of the model's fields, and with `CASE_LABEL` and `SIZE_SLOT` where a field has them.
 
     Raises:
-        ConfigError: as `json_schema`.
+        ConfigError: see `json_schema`.
     """
     whole = model.model_json_schema(mode="validation")
     return _Closing(model.__name__, whole.get("$defs", {}), limits=True).schema(whole, "", ())
 
 
 class _Closing:
-    """Rewrites the schema of one model; `where` is the field, `inside` the definitions that are being written out."""
+    """Rewriter of one model's schema; `where` is the field, `inside` the definitions that are being expanded."""
 
     def __init__(self, name: str, definitions: Mapping[str, Any], *, limits: bool) -> None:
         self._name, self._definitions, self._limits = name, definitions, limits
@@ -214,7 +213,7 @@ class _Closing:
         raise self._impossible(where, "is neither a text, a number, a truth value, a list, a choice nor a model")
 
     def _limits_of(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Limits of a field's size, and markers for what the ask decides: labels and sizes."""
+        """Limits of a field's size, and markers for what the ask determines: labels and sizes."""
         if not self._limits:
             return {}
         words = (*_LIMITS.get(given["type"], ()), CASE_LABEL, SIZE_SLOT)

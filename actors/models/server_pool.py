@@ -25,14 +25,14 @@ LEFT_OUT_S = 10.0
 """Seconds for which a server whose connection failed gets no calls, while another one works."""
 
 HUNG_S = 30.0
-"""Seconds without a reply after which a server is asked whether it is there, and after which a call that is given up
-speaks against it."""
+"""Seconds without a reply after which a server's health is checked, and after which an abandoned call counts against
+it."""
 
 _CHECK_S = 5.0
-"""Seconds within which a server that writes a long reply still lists its models."""
+"""Seconds within which a server that generates a long reply still lists its models."""
 
 _DEAD = frozenset({"connection", "server"})
-"""Kinds of failure after which a server is left out."""
+"""Kinds of failure after which a server is ejected."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class _Member:
     Attributes:
         model: its client.
         in_flight: calls in flight.
-        out_until: time until which it is left out, by the pool's clock; 0 since its last call succeeded.
+        out_until: time until which it is ejected, by the pool's clock; 0 since its last call succeeded.
         turn: number of its latest call among all of the pool.
         heard_at: time of the last data from it, by the pool's clock.
     """
@@ -65,7 +65,7 @@ class ServerPool:
 
     Args:
         base_urls: of the servers, two or more.
-        model: the model's name, the same on each.
+        model: the model's name, equal on each.
         api_key_env: name of the environment variable with their key; None sends no key.
         clock: monotonic, in seconds.
     """
@@ -90,7 +90,7 @@ class ServerPool:
         """One request to one of the servers.
 
         Raises:
-            ModelError: as `CompatibleModel.complete`.
+            ModelError: see `CompatibleModel.complete`.
         """
         with self._chosen() as member:
             call = member.model.complete(messages, decoding, step_key=step_key, schema=schema)
@@ -116,7 +116,7 @@ class ServerPool:
         A long reply is no hang: a server that still lists its models is waited for.
 
         Raises:
-            ModelError: `connection`, for that; else as the call.
+            ModelError: `connection` for a hang; else see `CompatibleModel.complete`.
         """
         asked = asyncio.ensure_future(call)
         try:
@@ -132,7 +132,7 @@ class ServerPool:
 
     @contextmanager
     def _chosen(self) -> Iterator[_Member]:
-        """Least busy available server, round robin on ties; without any, the one that is retried first."""
+        """Least busy available server, round robin on ties; without any, the one to be retried first."""
         now = self._clock()
         alive = [member for member in self._members if member.takes_calls(now)]
         if alive:
@@ -162,7 +162,7 @@ class ServerPool:
         member.out_until = self._clock() + LEFT_OUT_S
 
     async def check(self) -> None:
-        """Health check: request each server's list of models; those that do not answer are left out.
+        """Health check: request each server's list of models; those that do not answer are ejected.
 
         Raises:
             ModelUnavailable: none of them answers.

@@ -20,11 +20,12 @@ _PER_MESSAGE = 16
 """Tokens around a message: role, separators. Vendors' formats need 3 to 8."""
 
 _PER_IMAGE = 3_000
-"""Most tokens of a picture at the sizes that are sent (`moot.actors.models.pictures`); vendors charge up to 2,900."""
+"""Most tokens of a picture at the largest size that is sent (`moot.actors.models.pictures`); vendors charge up to
+2,900."""
 
 
 _BESIDE_SCHEMA = 600
-"""Tokens that vendors put around a JSON schema: up to 350 with tools, by their own tables."""
+"""Tokens that vendors add to a JSON schema: up to 350 with tools, by their own tables."""
 
 
 def schema_bound(schema: ReplySchema | None) -> int:
@@ -51,13 +52,13 @@ def prompt_bound(messages: Sequence[Message]) -> int:
 
 
 _OTHER = re.compile("[^\u0000-\u036f\u1e00-\u1eff\u2000-\u206f]")
-"""A character of another script: neither a Latin letter with its marks nor punctuation that Latin texts have, too."""
+"""Character of another script: neither a Latin letter with its marks nor punctuation that Latin texts also have."""
 
 _READ = 2_000
-"""Characters of each text that are looked at."""
+"""Characters of each text that are examined."""
 
 _FEW = 0.1
-"""Share of other characters below which a text is Latin and quotes something."""
+"""Share of other characters below which a text is Latin with quotations."""
 
 
 def estimated_length(text: str) -> int:
@@ -96,8 +97,8 @@ def texts_within(value: Any) -> Iterable[str]:
 
 
 _LONGEST_TOKEN = 128
-"""Letters and digits that one token may have. Vocabularies have tokens of as many blanks, dashes or equal letters,
-which do not count here; of differing letters the longest known have some fifty."""
+"""Most letters and digits of one token. Vocabularies have tokens of as many blanks, dashes or equal letters, which do
+not count here; of differing letters the longest known have some fifty."""
 
 _COUNTED = 2**17
 """Characters of a text that are counted, so that a large reply does not block the event loop."""
@@ -110,7 +111,7 @@ def with_plausible_usage(reply: ModelReply, messages: Sequence[Message]) -> Mode
 
     Args:
         reply: of a server.
-        messages: what it replies to.
+        messages: of the request.
     """
     usage = reply.usage
     prompt, completion = usage.prompt_tokens, usage.completion_tokens
@@ -118,7 +119,7 @@ def with_plausible_usage(reply: ModelReply, messages: Sequence[Message]) -> Mode
     if prompt is not None and _is_short(prompt, sent):
         prompt = max(fewest_tokens(sent), prompt_estimate(messages))
     listed = 0 if reply.tokens is None else len(reply.tokens.tokens)
-    # The list may hold the token that ends the reply, which not every server counts.
+    # The list may include the token that ends the reply, which not every server counts.
     if completion is not None and (completion < listed - 1 or _is_short(completion, [reply.text])):
         completion = listed or max(fewest_tokens([reply.text]), text_estimate(reply.text))
     found = Usage(prompt, completion, usage.reasoning_tokens)
@@ -135,7 +136,7 @@ def fewest_tokens(texts: Sequence[str]) -> int:
 
 
 def _changes(text: str) -> int:
-    """Letters and digits, of several equal ones in a row the first."""
+    """Number of letters and digits, counting a run of equal ones once."""
     letters = np.frombuffer(_NO_LETTER.sub("", text[:_COUNTED]).encode("utf-32-le", "surrogatepass"), np.uint32)
     return int(np.count_nonzero(letters[1:] != letters[:-1])) + bool(letters.size)
 

@@ -1,5 +1,5 @@
-"""Token log-probabilities of an OpenAI-style reply: from its JSON to arrays, where the text lies among the tokens, and
-whether they were taken before a schema's mask."""
+"""Token log-probabilities of an OpenAI-style reply: from its JSON to arrays, the position of the text among the tokens,
+and whether they were taken before a schema's mask."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from moot.actors.models.interface import TokenLogprobs
 
 FLOOR = -1000.0
-"""Log-probabilities at or below this are a server's way to write minus infinity (vLLM sends -9999)."""
+"""Log-probabilities at or below this are a server's representation of minus infinity (vLLM sends -9999)."""
 
 _SLACK = 1e-3
 
@@ -50,9 +50,9 @@ def reply_tokens(
     """Tokens of a reply; None without log-probabilities; an empty list with a text counts as none.
 
     Args:
-        logprobs: the choice's, as decoded from `body`.
-        text: what they should join to.
-        alternatives: how many were asked for; None when no log-probabilities were.
+        logprobs: of the choice, as decoded from `body`.
+        text: expected concatenation of the tokens.
+        alternatives: requested number; None when no log-probabilities were requested.
         body: the JSON, which is read again for the tokens' `bytes` where their texts do not join to `text`.
     """
     content = logprobs.content if logprobs is not None else None
@@ -113,8 +113,8 @@ _bytes_reply = msgspec.json.Decoder(_BytesReply)
 def tokens_from_bytes(body: bytes, text: str) -> list[str] | None:
     """Decodes tokens from their `bytes`, for tokens that split a character.
 
-    The piece that completes a character has it, the ones before it are empty, so that the joined tokens have
-    `text`. None when the server sent no bytes, or `text` is not in them either.
+    The piece that completes a character has it, the ones before it are empty, so that the joined tokens have `text`.
+    None when the server sent no bytes, or `text` is not in them either.
     """
     try:
         logprobs = _bytes_reply.decode(body).choices[0].logprobs
@@ -127,7 +127,7 @@ def tokens_from_bytes(body: bytes, text: str) -> list[str] | None:
 
 
 UNALIGNED = "the tokens do not join to the reply's text"
-"""Why a probability is unknown whose place among the tokens cannot be found."""
+"""Reason for an unknown probability whose position among the tokens cannot be found."""
 
 
 def text_start(tokens: Sequence[str], text: str) -> int | None:
@@ -150,8 +150,8 @@ def without_reasoning(tokens: TokenLogprobs | None, text: str, reasoning: str) -
 
     Args:
         tokens: as sent.
-        text: the reply; the first and the last of its tokens may hold more.
-        reasoning: what was split from it. None is left of a reply that was all reasoning.
+        text: the reply; the first and the last of its tokens may contain more.
+        reasoning: text that was split from it. Nothing is left of a reply that was all reasoning.
     """
     if tokens is None or not reasoning:
         return tokens
@@ -175,7 +175,7 @@ def _covering(tokens: TokenLogprobs, text: str) -> TokenLogprobs:
     )
 
 
-HeldStage = Literal["raw", "masked", "unknown"]
+ConstrainedStage = Literal["raw", "masked", "unknown"]
 
 _BLANKS = " \n\t\r\u0120\u010a\u2581"
 """Blanks as servers write them at the start of a token: themselves, or as `Ġ`, `Ċ` and `▁`."""
@@ -184,13 +184,13 @@ _UNREADABLE = re.compile(r"token_id:|<|\ufffd")
 """Prefixes of tokens without a text: a number in its place, a mark of the chat template, half a character."""
 
 _NO_OTHER = 0.01
-"""Probability that a mask may leave to tokens that are not listed among so few."""
+"""Most probability that a mask may leave to unlisted tokens."""
 
 _LEAST = -80.0
-"""Log-probability below which a server means none: a mask leaves minus infinity, which some write as -100 or -9999."""
+"""Log-probability below which a server means zero: a mask leaves minus infinity, written by some as -100 or -9999."""
 
 
-def constrained_logprob_stage(tokens: TokenLogprobs) -> HeldStage:
+def constrained_logprob_stage(tokens: TokenLogprobs) -> ConstrainedStage:
     """Detects the stage of log-probabilities, before or after the schema's mask, from a reply's first token.
 
     The model was asked to say Yes and constrained to a JSON object. Where a token that begins no object has a
@@ -209,10 +209,10 @@ def constrained_logprob_stage(tokens: TokenLogprobs) -> HeldStage:
 
 
 def _opens(token: str) -> bool:
-    """Whether a JSON object can begin with the token: a blank one, or one whose first mark is the bracket."""
+    """Whether a JSON object can begin with the token: it is blank, or its first mark is the bracket."""
     return bool(token) and token.lstrip(_BLANKS)[:1] in ("", "{")
 
 
 def _cannot_open(token: str) -> bool:
-    """Whether no JSON object begins with the token; not of one whose text is not known."""
+    """Whether no JSON object begins with the token; False for a token of unknown text."""
     return bool(token) and not _opens(token) and not _UNREADABLE.match(token)

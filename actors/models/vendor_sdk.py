@@ -18,16 +18,16 @@ from moot.actors.models.reply_schema import ReplySchema
 from moot.protocols.messages import Decoding, Message
 
 BROKEN = (httpx2.HTTPError, aiohttp.ClientError, OSError)
-"""What an SDK's transport raises when a response breaks off: some of it wrapped, some as aiohttp raised it."""
+"""Exceptions of an SDK's transport for a broken response: some wrapped, some as raised by aiohttp."""
 
 _UNBOUNDED = 0
-"""aiohttp's "no limit"; with None the SDKs' transport would fall back to a limit of its own."""
+"""aiohttp's "no limit"; with None the SDKs' transport would use a limit of its own."""
 
 _OF_THE_WIRE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
 class VendorService:
-    """Model of a vendor's service: the SDK does authentication and transport, our codec decodes the bytes.
+    """Model of a vendor's service: the SDK does authentication and transport, moot's codec decodes the bytes.
 
     The SDK's own retries are off (`call_with_retries` is the one policy) and so are its response parsing, which costs
     several milliseconds per reply with log-probabilities, and its tracing. One instance serves any number of calls at
@@ -103,7 +103,7 @@ class VendorService:
         """Check that the key is set; no network access.
 
         Raises:
-            MissingKey: naming the environment variable and how to set it.
+            MissingKey: names the environment variable and how to set it.
         """
         self._key.read()
 
@@ -138,10 +138,10 @@ def _bounded_client(client: type[httpx2.AsyncClient], **options: Any) -> httpx2.
     """
 
     class Bounded(client):  # type: ignore[misc, valid-type]
-        """The client, bounded."""
+        """Client with bounded responses."""
 
         async def send(self, request: httpx2.Request, *, stream: bool = False, **more: Any) -> httpx2.Response:
-            """The response, read to its end unless it is a stream that began well."""
+            """Response, read to its end unless it is a successful stream."""
             response = await super().send(request, stream=True, **more)
             if stream and response.is_success:
                 return response  # type: ignore[no-any-return]

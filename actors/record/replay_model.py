@@ -205,7 +205,10 @@ def _reply(row: Row, decoding: Decoding, source: str) -> ModelReply:
         usage=Usage(row["prompt_tokens"], row["completion_tokens"], row["reasoning_tokens"]),
         tokens=_tokens(row) if decoding.top_logprobs is not None else None,
         replayed=ReplaySource(
-            source, row["logprob_stage"] or "unknown", (failed and row["error"]) or "", held=row["held"] is not False
+            source,
+            row["logprob_stage"] or "unknown",
+            (failed and row["error"]) or "",
+            constrained=row["held"] is not False,
         ),
         stated=_stated(row),
         reasoning=row["reasoning"] or "",

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from moot.actors.agent.backend_factory import make_model
 from moot.actors.models.interface import Capabilities
 from moot.actors.models.local.model import LocalModel
-from moot.actors.models.model_profile import HeldAs, ModelProfile
+from moot.actors.models.model_profile import ConstraintMode, ModelProfile
 from moot.actors.models.resolve import EXAMPLES, MODELS, ModelBinding
 from moot.actors.models.small.model import SmallModel
 from moot.actors.record.replay_model import recorded_capabilities
@@ -52,7 +52,7 @@ def _of_logprobs(profile: ModelProfile) -> Iterator[str]:
         yield "a schema-constrained reply has no log-probabilities"
 
 
-def schema_mode_text(schemas: HeldAs, listed_labels: bool) -> str:
+def schema_mode_text(schemas: ConstraintMode, listed_labels: bool) -> str:
     """Structured-output mode of a reply type, as text.
 
     >>> schema_mode_text("vllm", False)

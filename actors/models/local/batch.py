@@ -40,7 +40,7 @@ class Batch:
         self._cache: Any = None
 
     def join(self, rows: Sequence[SequenceState]) -> None:
-        """Read the prompts of new rows and take them in; when that fails, the batch is as it was."""
+        """Read the prompts of new rows and add them; on failure the batch is unchanged."""
         longest = max(len(row.prompt) for row in rows)
         device = self._weights.device
         ids = torch.tensor([[0] * (longest - len(row.prompt)) + row.prompt for row in rows], device=device)
@@ -77,7 +77,7 @@ class Batch:
         self.logits = self._forward(chosen[:, None], self._mask, places, self._cache)
 
     def _forward(self, ids: Tensor, mask: Tensor, places: Tensor, cache: Any) -> Tensor:
-        """The last token's logits, shape (B, V), float32; what was read is added to `cache`."""
+        """Logits of the last token, shape (B, V), float32; the new keys and values are added to `cache`."""
         known = {"position_ids": places, "logits_to_keep": 1}
         some = {name: value for name, value in known.items() if name in self._weights.takes}
         output = self._weights.model(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True, **some)
@@ -85,7 +85,7 @@ class Batch:
 
 
 def _take_in(cache: Any, other: Any) -> None:
-    """Put the keys and values of `other` below those of `cache`, layer by layer."""
+    """Append the keys and values of `other` to those of `cache`, layer by layer."""
     stacked = [
         (layer, _stacked(layer.keys, new.keys), _stacked(layer.values, new.values))
         for layer, new in zip(cache.layers, other.layers, strict=True)

@@ -20,15 +20,15 @@ from moot.actors.models.openai_errors import plain
 class GenerationEngine:
     """Generation engine: generates submitted requests in batches as large as fit; starts to load on construction.
 
-    Calls that wait join the batch between two steps, in FIFO order, and leave it when their reply ends or
-    their future is cancelled. All of it runs in a dedicated thread.
+    Waiting calls join the batch between two steps, in FIFO order, and leave it when their reply ends or their future is
+    cancelled. All of it runs in a dedicated thread.
 
     Attributes:
-        folder: the model's.
-        loaded: once the weights are in memory, what makes the masks of replies that are constrained to schemas.
+        folder: of the model.
+        loaded: future of the masks of constrained replies; resolved once the weights are in memory.
 
     Args:
-        folder: the model's.
+        folder: of the model.
     """
 
     def __init__(self, folder: Path) -> None:

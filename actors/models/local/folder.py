@@ -9,12 +9,12 @@ from pathlib import Path
 from moot.protocols.errors import ConfigError
 
 NEEDED = ("torch", "transformers", "safetensors", "llguidance")
-"""The packages of the extra `local`."""
+"""Packages of the extra `local`."""
 
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 _ADDRESS = re.compile(r"(?:^|/)[A-Za-z][\w+.-]+:/")
-"""A web address, also where it has been taken for a relative path."""
+"""A web address, even where it was parsed as a relative path."""
 
 
 def require_extra() -> None:
@@ -28,9 +28,10 @@ def model_folder(path: str) -> Path:
     """Absolute folder of weights at `path`; `~` is the user's home.
 
     Raises:
-        ConfigError: it is an address, does not exist, is no model folder, or has no weights in the safetensors format.
+        ConfigError: the path is an address, does not exist, is no model folder, or has no weights in the safetensors
+            format.
     """
-    if _ADDRESS.search(path):  # it is not repeated: it may hold a password
+    if _ADDRESS.search(path):  # it is not repeated: it may contain a password
         raise ConfigError("model 'local/ADDRESS': name a folder of weights on this machine")
     try:
         folder = Path(path).expanduser().absolute()

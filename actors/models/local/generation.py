@@ -1,4 +1,4 @@
-"""Generation scheduler: which calls are generated together, and one step of generating them."""
+"""Generation scheduler: selects the calls of a batch, and runs its decoding steps."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from moot.actors.models.local.weights import Weights
 from moot.actors.models.openai_errors import plain
 
 MOST_ROWS = 64
-"""Replies that are generated together."""
+"""Most replies in a batch."""
 
 MOST_TOKENS = 65_536
-"""Tokens whose keys and values a batch may come to hold, padding included; a single call may need more."""
+"""Most tokens with keys and values in a batch, padding included; a single call may need more."""
 
 MOST_READ = 16_384
-"""Tokens of prompts that are read between two steps, padding included; a single prompt may be longer."""
+"""Most prompt tokens read between two steps, padding included; a single prompt may be longer."""
 
 
 class Generation:
-    """Calls in flight of one model. Everything here runs in one thread.
+    """Calls in flight of one model; single-threaded.
 
     Args:
         weights: the model.
@@ -84,7 +84,7 @@ class Generation:
 
     def _draw(self) -> None:
         rows, logits = self._batch.rows, self._batch.logits
-        # Only what is drawn knows of schemas: the log-probabilities stay the model's own.
+        # Only the draw is masked: the log-probabilities stay the model's own.
         chosen = next_tokens(
             permitted_only(logits, [row.call.mask for row in rows]),
             [row.temperature for row in rows],
@@ -101,7 +101,7 @@ class Generation:
             self._batch.advance(chosen[staying])
 
     def _append(self, tokens: list[int], logprob: list[float], ids: IntTable, logprobs: FloatTable) -> list[int]:
-        """Give every row its token; the places of the rows that this ends."""
+        """Append each row's token; returns the indices of rows that end with it."""
         ended = []
         for place, row in enumerate(self._batch.rows):
             token = tokens[place]
@@ -138,7 +138,7 @@ class Generation:
         return not joining or read <= MOST_READ
 
     def _next_row(self, next_call: Callable[[], GenerationRequest | None]) -> SequenceState | None:
-        """The next call whose prompt can be read; those that cannot fail."""
+        """Next call with a valid prompt; calls without one fail."""
         while (call := next_call()) is not None:
             if call.reply.cancelled():
                 continue

@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 MAX_ALTERNATIVES = 1000
-"""Largest `top_logprobs`; the model knows its whole vocabulary, but each reply carries what it is asked for."""
+"""Largest `top_logprobs`; the model knows its whole vocabulary, but a reply contains only what was requested."""
 
 
 class LocalModel:
-    """A `Model` that transformers runs in this process, on a GPU when there is one.
+    """Model that transformers runs in this process, on a GPU when there is one.
 
-    Models of the same folder share one copy of the weights, and concurrent calls are generated
-    in one batch. Log-probabilities are the model's own, before temperature, `top_p` and the schema's mask.
+    Models of the same folder share one copy of the weights, and concurrent calls are generated in one batch.
+    Log-probabilities are the model's own, before temperature, `top_p` and the schema's mask.
 
     A reply is drawn from a hash of the seed, the messages, the step key and whether the temperature is 0. The rest of
-    the batch changes its probabilities by rounding only, and so hardly ever its text.
+    the batch changes its probabilities only by rounding, and so hardly ever its text.
 
     A temperature or `top_p` of None is 1: the model's own distribution. Usage counts the tokens of the reply, without
     the one that ends it.
 
     Args:
-        path: the folder, as save_pretrained writes it, with `*.safetensors`; `~` is the user's home.
+        path: the folder, as written by save_pretrained, with `*.safetensors`; `~` is the user's home.
         seed: the run's seed.
 
     Raises:
-        ConfigError: the extra `local` is not installed, or the folder is none of a model.
+        ConfigError: the extra `local` is not installed, or the folder contains no model.
     """
 
     capabilities = Capabilities(
@@ -70,7 +70,7 @@ class LocalModel:
         """Load the weights; blocks until they are in memory.
 
         Raises:
-            ConfigError: they are not those of a language model that can be run here.
+            ConfigError: they are not those of a supported language model.
         """
         self._borrow().loaded.result()
 
@@ -79,13 +79,13 @@ class LocalModel:
     ) -> ModelReply:
         """Complete one conversation, batched with concurrent calls; the first call loads the weights.
 
-        A reply constrained to a schema ends with the last bracket of its object. One that fills its tokens or the
-        model's context ends with `length`. Cancelling takes the call out of its batch before the next token.
+        A reply constrained to a schema ends with the last bracket of its object. A reply that reaches its length limit
+        or the model's context ends with `length`. Cancelling removes the call from its batch before the next token.
 
         Raises:
-            ModelError: `request`, when the messages cannot be written as a prompt, more alternatives are asked for
-                than there are, the reply cannot be constrained to its schema, or the weights cannot be loaded;
-                `context_length`; `server`, when computing failed.
+            ModelError: `request`, when the messages do not fit the chat template, too many alternatives are requested,
+                the reply cannot be constrained to its schema, or the weights cannot be loaded; `context_length`;
+                `server`, when computing failed.
         """
         asked = decoding.top_logprobs
         if asked is not None and not 0 <= asked <= MAX_ALTERNATIVES:
@@ -107,7 +107,7 @@ class LocalModel:
         Structured output is no longer declared if the tokenizer does not support constrained decoding.
 
         Raises:
-            ConfigError: one line for the first thing that is wrong.
+            ConfigError: one line for the first fault.
         """
         from moot.actors.models.local.weights import check_folder
 
@@ -135,9 +135,9 @@ class LocalModel:
 
 
 async def _mask(engine: GenerationEngine, schema: ReplySchema) -> TokenMask:
-    """Compiled outside of the engine's thread, which continues its batch."""
+    """Compile the mask outside of the engine's thread, which continues its batch."""
     try:
-        # Shielded: who is cancelled while the weights are loaded does not cancel that for the others.
+        # Shielded: a caller cancelled during loading must not cancel it for the others.
         masks = await asyncio.shield(asyncio.wrap_future(engine.loaded))
     except ConfigError as error:
         raise ModelError("request", plain(str(error))) from None

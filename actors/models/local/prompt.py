@@ -16,7 +16,7 @@ from moot.protocols.messages import Message
 class PromptEncoder:
     """Encodes conversations with one model's chat template.
 
-    A tokenizer with a chat template writes its own. Any other gets this layout, after its usual first token:
+    A tokenizer with a chat template uses that. Any other gets this layout, after its usual first token:
 
         System:
         ...
@@ -26,8 +26,8 @@ class PromptEncoder:
 
         Assistant:
 
-    A message that contains one of the tokenizer's special tokens as text, such as `<|im_end|>`, is written with a space
-    after that token's first character: the text of a document never ends or begins a turn.
+    A special token that occurs in a message as text, such as `<|im_end|>`, is written with a space after its first
+    character: the text of a document never ends or begins a turn.
 
     Args:
         tokenizer: of transformers.
@@ -39,7 +39,7 @@ class PromptEncoder:
         self._marks = re.compile("|".join(marks)) if marks else None
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """The prompt's token ids.
+        """Token ids of the prompt.
 
         Raises:
             ModelError: `request`, for pictures, for text that is not Unicode, or when the chat template refuses the
@@ -64,7 +64,7 @@ class PromptEncoder:
 
     def _templated(self, turns: tuple[Message, ...]) -> str:
         refused = ""
-        for tried in (turns, fold_system_messages(turns)):  # some templates (Gemma's) know no system role
+        for tried in (turns, fold_system_messages(turns)):  # some templates (Gemma's) have no system role
             listed = [{"role": turn.role, "content": turn.content} for turn in tried]
             try:
                 text: str = self._tokenizer.apply_chat_template(listed, tokenize=False, add_generation_prompt=True)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 _COLDEST = 1e-5
-"""Temperatures below this are 0: the likeliest token."""
+"""Temperatures below this count as 0: the most likely token."""
 
 _FIRST_WIDTH = 256
 
@@ -29,13 +29,13 @@ def next_tokens(
 ) -> Tensor:
     """Samples one token id for each row, with temperature and nucleus (top-p) sampling.
 
-    The number `uniform` is looked up in the cumulative distribution in the order of the ids, so that rounding errors
-    of a distribution move a draw only where they are as large as its distance to the next token.
+    The number `uniform` is looked up in the cumulative distribution, in the order of the ids, so that rounding errors
+    move a draw only where they exceed its distance to the next token.
 
     Args:
         logits: shape (B, V), float32.
         temperature: B temperatures; 0 takes the likeliest token.
-        top_p: B shares in (0, 1]; only the likeliest tokens that together reach that share can be drawn.
+        top_p: B shares in (0, 1]; only the most likely tokens that together reach that share can be drawn.
         uniform: B numbers in (0, 1).
 
     Returns:
@@ -60,10 +60,10 @@ def next_tokens(
 
 
 def _nucleus_floor(probability: Tensor, share: Tensor) -> Tensor:
-    """The probability of each row's least likely token that is still within its share; 0 for a share of 1."""
+    """Probability of each row's least likely token within its share; 0 for a share of 1."""
     width, whole = _FIRST_WIDTH, share >= 1.0
     while True:
-        # Sorting a whole vocabulary is slow on a CPU, and the share is nearly always reached soon.
+        # Sorting a whole vocabulary is slow on a CPU, and the share is nearly always reached early.
         best = probability.topk(min(width, probability.shape[-1]), dim=-1).values
         inside = best.cumsum(-1) - best < share[:, None]
         if width >= probability.shape[-1] or not (inside[:, -1] & ~whole).any():
@@ -80,7 +80,8 @@ def log_probabilities(logits: Tensor, chosen: Tensor, alternatives: int) -> tupl
         alternatives: K, at most V.
 
     Returns:
-        Of the chosen tokens, shape (B,); the K likeliest ids, best first, shape (B, K); and theirs, shape (B, K).
+        Log-probabilities of the chosen tokens, shape (B,); ids of the K most likely tokens, best first, shape (B, K);
+        and their log-probabilities, shape (B, K).
     """
     total = logits.logsumexp(-1, keepdim=True)
     best = logits.topk(alternatives, dim=-1)

@@ -1,4 +1,4 @@
-"""State of one call while its reply is generated."""
+"""State of one call during generation."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class GenerationRequest:
 
     Attributes:
         messages: the conversation.
-        decoding: how to sample.
-        digest: 16 bytes from which the sample is drawn.
+        decoding: sampling parameters.
+        digest: 16 bytes that seed the sample.
         reply: future of the reply or the `ModelError`; cancelling it abandons the request.
-        mask: what the reply's schema permits; None for a free reply.
+        mask: token mask of the reply's schema; None for an unconstrained reply.
     """
 
     messages: Sequence[Message]
@@ -47,13 +47,13 @@ class GenerationRequest:
 
 
 class SequenceState:
-    """Generation state of one call: its row in the batch, and the tokens drawn so far.
+    """Generation state of one call: its row in the batch, and its tokens so far.
 
     Args:
-        call: what is asked.
+        call: the request.
         prompt: its token ids.
-        limit: tokens that the reply may have, 1 and up.
-        uniforms: a number in (0, 1) for each of them.
+        limit: most tokens of the reply, 1 and up.
+        uniforms: a number in (0, 1) for each token.
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class SequenceState:
         """Append a token, with the ids and log-probabilities of the most probable alternatives.
 
         Returns:
-            Why the reply ends with it: `stop` when it is complete by its schema, else `length` at its maximum length;
-            empty when it continues.
+            Reason why the reply ends with it: `stop` when it is complete by its schema, `length` at its maximum length;
+                empty when it continues.
 
         Raises:
             ModelError: the reply's schema does not permit the token.

@@ -24,8 +24,8 @@ class TokenDecoder:
     def of_reply(self, ids: Sequence[int]) -> list[str]:
         """Decodes a reply to one piece per token; their concatenation is the reply's text.
 
-        A token that only begins a character gets an empty piece, the one that completes it has the character. What
-        is still incomplete at the end is the replacement character. Special tokens have no text.
+        A token that begins a character has an empty piece, the one that completes it has the character. An incomplete
+        character at the end becomes the replacement character. Special tokens have no text.
         """
         pieces: list[str] = []
         # Decoding starts a piece early, because a token's text depends on the token before it.

@@ -18,10 +18,10 @@ from moot.actors.models.openai_errors import plain
 from moot.actors.models.reply_schema import ReplySchema
 
 MOST_SCHEMAS = 256
-"""Size of the cache of compiled schemas; a case with its own labels has one for each reply type."""
+"""Size of the cache of compiled schemas; a case with labels of its own has one per reply type."""
 
 _WRITTEN: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "lenient": True}
-"""One way to write an object, without a choice of blanks, in which a weak model would generate endlessly."""
+"""A single layout of objects, without optional blanks, which a weak model would generate endlessly."""
 
 _SILENT = 0
 
@@ -34,8 +34,8 @@ class TokenMask:
 
     Args:
         matcher: at the start of the reply.
-        ends: ids of the tokens that end a free reply. A constrained one ends with its last bracket, so they are never
-            permitted.
+        ends: ids of the tokens that end an unconstrained reply. A constrained one ends with its last bracket, so they
+            are never permitted.
     """
 
     def __init__(self, matcher: LLMatcher, ends: Sequence[int]) -> None:
@@ -56,7 +56,7 @@ class TokenMask:
         return found
 
     def advance(self, token: int) -> None:
-        """Advance by the token that was drawn.
+        """Advance by the drawn token.
 
         Raises:
             ModelError: `server`, when the token is not permitted, or the grammar became too complex.
@@ -70,7 +70,7 @@ class TokenMasks:
 
     Args:
         tokenizer: of transformers.
-        vocabulary: tokens for which the model gives probabilities.
+        vocabulary: number of tokens for which the model has probabilities.
         ends: ids of the tokens that end a reply.
     """
 
@@ -83,7 +83,7 @@ class TokenMasks:
     def of_reply(self, schema: ReplySchema) -> TokenMask:
         """Token mask for a new reply.
 
-        A schema takes a millisecond, the first one up to a few seconds more for a large vocabulary.
+        A schema takes a millisecond to compile; the first one takes up to a few seconds for a large vocabulary.
 
         Raises:
             ModelError: `request`, when the tokenizer or the schema does not support constrained decoding.
@@ -102,14 +102,14 @@ class TokenMasks:
             grammar = LLMatcher.grammar_from_json_schema(schema.body.decode(), overrides=_WRITTEN)
             matcher = LLMatcher(self._known, grammar, log_level=_SILENT)
         except ValueError as error:
-            raise _cannot_hold(schema, str(error)) from None
+            raise _unsupported_schema(schema, str(error)) from None
         if matcher.is_error():
-            raise _cannot_hold(schema, matcher.get_error())
+            raise _unsupported_schema(schema, matcher.get_error())
         return matcher
 
 
 def readable_tokens(tokenizer: Any, vocabulary: int, ends: Sequence[int]) -> LLTokenizer:
-    """Vocabulary as bytes, as `TokenMasks` needs it.
+    """Vocabulary as bytes, for `TokenMasks`.
 
     Args:
         tokenizer, vocabulary, ends: see `TokenMasks`.
@@ -124,8 +124,8 @@ def permitted_only(logits: Tensor, masks: Sequence[TokenMask | None]) -> Tensor:
     """Masks logits: minus infinity for tokens that are not permitted; unchanged where no reply is constrained.
 
     Args:
-        logits: shape (B, V), float32; it stays as it is.
-        masks: of each row; None for one that is free.
+        logits: shape (B, V), float32; not modified.
+        masks: of each row; None for an unconstrained one.
     """
     masked = [(place, mask) for place, mask in enumerate(masks) if mask is not None]
     if not masked:
@@ -136,7 +136,7 @@ def permitted_only(logits: Tensor, masks: Sequence[TokenMask | None]) -> Tensor:
     return logits.index_copy(0, places, logits[places].masked_fill(~permitted, -torch.inf))
 
 
-def _cannot_hold(schema: ReplySchema, why: str) -> ModelError:
+def _unsupported_schema(schema: ReplySchema, why: str) -> ModelError:
     message = f"no reply can be constrained to the schema of {schema.name}, set `structured: false`: {_first_line(why)}"
     return ModelError("request", message)
 

@@ -29,12 +29,12 @@ class Weights:
 
     Attributes:
         model: in evaluation mode, on `device`.
-        tokenizer: as the folder has it.
-        device: where the weights are.
+        tokenizer: of the folder.
+        device: of the weights.
         ends: ids of the tokens that end a reply.
         longest: the context length, for prompt and reply together; None when the configuration does not state it.
-        takes: names of the arguments of the model's `forward`.
-        vocabulary: tokens for which it gives probabilities, those that its tokenizer does not have included.
+        takes: argument names of the model's `forward`.
+        vocabulary: number of tokens with probabilities, including those that its tokenizer lacks.
     """
 
     model: Any
@@ -50,10 +50,10 @@ def check_folder(folder: Path) -> str:
     """Validates a model's folder without loading the weights: only the headers of their files are read.
 
     Returns:
-        Why its replies cannot be constrained to schemas; empty when they can.
+        Reason why its replies cannot be constrained to schemas; empty when they can.
 
     Raises:
-        ConfigError: one line for the first thing that is wrong.
+        ConfigError: one line for the first fault.
     """
     config, tokenizer = _read_config(folder), _read_tokenizer(folder)
     for file in sorted(folder.glob("*.safetensors")):
@@ -73,7 +73,7 @@ def load_weights(folder: Path) -> Weights:
     """Loads the model of a folder: in bfloat16 on a GPU that supports it, else in float32.
 
     Raises:
-        ConfigError: the folder is not that of a language model that can be run here.
+        ConfigError: the folder is not that of a supported language model.
     """
     config, tokenizer = _read_config(folder), _read_tokenizer(folder)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -105,7 +105,7 @@ def load_weights(folder: Path) -> Weights:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Neither a progress bar nor a report: what is wrong is raised."""
+    """Suppresses progress bars and reports: faults are raised."""
     level, bar = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
@@ -122,7 +122,7 @@ def _read_config(folder: Path) -> Any:
         config = AutoConfig.from_pretrained(folder, **_FROM_DISK)
         layers = DynamicCache(config=config).layers
         kinds = getattr(config.get_text_config(decoder=True), "layer_types", None) or ()
-    except Exception as error:  # whatever is wrong in a file that anybody may have written
+    except Exception as error:  # any fault in a file that anybody may have written
         raise ConfigError(f"{folder / 'config.json'}: {_reason(error)}") from None
     if config.is_encoder_decoder:
         raise ConfigError(f"{folder}: an encoder-decoder model cannot be run here: {_SERVE}")
@@ -134,7 +134,7 @@ def _read_config(folder: Path) -> Any:
 def _read_tokenizer(folder: Path) -> Any:
     try:
         return AutoTokenizer.from_pretrained(folder, **_FROM_DISK)
-    except Exception as error:  # whatever is wrong in a file that anybody may have written
+    except Exception as error:  # any fault in a file that anybody may have written
         raise ConfigError(f"{folder}: its tokenizer cannot be read: {_reason(error)}") from None
 
 
@@ -147,7 +147,7 @@ def _reason(error: Exception) -> str:
 
 
 def _ends(generation: Any, tokenizer: Any) -> frozenset[int]:
-    """A chat model often ends its turns with another token than its texts, and names it elsewhere in its folder."""
+    """Ids of end tokens. A chat model often ends its turns with another token than its texts, named in another file."""
     named = getattr(generation, "eos_token_id", None)
     listed = named if isinstance(named, list) else [named]
     return frozenset(end for end in (*listed, tokenizer.eos_token_id) if end is not None)

@@ -31,8 +31,8 @@ _STARTING = "waiting for the start of the small model's server: it reads its wei
 class SmallModel:
     """Small model behind a server that all processes of the user share on this machine (see `sharing`).
 
-    Log-probabilities are the model's own, before temperature, `top_p` and schema. Each request carries a seed made of
-    the run's seed, the messages and the step key. With one slot the same calls give the same replies; with several,
+    Log-probabilities are the model's own, before temperature, `top_p` and schema. Each request has a seed derived from
+    the run's seed, the messages and the step key. With one slot, equal calls give equal replies; with several,
     concurrent calls and the cache of earlier prompts change them by rounding.
 
     Args:
@@ -40,7 +40,7 @@ class SmallModel:
         seed: the run's seed.
 
     Raises:
-        ConfigError: the engine or the weights are not installed, or are other weights than the name's.
+        ConfigError: the engine or the weights are not installed, or the weights differ from the name's.
     """
 
     capabilities = Capabilities(
@@ -78,7 +78,7 @@ class SmallModel:
         """Stream one reply in pieces.
 
         Raises:
-            ModelError: as `complete`, while iterating.
+            ModelError: see `complete`; raised while iterating.
         """
         async with (
             self._served() as served,
@@ -91,7 +91,7 @@ class SmallModel:
         """Start the server if none runs, and check its health.
 
         Raises:
-            ModelUnavailable: it does not.
+            ModelUnavailable: the server does not start.
         """
         served, _ = await self._started()
         await served.check()

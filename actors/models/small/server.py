@@ -1,4 +1,4 @@
-"""Server process of the small model: `python server.py FOLDER WEIGHTS SLOTS`. Imports nothing of ours.
+"""Server process of the small model: `python server.py FOLDER WEIGHTS SLOTS`. Imports nothing of moot.
 
 It exits when no process locks `users` any more. `shared_server.py` starts it, and documents the files.
 """
@@ -18,23 +18,23 @@ ADDRESS, SERVER_LOCK, USERS_LOCK, LOG = "address.json", "server.lock", "users.lo
 """Files of the folder: the server's address and key; the locks of the server and of its users; its log."""
 
 READY = b"ready\n"
-"""What it writes to its standard output when it serves."""
+"""Line on its standard output when it is ready."""
 
 LINGER_S = 2.0
 """Idle seconds after the last user before it exits: a run's check and the run itself share it."""
 
 CONTEXT = 4096
-"""Tokens of one prompt and its reply."""
+"""Most tokens of a prompt and its reply."""
 
 _MOST_THREADS = 8
-"""More do not make so small a model faster."""
+"""Most threads: more do not make so small a model faster."""
 
 
 def main(folder: Path, weights: str, slots: int) -> None:
-    """Serve in a daemon process until no user is left; returns at once to the starter, and does nothing where
-    another server serves."""
+    """Serve in a daemon process until no user is left; returns at once to the starter, and does nothing if another
+    server runs."""
     if os.fork():
-        return  # who started this, and may end long before, has no child left that would be ended with it
+        return  # the starter, which may end long before, has no child left that would be ended with it
     lock = os.open(folder / SERVER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,9 +1,9 @@
 """Shared server for all processes of a user on this machine: started by the first user, stopped after the last.
 
 A folder that only the user can read has four files. `start.lock` is locked while a process checks for a server and
-starts one. `users.lock` is locked, shared, by all its users. `server.lock` is locked by the server, which
-distinguishes a dead server from a live one. `address.json` has its address and key. The kernel releases a lock when
-its process ends, in whatever way: the server waits for that, and then exits.
+starts one. `users.lock` is locked, shared, by all its users. `server.lock` is locked by the server, which distinguishes
+a dead server from a live one. `address.json` has its address and key. The kernel releases a lock when its process ends,
+in whatever way: the server waits for that, and then exits.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from moot.actors.models.small import server
 from moot.protocols.errors import ModelUnavailable
 
 START_TIMEOUT_S = 180.0
-"""Seconds that reading the weights may take, on a machine that is busy with other work; a server that dies before it is
-ready is reported at once."""
+"""Timeout in seconds for loading the weights, on a machine that is busy with other work; a server that dies before it
+is ready is reported at once."""
 
 MAX_DEATHS, DEATHS_WITHIN_S = 5, 60.0
-"""A server that dies so often within so many seconds is not started again."""
+"""Most deaths of a server, and the seconds within which they count; after that it is not started again."""
 
 _LOOK_AGAIN_S = 0.02
 _START_LOCK, _DEATHS = "start.lock", "deaths.json"
@@ -40,7 +40,7 @@ class ServerAddress:
     """Address and key of a server.
 
     Attributes:
-        url: the base of its API.
+        url: base URL of its API.
         key: its API key.
     """
 
@@ -64,7 +64,7 @@ def runtime_folder(name: str) -> Path:
     """Runtime folder for a server's files, created if needed; only the user can read it.
 
     Raises:
-        ModelUnavailable: somebody else has made it, or can read it.
+        ModelUnavailable: another user has made it, or can read it.
     """
     base = Path(tempfile.gettempdir()) / f"moot-small-{os.getuid()}"
     base.mkdir(mode=0o700, exist_ok=True)
@@ -81,8 +81,8 @@ def acquire_server(folder: Path, weights: Path, slots: int) -> ServerLease:
 
     Args:
         folder: see `runtime_folder`.
-        weights: the file.
-        slots: replies at once.
+        weights: file of the weights.
+        slots: most concurrent replies.
 
     Raises:
         ModelUnavailable: no server starts, or each one crashes.
@@ -115,7 +115,7 @@ def _living(folder: Path, deadline: float) -> ServerAddress | None:
     while _is_locked(folder / server.SERVER_LOCK):
         if (address := _read_address(folder)) is not None:
             return address
-        _wait(deadline)  # it is just exiting, or its starter was killed meanwhile
+        _wait(deadline)  # it is exiting, or its starter was killed meanwhile
     return None
 
 
@@ -132,7 +132,7 @@ def _start(folder: Path, weights: Path, slots: int, deadline: float) -> ServerAd
             stdout=subprocess.PIPE,
             stderr=log,
             cwd="/",
-            start_new_session=True,  # no Ctrl-C of ours ends what others use, too
+            start_new_session=True,  # Ctrl-C here must not end a server that others use too
         ) as process,
     ):
         assert process.stdout is not None
@@ -149,7 +149,7 @@ def _note_death(folder: Path) -> None:
     """Record the crash of a server.
 
     Raises:
-        ModelUnavailable: too many have.
+        ModelUnavailable: too many have crashed.
     """
     now = time.monotonic()  # counts from the machine's start, for all its processes
     try:

