@@ -49,7 +49,7 @@ _ENDED: dict[int | str, dict[str, Any]] = {200: {"model": RequestState, "descrip
 
 
 def make_api(services: Services) -> ASGIApp:
-    """The ASGI application over opened services; it neither opens nor closes them."""
+    """ASGI application over opened services; it neither opens nor closes them."""
     app = FastAPI(
         title="moot",
         description="Debates of language models, panels of judges and checks of claims.",
@@ -67,7 +67,7 @@ def make_api(services: Services) -> ASGIApp:
         answer: dict[str, Any] = {"response_model": RequestState}
         post: dict[str, Any] = {"status_code": 202, "openapi_extra": described(REQUESTS[kind]), **answer}
         live: dict[str, Any] = {"response_class": StreamingResponse}
-        for path, method, verb, does, told, more in (
+        for path, method, verb, does, responses, more in (
             (f"/v1/{kind}", "POST", "ask", routes.accept, _ENDED | _errors(400, 408, 409, 413, 415, 429), post),
             (one, "GET", "read", routes.read, _errors(429), answer),
             (one, "DELETE", "cancel", routes.cancel, _errors(409), answer),
@@ -75,7 +75,7 @@ def make_api(services: Services) -> ASGIApp:
         ):
             app.add_api_route(
                 path, does, methods=[method], operation_id=f"{verb}_{kind.removesuffix('s')}", tags=[kind],
-                responses={**told, **_errors(401, 403, 404, 422, 503)}, **more,
+                responses={**responses, **_errors(401, 403, 404, 422, 503)}, **more,
             )  # fmt: skip
     app.add_exception_handler(HTTPException, _error_response)
     app.add_exception_handler(RequestValidationError, _error_response)
@@ -112,8 +112,8 @@ class _Probes:
     async def readyz(self) -> Health:
         """Readiness probe: whether requests are accepted now."""
         if refused := self._services.unavailable():
-            told = f"{', '.join(refused)}: refused now; the response to a request says why"  # readable without a token
-            raise RequestError(503, told, "not_ready", retry_after_s=5)
+            message = f"{', '.join(refused)}: refused now; the response to a request says why"  # readable without a token
+            raise RequestError(503, message, "not_ready", retry_after_s=5)
         return Health(status="ready")
 
     async def stats(self) -> ServerStats:
@@ -136,7 +136,7 @@ class _Routes:
         return self._response(job, 200 if job.done.is_set() else 202)
 
     async def read(self, request: Request, id: CaseId, wait_s: Wait = 0.0) -> Response:
-        """The state of a request, and its verdict when there is one."""
+        """State of a request, with its verdict if it has one."""
         job = await self._services.of(self._kind).find(id)
         await self._wait(request, job, wait_s)
         return self._response(job)

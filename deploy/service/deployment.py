@@ -26,7 +26,7 @@ CLOSE_S = 60.0
 
 
 class DebateServer:
-    """The replica; Ray Serve creates it, checks its health and shuts it down.
+    """Replica of the server; Ray Serve creates it, checks its health and shuts it down.
 
     Args:
         config: fields of `ServeConfig`.
@@ -51,8 +51,8 @@ class DebateServer:
         self._services.check()
 
     async def drain(self) -> int:
-        """Refuse new requests, drain for `drain_s`, interrupt the rest and close the records; returns how many were
-        interrupted."""
+        """Refuse new requests, drain for `drain_s`, interrupt the rest and close the records; returns the number of
+        interrupted debates."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._drain())
         return await asyncio.shield(self._closing)
@@ -60,7 +60,7 @@ class DebateServer:
     async def _drain(self) -> int:
         await self._services.drain(self._config.drain_s)
         left = await self._services.close()
-        _log.info("the server was closed", put_aside=left)
+        _log.info("the server was closed", interrupted=left)
         return left
 
     async def __del__(self) -> None:
@@ -74,7 +74,7 @@ def grace_s(config: ServeConfig) -> float:
 
 
 def application(config: ServeConfig) -> serve.Application:
-    """The Ray Serve application for a configuration.
+    """Ray Serve application for a configuration.
 
     It always has one replica, because a record has one owner; the engine behind it scales. A second server needs an
     `out` of its own.

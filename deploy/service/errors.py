@@ -34,12 +34,12 @@ _CODES = {
 
 
 class RequestError(HTTPException):
-    """An HTTP error response.
+    """HTTP error response.
 
     Args:
         status: the HTTP status.
         message: one line for people.
-        code: one word for programs; by default the status's own.
+        code: one word for programs; by default that of the status.
         retry_after_s: seconds until a retry makes sense; None when unknown.
         headers: further headers.
     """
@@ -53,21 +53,21 @@ class RequestError(HTTPException):
         retry_after_s: float | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        told = dict(headers or {})
+        all_headers = dict(headers or {})
         if retry_after_s is not None:
-            told["Retry-After"] = str(max(1, math.ceil(retry_after_s)))
-        super().__init__(status, message, told or None)
+            all_headers["Retry-After"] = str(max(1, math.ceil(retry_after_s)))
+        super().__init__(status, message, all_headers or None)
         self.code = code or _CODES.get(status, "error")
 
 
 def validation_error(errors: Sequence[Mapping[str, Any]]) -> RequestError:
-    """The error for a body that pydantic rejects: 400 when it is not JSON, else 422."""
+    """Error for a body that pydantic rejects: 400 when it is not JSON, else 422."""
     no_json = bool(errors) and errors[0].get("type") == "json_invalid"
     return RequestError(400 if no_json else 422, first_of(errors))
 
 
 def error_response(error: Exception) -> Response:
-    """The response for an exception; an unexpected one reveals nothing."""
+    """Response for an exception; an unexpected one reveals nothing."""
     if not isinstance(error, HTTPException):
         error = RequestError(500, "internal server error: see the server's log")
     code = error.code if isinstance(error, RequestError) else _CODES.get(error.status_code, "error")
@@ -75,7 +75,7 @@ def error_response(error: Exception) -> Response:
 
 
 def body(code: str, message: str) -> bytes:
-    """The JSON body of an error, its message one line of bounded length.
+    """JSON body of an error, with its message on one line of bounded length.
 
     >>> body("invalid", "`question`:\\nexpected text")
     b'{"error":{"code":"invalid","message":"`question`: expected text"}}'
@@ -86,7 +86,7 @@ def body(code: str, message: str) -> bytes:
 
 
 def first_of(errors: Sequence[Mapping[str, Any]]) -> str:
-    """The first validation error as text, without the input: its location and what was expected there.
+    """First validation error as text, without the input: its location and the expected content.
 
     >>> first_of([{"type": "string_type", "loc": ("body", "labels", 0), "msg": "Input should be a valid string"}])
     'labels.0: expected text'

@@ -26,7 +26,7 @@ _AGAIN_S = 5.0
 
 
 class _BytesRead:
-    """Bytes of a request's body in memory."""
+    """Counter of the bytes of a request's body in memory."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -41,7 +41,7 @@ class Guard:
         max_body_bytes: maximum size of a body.
         max_bodies_bytes: maximum total size of the bodies of requests that are being read or answered; a single body
             may always have the maximum size.
-        open_paths: without authentication.
+        open_paths: paths without authentication.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Guard:
         return expected is not None and hmac.compare_digest(given.encode("utf-8", "surrogateescape"), expected)
 
     async def _bounded(self, scope: Scope, receive: Receive, read: _BytesRead) -> Receive:
-        """A `receive` that replays the body, which has been read and is within the limit."""
+        """`receive` that replays the body, which has been read and is within the limit."""
         if scope["method"] in ("GET", "HEAD", "DELETE", "OPTIONS"):
             return receive
         declared = Headers(scope=scope).get("content-length", "")
@@ -150,7 +150,7 @@ class Guard:
 
 
 def check_local(scope: Scope, headers: Headers) -> None:
-    """Refuse a client elsewhere, and a page that reached this machine under another name (DNS rebinding).
+    """Refuse a client on another machine, and a page that reached this one under another name (DNS rebinding).
 
     Raises:
         RequestError: 403.
@@ -163,8 +163,8 @@ def check_local(scope: Scope, headers: Headers) -> None:
 
 
 def check_same_origin(headers: Headers) -> None:
-    """Refuse what a page of another origin sends (cross-site request forgery); a client that is no browser says
-    neither.
+    """Refuse requests from a page of another origin (cross-site request forgery); a client that is no browser sends
+    neither header.
 
     Raises:
         RequestError: 403.
@@ -177,8 +177,8 @@ def check_same_origin(headers: Headers) -> None:
 
 
 def _check_framing(headers: Headers) -> None:
-    """Refuse a body with two lengths (request smuggling): a proxy in front may end it elsewhere than we do, and take
-    the rest for another client's request."""
+    """Refuse a body with two lengths (request smuggling): a proxy in front may end it elsewhere, and treat the rest as
+    another client's request."""
     if "transfer-encoding" in headers and "content-length" in headers:
         both = "the body's length is given by both Content-Length and Transfer-Encoding"
         raise RequestError(400, both, headers={"Connection": "close"})

@@ -1,6 +1,6 @@
 """Durable queue of accepted requests: a server that was killed resumes them when it restarts.
 
-The record has a debate's replies; the request itself, including pictures, is here from before it is accepted until its
+The record has a debate's replies; the request itself, pictures included, is stored here from its acceptance until its
 verdict is recorded. One SQLite file per server, whose only user is the owner of the record.
 """
 

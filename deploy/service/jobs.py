@@ -14,24 +14,24 @@ from moot.protocols.errors import RunMismatch
 
 @dataclass(eq=False)
 class Job:
-    """A request that was accepted. Lives in one event loop.
+    """Accepted request. Lives in one event loop.
 
     Attributes:
         id: of its case.
-        content: the hash of its case; empty when known from the record alone.
+        content: hash of its case; empty when known from the record alone.
         stream_id: id of its event stream; differs between requests with the same id.
         size: bytes of its body.
-        result: its result, once it has one.
+        result: its result; None before its end.
         cancelled: whether a client has cancelled it.
-        reason: what interrupted it, or prevents its resumption.
+        reason: why it was interrupted, or cannot resume.
         mismatch: set when the record has other content under its id.
         not_persisted: whether the inbox could not persist it, so that it was refused.
         engine_s: seconds in the engine, until its verdict was durable; None before, and when read from the record.
         done: set when the job has ended.
-        debate_task: the task that runs it.
-        persist_task: the task that persists it in the inbox; None when it is there already. Fails if the request is
+        debate_task: task of its debate.
+        persist_task: task that persists it in the inbox; None when it is already there. Fails if the request is
             refused.
-        cancel_task: the task that cancels it, shared by all callers; returns whether it did.
+        cancel_task: task that cancels it, shared by all callers; returns whether it did.
     """
 
     id: str
@@ -53,23 +53,23 @@ class Job:
     def completed(
         cls, case_id: str, *, result: DebateResult | None = None, cancelled: bool = False, why: str = ""
     ) -> Job:
-        """A job from an earlier server. An interrupted one restarts when it is requested again, with any content."""
+        """Job from an earlier server. An interrupted one restarts when it is requested again, with any content."""
         job = cls(case_id, result=result, cancelled=cancelled, reason=why)
         job.done.set()
         return job
 
     @property
     def is_current(self) -> bool:
-        """Whether a repeated request finds this job: it is open, or has a verdict."""
+        """Whether a repeated request gets this job: it is open, or has a verdict."""
         return not self.done.is_set() or (self.result is not None and not self.result.failure)
 
 
 MAX_COMPLETED_JOBS = 2000
-"""Completed jobs answered from memory; older ones are read from the record."""
+"""Most completed jobs in memory; older ones are read from the record."""
 
 
 class Jobs:
-    """Jobs by id.
+    """Job table by id.
 
     Attributes:
         open: unfinished jobs.
@@ -84,7 +84,7 @@ class Jobs:
         self._ended: OrderedDict[str, Job] = OrderedDict()
 
     def get(self, case_id: str) -> Job | None:
-        """The latest job with this id; None when it is not in memory."""
+        """Latest job with this id; None when it is not in memory."""
         return self.open.get(case_id) or self._ended.get(case_id)
 
     def begin(self, job: Job) -> None:

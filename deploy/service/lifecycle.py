@@ -21,16 +21,16 @@ class RunLifecycle:
 
     Args:
         kind: the kind's name in the log.
-        run: not open yet.
-        go_on: resumes accepted requests; called when the run is reopened, and again if it fails.
+        run: the run, not open yet.
+        resume: resumes accepted requests; called when the run is reopened, and again if it fails.
 
     Attributes:
-        why: what stopped the run, while it is being reopened; empty otherwise.
+        why: why the run stopped, while it is being reopened; empty otherwise.
         again_s: seconds between the last attempt and the next.
     """
 
-    def __init__(self, kind: str, run: OpenRun, go_on: Callable[[], Awaitable[None]]) -> None:
-        self._kind, self._run, self._go_on = kind, run, go_on
+    def __init__(self, kind: str, run: OpenRun, resume: Callable[[], Awaitable[None]]) -> None:
+        self._kind, self._run, self._resume = kind, run, resume
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
         self.why = ""
@@ -91,7 +91,7 @@ class RunLifecycle:
             try:
                 if not self._run.is_open:
                     await self._run.open()
-                return await self._go_on()
+                return await self._resume()
             except Exception as error:
                 self.again_s = min(LONGEST_S, 2 * self.again_s)
                 _log.warning("a run cannot be reopened yet", kind=self._kind, error=str(error), again_s=self.again_s)

@@ -23,7 +23,7 @@ _log = structlog.get_logger(__name__)
 
 IDLE_CHECK_S = 20.0
 """Maximum seconds to receive a request's headers, or, after the response, the rest of its body. Also the time in which
-a client must read `MIN_READ_BYTES` of an unread response, or all that is left of it."""
+a client must read `MIN_READ_BYTES` of an unread response, or its remainder."""
 
 MIN_READ_BYTES = 64 * 2**10
 
@@ -32,13 +32,13 @@ MAX_CONNECTIONS = MAX_CONNECTION_SLOTS + 1000
 
 
 def max_connections() -> int:
-    """The connection limit, lowered by the process's limit of open files, a quarter of which is reserved."""
+    """Connection limit, lowered by the process's limit of open files, a quarter of which is reserved."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft * 3 // 4)
 
 
 class Connection(H11Protocol):
-    """A uvicorn connection with an idle check every `IDLE_CHECK_S` seconds."""
+    """uvicorn connection with an idle check every `IDLE_CHECK_S` seconds."""
 
     _looking: asyncio.TimerHandle | None = None
     _unsent: float = math.inf
@@ -50,7 +50,7 @@ class Connection(H11Protocol):
         self._await_request()
         if len(self.connections) > max_connections():
             waiting = [each for each in self.connections if isinstance(each, Connection) and not each.is_responding]
-            oldest = min(waiting, key=lambda each: each.waiting_since)  # this one is idle, too
+            oldest = min(waiting, key=lambda each: each.waiting_since)  # this one is idle too
             _log.warning("too many connections: closing one", connections=len(self.connections))
             oldest.transport.abort()
 
@@ -92,14 +92,14 @@ class Connection(H11Protocol):
 
 
 ANSWER_S = 5
-"""Seconds for responses in progress when it is closed."""
+"""Seconds for responses in progress at shutdown."""
 
 
 @asynccontextmanager
 async def serve_on_socket(app: ASGIApp, listening: socket.socket) -> AsyncIterator[uvicorn.Server]:
     """Serve an ASGI application on a listening socket, in this event loop.
 
-    At the end no further connection is accepted, responses in progress may end within `ANSWER_S`, and the rest is
+    At the end no further connection is accepted, responses in progress may end within `ANSWER_S`, and the others are
     aborted.
     """
     config = uvicorn.Config(
@@ -123,7 +123,7 @@ async def serve_on_socket(app: ASGIApp, listening: socket.socket) -> AsyncIterat
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Create a listening socket; its protocol is set explicitly, else asyncio leaves Nagle's algorithm on.
+    """Create a listening socket; its protocol is set explicitly, because asyncio else leaves Nagle's algorithm on.
 
     Raises:
         ConfigError: the port is taken, or the host is not an address of this machine.

@@ -1,4 +1,4 @@
-"""The process of `moot serve`: listens, joins Ray where needed, and drains at a signal."""
+"""Process of `moot serve`: listens, joins Ray where needed, and drains at a signal."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def run_server(config: ServeConfig, host: str = "127.0.0.1", port: int = 8000, a
     The second signal ends the process at once.
 
     Args:
-        host, port: where to listen; port 0 picks a free one.
-        address: the Ray cluster to join; None starts a local one, unless `RAY_ADDRESS` names one. Where everything
-            runs inline, none is needed.
+        host, port: listening address; port 0 picks a free one.
+        address: the Ray cluster to join; None starts a local one, unless `RAY_ADDRESS` names one. Not needed where
+            everything runs inline.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
@@ -85,7 +85,7 @@ def _check(config: ServeConfig, host: str, port: int, address: str | None) -> di
 
 
 class Server:
-    """The running server: services, HTTP listener and Ray session.
+    """Running server: services, HTTP listener and Ray session.
 
     Args:
         config: the server's configuration.
@@ -105,7 +105,7 @@ class Server:
         self._asked = True
 
     async def run(self) -> int:
-        """Serve until stopped; returns how many debates were interrupted."""
+        """Serve until stopped; returns the number of interrupted debates."""
         from moot.actors.remote.run_actor import tune_garbage_collection
         from moot.deploy.service.api import make_api
         from moot.deploy.service.listener import serve_on_socket
@@ -137,7 +137,7 @@ class Server:
         return "auto" if ray_session.can_grow else None
 
     async def _report_availability(self, services: Services) -> None:
-        """Print what the server refuses and why, until it stops."""
+        """Print refused kinds of requests, with reasons, until the server stops."""
         known: dict[str, str] = {}
         while not self._asked:
             services.check()
@@ -147,10 +147,10 @@ class Server:
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    """A line for each kind of request that is newly refused, for another reason, or accepted again.
+    """Line for each kind of request that is newly refused, for another reason, or accepted again.
 
     Args:
-        before, now: by kind why it is refused; accepted kinds are missing.
+        before, now: reason by refused kind; accepted kinds are missing.
     """
     for kind, why in now.items():
         if before.get(kind) != why:

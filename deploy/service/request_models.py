@@ -30,7 +30,7 @@ class _Base64(Base64Encoder):
 
     @classmethod
     def decode(cls, data: bytes) -> bytes:
-        """The bytes; raises pydantic's error."""
+        """Decode; raises pydantic's error."""
         try:
             return base64.b64decode(b"".join(data.split()), validate=True)
         except ValueError as error:
@@ -49,11 +49,11 @@ _Text = Annotated[str, Field(min_length=1)]
 
 
 class CaseRequest(BaseModel):
-    """A request for a verdict.
+    """Request for a verdict.
 
     Attributes:
-        id: idempotency key: the same id with the same content is the same debate, with other content it is refused.
-            By default a hash of the content.
+        id: idempotency key: the same id with the same content is the same debate; with other content it is refused. By
+            default a hash of the content.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -73,7 +73,7 @@ class CaseRequest(BaseModel):
 
 
 class DebateRequest(CaseRequest):
-    """A case to debate.
+    """Case to debate.
 
     Attributes:
         question: the question or subject.
@@ -99,7 +99,7 @@ class DebateRequest(CaseRequest):
 
 
 class JudgmentRequest(CaseRequest):
-    """An existing reply, for the panel of judges.
+    """Existing reply, for the panel of judges.
 
     Attributes:
         reply: the reply's text.
@@ -124,7 +124,7 @@ class JudgmentRequest(CaseRequest):
 
 
 class CheckRequest(CaseRequest):
-    """A claim to check.
+    """Claim to check.
 
     Attributes:
         claim: a statement, or a question with its answer.
@@ -169,7 +169,7 @@ async def json_of(request: Request) -> bytes:
 
 
 def case_of(body: bytes, model: type[CaseRequest], run: OpenRun) -> tuple[LabelledCase, str]:
-    """The case of a request, and the hash of its content; slow for a long body, so not for the event loop.
+    """Case of a request, and the hash of its content; slow for a long body, so not for the event loop.
 
     Raises:
         RequestError: the body is not a case, or the run cannot use it.
@@ -188,7 +188,7 @@ def case_of(body: bytes, model: type[CaseRequest], run: OpenRun) -> tuple[Labell
 
 
 def described(model: type[CaseRequest]) -> dict[str, Any]:
-    """The OpenAPI request body of a route."""
+    """OpenAPI request body of a route."""
     content = {"application/json": {"schema": {"$ref": _REF.format(model=model.__name__)}}}
     return {"requestBody": {"required": True, "content": content}}
 

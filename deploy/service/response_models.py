@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict
 Status = Literal["queued", "open", "done", "failed", "cancelled", "aside"]
 
 
-# A model beside `DebateResult` because the documented HTTP schema, field descriptions included, is made from it, and
-# because what only a record's writer needs does not leave the server.
+# Separate from `DebateResult`, because the documented HTTP schema, field descriptions included, is generated from it,
+# and because fields for the record's writer do not leave the server.
 class VerdictBody(BaseModel):
     """Verdict of a debate.
 
@@ -19,15 +19,15 @@ class VerdictBody(BaseModel):
         answer: the chosen answer; null when there is none.
         how: how it was reached.
         confidence: in [0, 1]; null when unknown.
-        distribution: probability per label; null when the protocol gives none.
+        distribution: probability per label; null without one.
         rounds: debate rounds after the independent answers.
         flags: notable conditions.
         payload: the protocol's own result.
-        failure, error: why there is no verdict; empty when there is one.
-        calls: replies that the verdict rests on.
+        failure, error: kind and message of a failure; empty with a verdict.
+        calls: replies that the verdict depends on.
         prompt_tokens, completion_tokens: of those replies; lower bounds where `calls_without_usage` is not 0.
         calls_without_usage: replies without complete usage.
-        cost_usd: what those replies cost when they were paid for; null when unknown.
+        cost_usd: cost of those replies when they were paid for; null when unknown.
         wall_s: seconds from the debate's start to its verdict.
         reused: whether it was recorded before the request.
     """
@@ -70,7 +70,7 @@ class RequestState(BaseModel):
             unless `why` says that it cannot.
         links: paths of further requests.
         verdict: null until the end, and where there is none.
-        why: what interrupted it; empty otherwise.
+        why: reason of an interruption; empty otherwise.
     """
 
     id: str
@@ -81,7 +81,7 @@ class RequestState(BaseModel):
 
 
 class Problem(BaseModel):
-    """An error: a code for programs, and a message for people."""
+    """Error: a code for programs, and a message for people."""
 
     code: str
     message: str
@@ -100,7 +100,7 @@ class Health(BaseModel):
 
 
 class KindStats(BaseModel):
-    """One kind of request since the server's replica started.
+    """Statistics of one kind of request since the server's replica started.
 
     Attributes:
         open: running now.

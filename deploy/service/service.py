@@ -28,12 +28,12 @@ _RETRIES = "the server retries automatically"
 
 
 class Service:
-    """Serves one kind of request from one open run. Lives in one event loop.
+    """Service of one kind of request, from one open run. Lives in one event loop.
 
     Args:
         kind: of request.
         config: the server's configuration.
-        run: its configuration.
+        run: configuration of the run.
         inbox: persists accepted requests.
         tried: see `OpenRun`.
 
@@ -167,7 +167,7 @@ class Service:
             self._inbox.cancel(self.kind, job.id)
 
     def status(self, job: Job) -> Status:
-        """The status of a request."""
+        """Status of a request."""
         if job.result is not None:
             return "failed" if job.result.failure else "done"
         if job.done.is_set():
@@ -175,17 +175,17 @@ class Service:
         return "open" if self.closed or self.run.has_started(job.id) else "queued"
 
     def state(self, job: Job) -> RequestState:
-        """The full state of a request."""
+        """Full state of a request."""
         place = f"/v1/{self.kind}/{job.id}"
         verdict = None if job.result is None else VerdictBody.model_validate(job.result)
         links = Links(self=place, events=f"{place}/events")
         return RequestState(id=job.id, status=self.status(job), links=links, verdict=verdict, why=job.reason)
 
     async def find(self, case_id: str) -> Job:
-        """A request by its id: from memory, the record or the inbox.
+        """Request by its id: from memory, the record or the inbox.
 
         Raises:
-            RequestError: none of them knows it, or they are unavailable.
+            RequestError: it is unknown to all of them, or they are unavailable.
         """
         known = self._jobs.get(case_id)
         if known is not None:
@@ -205,8 +205,8 @@ class Service:
 
     async def _lookup(self, case_id: str) -> Job | None:
         """Look up a request that is not open; None when it was never accepted."""
-        if (held := await self.run.lookup(case_id)) is not None:
-            return Job.completed(case_id, result=held)
+        if (result := await self.run.lookup(case_id)) is not None:
+            return Job.completed(case_id, result=result)
         if (kept := await self._inbox.find(self.kind, case_id)) is None:
             return None
         cancelled, body = kept
@@ -219,7 +219,7 @@ class Service:
         return Job.completed(case_id, why=self.run.refusal or "it resumes when the server restarts")
 
     async def cancel(self, job: Job) -> bool:
-        """Cancel a request, also an interrupted one; False when it has ended. Concurrent calls share one cancellation.
+        """Cancel a request, even an interrupted one; False when it has ended. Concurrent calls share one cancellation.
 
         Cancelling this call does not stop the cancellation.
         """
@@ -255,7 +255,7 @@ class Service:
 
     @property
     def unavailable_reason(self) -> str:
-        """Why requests are refused now, a full queue aside; empty while they are accepted."""
+        """Reason why requests are refused now, a full queue aside; empty while they are accepted."""
         if self._draining or self._shut:
             return "the server is stopping"
         return f"{why}: {_RETRIES}" if (why := self._opening.why) else self.run.refusal
@@ -263,8 +263,8 @@ class Service:
     def _check_closed(self) -> None:
         """Refuse while the record is unavailable."""
         if why := "" if self._shut else self._opening.why:
-            told = f"{why}: {_RETRIES}, retry later"
-            raise RequestError(503, told, "paused", retry_after_s=self._opening.again_s)
+            message = f"{why}: {_RETRIES}, retry later"
+            raise RequestError(503, message, "paused", retry_after_s=self._opening.again_s)
         if self.closed:
             raise _server_stopping()
 
@@ -301,7 +301,8 @@ class Service:
             await asyncio.wait(holding, timeout=seconds)
 
     async def close(self) -> int:
-        """Interrupt unfinished requests and close the record; returns how many were interrupted. Idempotent."""
+        """Interrupt unfinished requests and close the record; returns the number of interrupted requests.
+        Idempotent."""
         self._draining = self._shut = True
         await self._opening.cancel()
         left = list(self._jobs.open.values())

@@ -1,4 +1,4 @@
-"""All services of a server, opened and closed together."""
+"""Services of a server, opened and closed together."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from moot.deploy.service.settings import Kind, ServeConfig
 from moot.protocols.errors import ActorGone
 
 MAX_CONNECTION_SLOTS = 4000
-"""Maximum requests that wait or stream; more are refused with 429. Ray Serve's own bound is above this and the queue,
-so that its own refusals are never seen."""
+"""Maximum requests that wait or stream; further ones are refused with 429. Ray Serve's own bound is above this and the
+queue, so that its own refusals never occur."""
 
 
 class Services:
-    """A server's services by kind. Lives in one event loop.
+    """Services of a server by kind. Lives in one event loop.
 
     Args:
         config: the server's configuration.
@@ -29,8 +29,8 @@ class Services:
         address: the Ray cluster that this process has joined; None: see `cluster_address`.
 
     Attributes:
-        config: as given.
-        token: the token that clients must send; None when none is needed.
+        config: the server's configuration.
+        token: token that clients must send; None when none is needed.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
@@ -51,7 +51,7 @@ class Services:
         self._held = 0
 
     async def open(self, *, busy_s: float = 0.0) -> None:
-        """Start every engine, and resume what an earlier server accepted.
+        """Start every engine, and resume the requests that an earlier server accepted.
 
         Args:
             busy_s: seconds to wait for an earlier server to release its records.
@@ -72,7 +72,7 @@ class Services:
         self._ready = True
 
     def of(self, kind: Kind) -> Service:
-        """The service for a kind of request.
+        """Service of a kind of request.
 
         Raises:
             RequestError: the server does not offer it.
@@ -85,7 +85,7 @@ class Services:
         return service
 
     def unavailable(self) -> dict[str, str]:
-        """By kind why requests are refused now; accepted kinds are missing."""
+        """Reasons why requests are refused now, by kind; accepted kinds are missing."""
         found = {kind: each.unavailable_reason for kind, each in self._by_kind.items()}
         return {kind: why or "the server is starting" for kind, why in found.items() if why or not self._ready}
 
@@ -126,7 +126,8 @@ class Services:
         await asyncio.gather(*(service.drain(seconds) for service in self._by_kind.values()))
 
     async def close(self) -> int:
-        """Interrupt unfinished requests and close the records; returns how many were interrupted. Idempotent."""
+        """Interrupt unfinished requests and close the records; returns the number of interrupted requests.
+        Idempotent."""
         try:
             return sum(await asyncio.gather(*(service.close() for service in self._by_kind.values())))
         finally:

@@ -25,7 +25,7 @@ Kind = Literal["debates", "judgments", "checks"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 CONFIG_ENV = "MOOT_SERVE_CONFIG"
-"""The environment variable with the path of a server's configuration, for `moot.deploy.app:app`."""
+"""Environment variable with the path of a server's configuration, for `moot.deploy.app:app`."""
 
 _NOT_OF_A_SECTION = frozenset({"task", "limit", "out", "attended", "max_open", "address"})
 _SHORTEST_TOKEN = 16
@@ -38,16 +38,16 @@ class ServeConfig(BaseModel):
         debates: the run behind `POST /v1/debates`: fields of a run's configuration; None disables it.
         judgments: likewise for `POST /v1/judgments`, with `rubric` (default `reasoning`) and `passes` (default 1).
         checks: likewise for `POST /v1/checks`.
-        out: the folder of the records, one below it for each of the three.
+        out: folder of the records, with a subfolder for each of the three.
         max_open: maximum concurrent debates, for each of the three.
-        max_queued: maximum queued requests beyond them; more are refused with 429.
+        max_queued: maximum queued requests beyond them; further ones are refused with 429.
         max_queued_bytes: maximum total size of the bodies of open and queued requests, for each of the three, and of
-            all requests that are being read or answered; more are refused with 429.
+            all requests that are being read or answered; further ones are refused with 429.
         max_body_bytes: maximum size of a request's body; a larger one is refused with 413.
         drain_s: seconds to drain open debates when the server stops.
         stream_s: maximum seconds of an event stream, after which its reader reconnects; debates continue.
         token_env: environment variable with the token that clients must send as `Authorization: Bearer`.
-        token_file: a file with the token instead, such as a mounted secret. Without either, only this machine may ask.
+        token_file: file with the token instead, such as a mounted secret. Without either, only this machine has access.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -93,7 +93,7 @@ class ServeConfig(BaseModel):
         """Build the configuration from a YAML file or data, overridden by flags; None means not given.
 
         Raises:
-            ConfigError: naming the file and the key, or the flag, and what was expected.
+            ConfigError: names the file and the key, or the flag, and what was expected.
         """
         given: dict[str, Any]
         where = ""
@@ -109,13 +109,13 @@ class ServeConfig(BaseModel):
         return config
 
     def runs(self, where: str = "") -> dict[Kind, RunConfig]:
-        """The configuration of each of the server's runs.
+        """Configuration of each of the server's runs.
 
         Args:
             where: prefix of an error message.
 
         Raises:
-            ConfigError: naming the section and the key.
+            ConfigError: names the section and the key.
         """
         found: dict[Kind, RunConfig] = {}
         for kind in KINDS:
@@ -142,7 +142,7 @@ class ServeConfig(BaseModel):
         return RunConfig.build({**section, "out": out, "max_open": self.max_open})
 
     def read_token(self) -> str | None:
-        """The token that clients must send; None when none is configured.
+        """Token that clients must send; None when none is configured.
 
         Raises:
             MissingKey: the configured token is missing or too short.
@@ -160,7 +160,7 @@ class ServeConfig(BaseModel):
 
 
 def read_token_env(name: str) -> str:
-    """The token in an environment variable.
+    """Token in an environment variable.
 
     Raises:
         MissingKey: it is missing or too short.

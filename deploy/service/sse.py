@@ -33,7 +33,7 @@ def event_name(kind: str) -> str:
 
 
 def chunks_of(written: bytes) -> Iterator[bytes]:
-    """Pieces of about the size of a chunk."""
+    """Split data into pieces of about the size of a chunk."""
     for start in range(0, len(written), MOST_BYTES):
         yield written[start : start + MOST_BYTES]
 
@@ -41,7 +41,7 @@ def chunks_of(written: bytes) -> Iterator[bytes]:
 class EventStreamResponse(StreamingResponse):
     """Streaming response that acquires its slot before the first header, and releases it at its end.
 
-    It is aborted when a chunk is not sent within `SEND_S`: its reader does not read.
+    It is aborted when a chunk is not sent within `SEND_S`, because its reader does not read.
 
     Args:
         place: the slot; released at the end.

@@ -75,9 +75,8 @@ def resume_offset(event_stream: str, last_event_id: str) -> int:
 
 
 async def event_stream(service: Service, job: Job, last_event_id: str, longest_s: float) -> AsyncGenerator[bytes, None]:
-    """Chunks of server-sent events: those that the reader does not have yet, then live ones, then `end` with the
-    request's state; `error` instead when they cannot all be read. A stream ends after `longest_s`; its reader
-    reconnects by itself.
+    """Chunks of server-sent events: those that the reader lacks, then live ones, then `end` with the request's state;
+    `error` instead when they cannot all be read. A stream ends after `longest_s`; its reader reconnects by itself.
     """
     yield f"retry: {_AGAIN_MS}\n\n".encode()
     live = None if service.closed else service.run.events(job.id) if job.stream_id != _RECORD else None
@@ -124,8 +123,8 @@ def _next_written(event_stream: str, unsent: deque[tuple[int, StreamedEvent]], s
         number, event = unsent.popleft()
         if number < skip:
             continue
-        told = {"kind": event.kind, "path": event.path, "attempt": event.attempt, "at": event.at, "data": event.data}
-        written += encode_event(event_name(event.kind), msgspec.json.encode(told), f"{event_stream}-{number}")
+        data = {"kind": event.kind, "path": event.path, "attempt": event.attempt, "at": event.at, "data": event.data}
+        written += encode_event(event_name(event.kind), msgspec.json.encode(data), f"{event_stream}-{number}")
     return bytes(written)
 
 

@@ -36,7 +36,7 @@ class RoundResult:
 
     Attributes:
         number: 0 for the opening exchange.
-        level: its contentiousness; None without the dial.
+        level: its contentiousness; None without contentiousness.
         numbers: see `RoundNumbers`.
         crit: mean CRIT score of the sides, in [0, 1]; None unless every side spoke and has one.
         shift: how far the sides moved; None for the first round, and where other sides stand than in the round before.

@@ -54,7 +54,7 @@ class NextLevel:
 
 
 def first_level(schedule: Schedule, kappa: EvinceContentiousnessSettings) -> float | None:
-    """The level of the opening exchange; None for schedules without the dial."""
+    """The level of the opening exchange; None for schedules without contentiousness."""
     return None if schedule in ("none", "ensemble") else kappa.start
 
 

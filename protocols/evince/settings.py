@@ -71,8 +71,8 @@ class EvinceSettings(Settings):
         history: what a side is shown of the others: the whole debate (the source's text), or only their last
             `distribution` (its figure 7.1).
         max_rounds: rounds after the opening exchange; a second debate, over what was retrieved, has as many more.
-        schedule: of contentiousness: `adaptive`, `exponential`, `linear`, `fixed`, `random` (to measure what the dial
-            does), `none` (a debate without the dial) or `ensemble` (no debate: one answer of each side).
+        schedule: of contentiousness: `adaptive`, `exponential`, `linear`, `fixed`, `random` (to measure its
+            effect), `none` (a debate without it) or `ensemble` (no debate: one answer of each side).
         kappa: the levels of the schedule.
         gate: whether arguments of low quality are withheld from the other sides.
         quality: the bar of that gate.

@@ -1,1 +1,1 @@
-"""A debate's numbers round by round: as tables, as plots, and over a run."""
+"""Numbers of a debate round by round: as tables, as plots, and over a run."""

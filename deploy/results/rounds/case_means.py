@@ -1,4 +1,4 @@
-"""Means over the cases of a run, with bootstrap intervals over cases: what is measured of many debates' rounds."""
+"""Means over the cases of a run, with bootstrap intervals over cases, for measures of debate rounds."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.distribution import Floats
 
 LEAST_CASES = 10
-"""With fewer, a bootstrap over cases says too little for an interval."""
+"""Least cases for a bootstrap interval over cases."""
 
 MANY_CASES = 5_000
-"""With more, the resamples' ratios are normal for all that can be seen, and the delta method gives their spread."""
+"""Most cases for a bootstrap; with more, ratios of resamples are practically normal, and the delta method applies."""
 
 LEVEL = 0.95
-"""Of the intervals."""
+"""Number of resamples."""
 
 _RESAMPLES = 2000
 
 
 class MeanOverCases(FrozenModel):
-    """A mean over cases; None is unknown.
+    """Mean over cases; None is unknown.
 
     Attributes:
         low, high: 95 % bootstrap interval over cases; None with fewer than ten.
-        cases: that have a value there.
+        cases: number of cases with a value.
     """
 
     mean: float | None
@@ -43,13 +43,13 @@ class MeanOverCases(FrozenModel):
 
 
 def interval_words(low: float | None, high: float | None, times: float = 1.0, digits: int = 3) -> str:
-    """An interval in words, so many times it; `unknown` without one."""
+    """Text of an interval, scaled by `times`; `unknown` without one."""
     known = None if low is None or high is None else [number(times * end, digits) for end in (low, high)]
     return " to ".join(known) if known else number(None)
 
 
 def latest_attempts(events: Iterable[EventRow]) -> list[EventRow]:
-    """The events of each case's latest attempt."""
+    """Events of each case's latest attempt."""
     events = list(events)
     attempts: dict[str, int] = {}
     for event in events:
@@ -58,7 +58,7 @@ def latest_attempts(events: Iterable[EventRow]) -> list[EventRow]:
 
 
 def mean_over_cases(values: Iterable[tuple[str, float | None]]) -> MeanOverCases:
-    """The mean of all known values, pairs of a case and a value; a case with several weighs as much as it has."""
+    """Mean of all known values, given as pairs of case and value; a case counts once per value."""
     by_case: dict[str, list[float]] = defaultdict(list)
     for case_id, value in values:
         if value is not None:
@@ -73,10 +73,10 @@ def mean_over_cases(values: Iterable[tuple[str, float | None]]) -> MeanOverCases
 
 
 def ratio_interval(above: Floats, below: Floats, level: float) -> tuple[float, float] | tuple[None, None]:
-    """The bootstrap interval of the ratio of two sums over cases; nothing with too few.
+    """Bootstrap interval of the ratio of two sums over cases; None for too few cases.
 
     Args:
-        above, below: per case, what it adds to each sum.
+        above, below: contribution of each case to the two sums.
     """
     if len(above) < LEAST_CASES:
         return None, None

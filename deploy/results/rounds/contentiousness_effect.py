@@ -1,7 +1,7 @@
-"""What contentiousness did, measured over a run: what debates were like at each kappa, and whether kappa made them so.
+"""Effect of contentiousness over a run: means of measures by kappa, and whether kappa caused the differences.
 
-Most schedules move kappa with the rounds or with the debate itself, so that what goes with kappa need not come from it.
-Where kappa was drawn at random (`schedule=random`), it does.
+Most schedules change kappa with the rounds or with the debate itself, so that an association with kappa need not be
+caused by it. Where kappa was drawn at random (`schedule=random`), it is.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ MEASURES = {
     "jsd": "JSD between the sides, nat",
     "agreement_words": "agreement language, 0 to 1",
 }
-"""What is looked at, in words."""
+"""Measures and their names."""
 
 _MOST_LEVELS = 10
 _SECOND = "agent/1"
-"""The side that answers the opener, where the record does not say in which order they spoke."""
+"""Side that answers the opener, where the record does not state the order of speakers."""
 _RANDOM = "random"
 
 
 class LevelEffect(FrozenModel):
-    """The debates at one level of contentiousness.
+    """Debates at one level of contentiousness.
 
     Attributes:
         kappa: the level, or the middle of a tenth where levels were binned.
-        rounds: how many rounds had it.
-        measured: by key of `MEASURES`, those that any round of the run holds.
+        rounds: number of rounds at that level.
+        measured: by key of `MEASURES`, those with a value in any round of the run.
     """
 
     kappa: float
@@ -60,12 +60,12 @@ class LevelEffect(FrozenModel):
 
 
 class ContentiousnessSlope(FrozenModel):
-    """How a measure follows kappa among equal rounds.
+    """Slope of a measure over kappa, among rounds of equal number.
 
     Attributes:
-        per_kappa: its change from kappa 0 to 1, by least squares around each round's own means; None when unknown.
-        low, high: bootstrap interval over cases, so wide that all slopes together are covered 95 % of the time.
-        cases: with at least one round that other cases held at another kappa.
+        per_kappa: change from kappa 0 to 1, by least squares around each round's own means; None when unknown.
+        low, high: simultaneous 95 % bootstrap interval over cases, for all slopes together.
+        cases: with at least one round that other cases had at another kappa.
     """
 
     per_kappa: float | None
@@ -80,15 +80,15 @@ class ContentiousnessSlope(FrozenModel):
 
 
 class ContentiousnessEffect(FrozenModel):
-    """What kappa did in a run.
+    """Effect of kappa in a run.
 
     Attributes:
-        schedules: as the events name them.
-        binned: whether the levels are tenths, because a schedule gave too many.
-        levels: the lowest first.
+        schedules: names from the events.
+        binned: whether levels are binned to tenths, because a schedule has too many.
+        levels: in ascending order.
         slopes: by the same keys; empty unless kappa was drawn at random.
         randomised: whether kappa was drawn at random in every debate.
-        moves: whether any measure follows kappa; None when that cannot be said.
+        moves: whether any measure depends on kappa; None when unknown.
     """
 
     schema_version: int
@@ -110,23 +110,23 @@ class _Round(NamedTuple):
 
 
 def contentiousness_effect(folder: str | Path) -> ContentiousnessEffect:
-    """Measure it in a run, finished or not; of each case the latest attempt counts.
+    """Measures the effect in a run, finished or not; of each case the latest attempt counts.
 
-    The opening exchange is left out: the first side has no level there. So is what a side said that failed to speak.
+    The opening exchange is excluded, because the first side has no level there, and so is a side that failed to speak.
 
     Raises:
-        ConfigError: no round of the run states a kappa, or none holds anything that is measured.
-        RecordError: when there is no run in the folder or it cannot be read.
+        ConfigError: no round of the run states a kappa, or none has any of the measures.
+        RecordError: the folder has no run, or it cannot be read.
     """
     facts = read_run_info(folder)
     events = latest_attempts(read_events(folder, (RoundFigures.kind, ContentiousnessSet.kind)))
     figures = read_as(events, RoundFigures)
     rounds = [found for event, each in figures if (found := _round(event.case_id, each)) is not None]
     if not rounds:
-        raise ConfigError(f"{facts.name}: no round states a kappa: this protocol or schedule has no dial")
+        raise ConfigError(f"{facts.name}: no round states a kappa: this protocol or schedule has no contentiousness")
     keys = [key for key in MEASURES if any(each.values[key] is not None for each in rounds)]
     if not keys:
-        raise ConfigError(f"{facts.name}: rounds state a kappa, but hold no distributions that it could have changed")
+        raise ConfigError(f"{facts.name}: rounds state a kappa, but have no distributions that it could have changed")
     levels, binned = _levels(rounds, keys)
     schedules = sorted({each.schedule for _, each in read_as(events, ContentiousnessSet)})
     randomised = schedules == [_RANDOM]
@@ -165,7 +165,7 @@ def _round(case_id: str, figures: RoundFigures) -> _Round | None:
 
 
 def _levels(rounds: Sequence[_Round], keys: Sequence[str]) -> tuple[list[LevelEffect], bool]:
-    """The schedule's own levels, or tenths where it gave more than ten."""
+    """The schedule's own levels, or tenths if there are more than ten."""
     binned = len({round(each.kappa, 2) for each in rounds}) > _MOST_LEVELS
     found: dict[float, list[_Round]] = defaultdict(list)
     for each in rounds:
@@ -179,7 +179,7 @@ def _level(kappa: float, rounds: Sequence[_Round], keys: Sequence[str]) -> Level
 
 
 def _slope(rounds: Sequence[_Round], key: str, tested: int) -> ContentiousnessSlope:
-    """Only equal rounds are compared with each other, for debates change from round to round whatever kappa is."""
+    """Slope among rounds of equal number, because debates change from round to round whatever kappa is."""
     known = [each for each in rounds if each.values[key] is not None]
     parts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for held in {each.number for each in known}:
@@ -189,31 +189,33 @@ def _slope(rounds: Sequence[_Round], key: str, tested: int) -> ContentiousnessSl
         for of, kappa, value in zip(same, levels - levels.mean(), measured - measured.mean(), strict=True):
             parts[of.case_id][0] += float(kappa * value)
             parts[of.case_id][1] += float(kappa * kappa)
-    told = [part for part in parts.values() if part[1] > 0.0]
-    if not told:
+    varied = [part for part in parts.values() if part[1] > 0.0]
+    if not varied:
         return ContentiousnessSlope(per_kappa=None, low=None, high=None, cases=0)
-    products, squares = np.array(told).T
+    products, squares = np.array(varied).T
     low, high = ratio_interval(products, squares, 1.0 - (1.0 - LEVEL) / tested)
-    return ContentiousnessSlope(per_kappa=float(products.sum() / squares.sum()), low=low, high=high, cases=len(told))
+    return ContentiousnessSlope(per_kappa=float(products.sum() / squares.sum()), low=low, high=high, cases=len(varied))
 
 
 _CANNOT_TELL = (
-    "Whether the models react to the dial cannot be told from this run: its schedule moves kappa with the rounds and "
-    "the debates, which change by themselves. A run with --set schedule=random tells (EVINCE), or fixed levels side by "
-    "side (moot ablate)."
+    "This run cannot show whether the models react to contentiousness: its schedule changes kappa with the rounds and "
+    "the debates, which change by themselves. A run with --set schedule=random can (EVINCE), or a comparison of fixed "
+    "levels (moot ablate)."
 )
 _ONE_LEVEL = (
-    "Whether the models react to the dial cannot be told from one level: hold several side by side, as by moot ablate "
+    "One level cannot show whether the models react to contentiousness: compare several, as with moot ablate "
     "--set schedule=fixed --over kappa.start=0.9,0.5,0.1."
 )
 
 
 def conclusion(found: ContentiousnessEffect) -> str:
-    """Whether anything follows kappa."""
+    """Sentence on whether any measure depends on kappa."""
     if not found.randomised:
         return _ONE_LEVEL if len(found.levels) == 1 else _CANNOT_TELL
     if found.moves is None:
-        return f"Whether the models react to the dial is unknown: fewer than {LEAST_CASES} cases can be compared."
+        return (
+            f"Whether the models react to contentiousness is unknown: fewer than {LEAST_CASES} cases can be compared."
+        )
     if found.moves:
         moved = {MEASURES[key].partition(",")[0]: slope for key, slope in found.slopes.items() if slope.moves}
         by = "; ".join(
@@ -221,7 +223,7 @@ def conclusion(found: ContentiousnessEffect) -> str:
             for name, slope in moved.items()
         )
         return f"The debates react to kappa, which was drawn at random: {by} from kappa 0 to 1."
-    return "No reaction to the dial can be seen: the interval of every slope over kappa includes 0."
+    return "No reaction to contentiousness is visible: the interval of every slope over kappa includes 0."
 
 
 def _table_rows(found: ContentiousnessEffect) -> list[list[str]]:
@@ -239,10 +241,10 @@ def _table_rows(found: ContentiousnessEffect) -> list[list[str]]:
 
 
 def contentiousness_blocks(found: ContentiousnessEffect) -> list[Block]:
-    """What kappa did: the means, the slopes, and what may be concluded."""
+    """Report of the effect: means, slopes, and the conclusion."""
     schedule = f", schedule {', '.join(found.schedules)}" if found.schedules else ""
     slopes = " and slopes among equal rounds" if found.slopes else ""
-    said = Note(f"means by kappa{slopes}, with bootstrap intervals over cases{schedule}")
-    head = [*banner(found.simulated), Heading(f"What kappa did: {found.run}", 1), said]
+    note = Note(f"means by kappa{slopes}, with bootstrap intervals over cases{schedule}")
+    head = [*banner(found.simulated), Heading(f"Effect of kappa: {found.run}", 1), note]
     header = ("", "kappa, to 0.1" if found.binned else "kappa", "mean", "95 % interval", "cases")
     return [*head, Table("", header, _table_rows(found)), Note(conclusion(found))]

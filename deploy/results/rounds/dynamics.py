@@ -1,4 +1,4 @@
-"""How a run's debates went, round by round: means over cases, first against last, and held against the truth."""
+"""Round-by-round dynamics of a run's debates: means over cases, first against last round, and accuracy."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ from moot.protocols.errors import ConfigError
 from moot.protocols.events import RoundFigures
 
 _LEFT_OUT = {"kl", "ce", "information_gain"}
-"""What JSD tells without a direction, and what is a change from round to round itself (of `mixture_entropy`)."""
+"""Measures without a direction of their own beside JSD, and the change between rounds (of `mixture_entropy`)."""
 
 KEYS = tuple(measure.key for measure in MEASURES if measure.key not in _LEFT_OUT)
-"""What is measured: keys of `MEASURES`."""
+"""Measured keys of `MEASURES`."""
 
 
 class RoundMeans(FrozenModel):
-    """One round of a run's debates.
+    """Means of one round of a run's debates.
 
     Attributes:
-        round: as the protocol counts it.
-        cases: whose debates held it. Debates that had ended before take no part.
-        measured: by key, as recorded; of a number by side or pair the mean over these, unknown if one is unknown.
+        round: number in the protocol's count.
+        cases: cases with this round. Debates that had ended before are excluded.
+        measured: means by key, as recorded; a measure by side or pair is averaged over these, unknown if one is
+            unknown.
     """
 
     round: int
@@ -52,13 +53,13 @@ class RoundMeans(FrozenModel):
 
 
 class RoundChange(FrozenModel):
-    """What became of a number from each debate's first round that knows it to the last one that does.
+    """Change of a measure from each debate's first round with a value to its last.
 
     Attributes:
         first, last: means over the same cases, those with two such rounds.
-        by_case: the mean change, last less first.
-        percent: the mean change as a share of the mean at first (the source's "total improvement"); None when that
-            is not above 0.
+        by_case: mean change, last less first.
+        percent: mean change as a share of the first mean (the source's "total improvement"); None when that is not
+            above 0.
     """
 
     first: float | None
@@ -68,13 +69,13 @@ class RoundChange(FrozenModel):
 
 
 class Dynamics(FrozenModel):
-    """The rounds of a run (EVINCE, tables 7.2 and 7.3, over many debates).
+    """Dynamics of a run's rounds (EVINCE, tables 7.2 and 7.3, over many debates).
 
     Attributes:
         rounds: in order.
-        changes: by key of what any debate knows twice.
-        truth: sides, mixture and consensus held against the gold labels in the first round and in the last; empty
-            where there are none, or no distributions.
+        changes: by key of the measures with values in two rounds of any debate.
+        truth: sides, mixture and consensus compared with the gold labels in the first and the last round; empty without
+            labels or distributions.
     """
 
     schema_version: int
@@ -86,7 +87,7 @@ class Dynamics(FrozenModel):
 
 
 class RoundValue(NamedTuple):
-    """What a case measured in a round; None when unknown."""
+    """Value of a measure for a case in a round; None when unknown."""
 
     case_id: str
     round: int
@@ -94,11 +95,11 @@ class RoundValue(NamedTuple):
 
 
 def round_dynamics(folder: str | Path) -> Dynamics:
-    """Measure it in a run, finished or not; of each case the latest attempt counts.
+    """Dynamics of a run, finished or not; of each case the latest attempt counts.
 
     Raises:
-        ConfigError: no round of the run holds anything that is measured.
-        RecordError: when there is no run in the folder or it cannot be read.
+        ConfigError: no round of the run has any of the measures.
+        RecordError: the folder has no run, or it cannot be read.
     """
     facts = read_run_info(folder)
     ordered = _read_rounds(folder)
@@ -117,16 +118,16 @@ def round_dynamics(folder: str | Path) -> Dynamics:
 
 
 def round_values(folder: str | Path) -> dict[str, list[RoundValue]]:
-    """What `round_dynamics` gives the means of: by key each case's numbers, in the order of its rounds.
+    """Values behind `round_dynamics`: by key each case's values, in the order of its rounds.
 
     Raises:
-        RecordError: when there is no run in the folder or it cannot be read.
+        RecordError: the folder has no run, or it cannot be read.
     """
     return _known_values(_figures(_read_rounds(folder)))
 
 
 _Figures = Mapping[str, Sequence[RoundFigures]]
-"""By case its rounds, in order."""
+"""Rounds by case, in order."""
 
 
 def _read_rounds(folder: str | Path) -> Mapping[str, Sequence[EventRow]]:
@@ -139,7 +140,7 @@ def _read_rounds(folder: str | Path) -> Mapping[str, Sequence[EventRow]]:
 
 
 def _figures(by_case: Mapping[str, Sequence[EventRow]]) -> _Figures:
-    """Those of the cases that hold any number that is known of rounds."""
+    """Figures of the cases with any known measure."""
     found = {case_id: [each for _, each in read_as(rounds, RoundFigures)] for case_id, rounds in by_case.items()}
     return {
         case_id: rounds
@@ -155,7 +156,7 @@ def _known_values(figures: _Figures) -> dict[str, list[RoundValue]]:
 
 
 def _values(figures: _Figures, measure: Measure) -> Iterator[RoundValue]:
-    """A measure of each case and round: of a number by side or pair the mean, unknown if one is unknown."""
+    """Values of a measure by case and round: for a measure by side or pair the mean, unknown if one is unknown."""
     for case_id, rounds in figures.items():
         by_side = [values for _, values in values_by_side(measure, rounds)]
         for each, of_sides in zip(rounds, zip(*by_side, strict=True), strict=False):
@@ -195,12 +196,16 @@ _HEADER = ["", "round", "mean", "95 % interval", "cases", "change"]
 
 
 def _note(found: Dynamics) -> str:
-    said = [f"Means over the cases that have the round, with bootstrap intervals over {LEAST_CASES} cases or more."]
+    sentences = [
+        f"Means over the cases that have the round, with bootstrap intervals over {LEAST_CASES} cases or more."
+    ]
     if len(found.rounds) > 1:
-        said.append("Later rounds are of the debates that had not ended.")
+        sentences.append("Later rounds are of the debates that had not ended.")
     if found.changes:
-        said.append("The change from first to last is of each debate's own rounds; in per cent of the mean at first.")
-    return " ".join(said)
+        sentences.append(
+            "The change from first to last is of each debate's own rounds; in per cent of the mean at first."
+        )
+    return " ".join(sentences)
 
 
 def _table_rows(found: Dynamics) -> list[list[str]]:
@@ -234,7 +239,7 @@ def _truth_note(found: Dynamics) -> str:
     weighted = f": {', '.join(together)}" if together else ""
     infinite = any(each.kl_infinite for each in held)
     finite = " KL to the truth is a mean over finite ones; +n cases are infinite." if infinite else ""
-    return f"Held against the gold labels{weighted}.{finite}"
+    return f"Compared with the gold labels{weighted}.{finite}"
 
 
 def _truth_rows(found: Dynamics) -> list[list[str]]:
@@ -249,7 +254,7 @@ def _truth_rows(found: Dynamics) -> list[list[str]]:
 
 
 def _truth_words(found: Dynamics) -> list[str]:
-    """What the sides say together, beside the better of them, or the best of several."""
+    """Sentences on the joint distributions, compared with the better side, or the best of several."""
     lines = []
     for truth in found.truth:
         better = "better" if len(truth.held) - len(truth.over_better) == 2 else "best"
@@ -262,13 +267,13 @@ def _truth_words(found: Dynamics) -> list[str]:
 
 
 def dynamics_blocks(found: Dynamics) -> list[Block]:
-    """The rounds, and what the sides are worth in them."""
+    """Report of the rounds, and of the sides' accuracy in them."""
     head = [*banner(found.simulated), Heading(f"Round by round: {found.run}", 1), Note(_note(found))]
     return [*head, Table("", _HEADER, _table_rows(found)), *truth_blocks(found)]
 
 
 def truth_blocks(found: Dynamics) -> list[Block]:
-    """What the sides are worth, held against the gold labels; nothing where there are none."""
+    """Report of the sides' accuracy against the gold labels; empty without labels."""
     if not found.truth:
         return []
     table = Table("", _TRUTH_HEADER, _truth_rows(found))

@@ -1,4 +1,4 @@
-"""The trace of a debate as a figure: one small plot per scale, all over the same rounds; as SVG or PNG."""
+"""Figure of a debate's trace: one small plot per scale, all over the same rounds; as SVG or PNG."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SUFFIXES = (".svg", ".png")
-"""What a figure's file may end in."""
+"""Suffixes of a figure's file."""
 
 _WIDTH_INCHES, _ROW_INCHES, _HEAD_INCHES = 8.0, 1.5, 0.9
 _LABEL_LENGTH = 18
@@ -36,11 +36,11 @@ _MOST_LINES = 8
 
 
 def check_figure_file(file: Path) -> None:
-    """Refuse a file that no figure can be written to.
+    """Validates the file name of a figure.
 
     Raises:
-        ConfigError: it ends in neither of `SUFFIXES`, its folder does not exist, it is a folder itself, or matplotlib
-            is not installed.
+        ConfigError: it has none of the `SUFFIXES`, its folder does not exist, it is a folder itself, or matplotlib is
+            not installed.
     """
     if file.suffix.lower() not in SUFFIXES:
         raise ConfigError(f"--plot {file}: a figure's name ends in {' or '.join(SUFFIXES)}")
@@ -52,10 +52,10 @@ def check_figure_file(file: Path) -> None:
 
 
 def save_figure(debate: Transcript, file: Path) -> None:
-    """Write a debate's figure; an existing file is replaced as a whole.
+    """Writes a debate's figure; an existing file is replaced atomically.
 
     Raises:
-        ConfigError: see `check_figure_file`; or the debate has no rounds with numbers that are plotted.
+        ConfigError: see `check_figure_file`; or no round of the debate has a plotted measure.
         RecordError: the file cannot be written.
     """
     check_figure_file(file)
@@ -63,13 +63,13 @@ def save_figure(debate: Transcript, file: Path) -> None:
 
 
 def draw_figure(debate: Transcript, form: str) -> bytes:
-    """A debate's figure.
+    """Draws a debate's figure.
 
     Args:
         form: `svg` or `png`.
 
     Raises:
-        ConfigError: the debate has no rounds with numbers that are plotted.
+        ConfigError: no round of the debate has a plotted measure.
     """
     panels = _panels(debate.trace)
     if debate.trace is None or not panels:
@@ -134,7 +134,7 @@ def _label_rounds(axes: Axes, rounds: Sequence[int]) -> None:
 
 
 def _looks(several: Sequence[Series]) -> Iterator[LineStyle]:
-    """A side looks the same in every panel, a pair like its first side unless that look is taken."""
+    """Line style of each series: a side has one style in every panel, a pair that of its first side unless taken."""
     sides = sorted({series.of.partition(">")[0] for series in several if series.of}, key=natural_sort_key)
     free = [*OF_SIDES, *OF_ALL]
     for series in several:

@@ -1,4 +1,4 @@
-"""What the rounds of a run are worth, held against the gold labels."""
+"""Evaluation of a run's rounds against the gold labels."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from moot.protocols.evince.events import EvinceRoundEnded
 from moot.protocols.evince.round_numbers import reliable_mixture
 
 MIXTURE, CONSENSUS = "mixture", "consensus"
-"""What is weighted by reliability (maxim 4.1), and by CRIT."""
+"""Weights: reliability (maxim 4.1), and CRIT."""
 
 When = Literal["first", "last", "only"]
 """Which round of each debate; `only` where no debate of the run has a second one."""
 
 
 class SideScores(FrozenModel):
-    """Distributions of one side, or of all together, held against the gold labels.
+    """Scores of one side's distributions, or of the joint ones, against the gold labels.
 
     Attributes:
         of: the side, `mixture` or `consensus`.
-        accuracy: share of cases whose gold label is the likeliest, alone.
+        accuracy: share of cases whose gold label is the single most likely one.
         brier: over all labels, 0 to 2.
         kl: mean Kullback-Leibler divergence of the distribution from the truth, -ln P(gold), in nats, over the cases
-            where it is finite; None when there are none.
+            where it is finite; None without any.
         kl_infinite: cases where the gold label has no mass; they are left out of `kl`, so compare by Brier.
     """
 
@@ -47,15 +47,15 @@ class SideScores(FrozenModel):
 
 
 class RoundEvaluation(FrozenModel):
-    """The sides and what they say together in one round of their debates, over the cases where all can be scored.
+    """Evaluation of the sides and their joint distributions in one round, over the cases where all can be scored.
 
-    Of debates with other sides than most (one never spoke), nothing is counted. A single side stands alone: it has no
-    mixture, no consensus and one round.
+    Debates with other sides than most (one never spoke) are excluded. A single side has no mixture, no consensus and
+    one round.
 
     Attributes:
         better: the side with the lower mean Brier score; the first one among equals.
         beats_all: by mixture and consensus, share of cases in which its Brier score is below every side's.
-        over_better: by the same, its Brier score less that of `better`; below 0 where it gains.
+        over_better: likewise, its Brier score less that of `better`; below 0 where it gains.
     """
 
     when: When
@@ -79,13 +79,13 @@ class _Case:
 def evaluate_rounds(
     verdicts: Sequence[ConsensusVerdict], rounds: Mapping[str, Sequence[EventRow]]
 ) -> list[RoundEvaluation]:
-    """What the first and the last round of a run's debates are worth; empty where nothing can be scored.
+    """Evaluates the first and the last round of a run's debates; empty where nothing can be scored.
 
-    A single side's distribution, the openings of an ensemble, and the opener's in a debate, are what a side says alone.
+    A single side's distribution, the openings of an ensemble, and the opener's in a debate are independent answers.
 
     Args:
         verdicts: see `consensus_verdicts`.
-        rounds: by case its `round` events, in their order.
+        rounds: `round` events by case, in order.
     """
     has_second = any(len(held) > 1 for held in rounds.values())
     wanted: tuple[tuple[When, int], ...] = (("first", 0), ("last", -1)) if has_second else (("only", -1),)

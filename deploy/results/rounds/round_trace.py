@@ -1,6 +1,6 @@
-"""A debate's numbers, round by round, from its `round` events: as data, as a table, and as lines of characters.
+"""Trace of a debate's numbers, round by round, from its `round` events: as data, as a table, and as a text plot.
 
-A protocol has a trace when its `round` events have fields of `RoundFigures`; nothing else about it needs to be known.
+A protocol has a trace when its `round` events have fields of `RoundFigures`, whatever else it does.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from moot.protocols.events import Figures, RoundFigures
 
 @dataclass(frozen=True, slots=True)
 class PlotPanel:
-    """Measures that share a scale, and so a plot.
+    """Plot panel: measures that share a scale.
 
     Attributes:
-        title: what is plotted.
-        unit: of its axis, empty for pure numbers.
-        top: where the scale ends by definition; None when the values decide. It begins at 0, or below for a fall.
+        title: of the plot.
+        unit: of its axis; empty for pure numbers.
+        top: upper end of the scale by definition; None for the values' own. The lower end is 0, or below for a fall.
     """
 
     title: str
@@ -30,7 +30,7 @@ class PlotPanel:
 
     @property
     def axis(self) -> str:
-        """The scale in words.
+        """Label of the axis.
 
         >>> PlotPanel("CRIT", "of 10").axis, PlotPanel("entropy", "nat").axis, PlotPanel("distance").axis
         ('CRIT (of 10)', 'entropy (nat)', 'distance')
@@ -40,15 +40,15 @@ class PlotPanel:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A field of `RoundFigures`, and how people see it.
+    """Measure: a field of `RoundFigures`, and its display.
 
     Attributes:
         key: the field's name, and its key in the record.
-        name: as it is shown.
-        unit: as people see it; empty for pure numbers.
-        panel: where it is plotted; None for what only the table shows.
-        times: what people see is the recorded number times this.
-        digits: what people see at most after the point.
+        name: display name.
+        unit: display unit; empty for pure numbers.
+        panel: its plot; None for the table only.
+        times: factor from the recorded to the displayed number.
+        digits: most displayed decimals.
     """
 
     key: str
@@ -60,7 +60,7 @@ class Measure:
 
     @property
     def heading(self) -> str:
-        """Its name with its unit."""
+        """Name with unit."""
         return f"{self.name}, {self.unit}" if self.unit else self.name
 
 
@@ -88,19 +88,19 @@ MEASURES = (
     Measure("crit", "CRIT", "of 10", QUALITY, times=10.0, digits=1),
     Measure("gamma", "Gamma", "of 10", QUALITY, times=10.0, digits=1),
 )
-"""What is known of rounds, in the order in which it is shown. Logarithms are natural."""
+"""Measures of rounds, in display order. Logarithms are natural."""
 
 BY_KEY = {measure.key: measure for measure in MEASURES}
-"""The same by key."""
+"""Measures by key."""
 
 
 class Series(FrozenModel):
-    """One number over the rounds.
+    """Series of one number over the rounds.
 
     Attributes:
-        key: the measure's, see `MEASURES`.
-        name: as it is shown.
-        of: the side, or the pair of sides, that it is of; empty for the whole debate.
+        key: of the measure, see `MEASURES`.
+        name: display name.
+        of: side or pair of sides; empty for the whole debate.
         values: one per round of the trace, as recorded; None is unknown, never 0.
     """
 
@@ -111,29 +111,29 @@ class Series(FrozenModel):
 
     @property
     def measure(self) -> Measure:
-        """What it is a series of."""
+        """Measure of the series."""
         return BY_KEY[self.key]
 
     @property
     def shown(self) -> list[float | None]:
-        """The values as people see them, in the measure's unit."""
+        """Displayed values, in the measure's unit."""
         return [None if value is None else self.measure.times * value for value in self.values]
 
     @property
     def title(self) -> str:
-        """Its name with whom it is of."""
+        """Name with side or pair."""
         return f"{self.name} {self.of}" if self.of else self.name
 
 
 class RoundTrace(FrozenModel):
-    """The numbers of a debate: its rounds as the protocol counts them, and series in the order of `MEASURES`."""
+    """Trace of a debate: round numbers in the protocol's count, and series in the order of `MEASURES`."""
 
     rounds: list[int]
     series: list[Series]
 
 
 def build_round_trace(rounds: Iterable[RoundFigures]) -> RoundTrace | None:
-    """The trace of a debate; None when it has no round, or none of its numbers are known to `MEASURES`.
+    """Trace of a debate; None when it has no round with a number of `MEASURES`.
 
     Args:
         rounds: in any order.
@@ -149,7 +149,7 @@ def _series(measure: Measure, rounds: Sequence[RoundFigures]) -> Iterable[Series
 
 
 def values_by_side(measure: Measure, rounds: Sequence[RoundFigures]) -> Iterator[tuple[str, list[float | None]]]:
-    """The values of a measure, one per round, for each side or pair that has any; the side is empty for all together.
+    """Values of a measure, one per round, for each side or pair with any; the side is empty for the whole debate.
 
     Args:
         rounds: in order.
@@ -163,12 +163,12 @@ def values_by_side(measure: Measure, rounds: Sequence[RoundFigures]) -> Iterator
 
 
 def number_or_none(value: Figures) -> float | None:
-    """The value where it is one number."""
+    """The value if it is a single number."""
     return value if isinstance(value, float) else None
 
 
 def format_aligned(values: Sequence[float | None], digits: int = 3) -> list[str]:
-    """Numbers in words, all with as many digits as the longest of them needs; `unknown` among them stays.
+    """Texts of numbers, all with as many decimals as the longest needs; `unknown` values stay.
 
     >>> format_aligned([0.9, 0.75, None]), format_aligned([3.0, 0.0])
     (['0.90', '0.75', 'unknown'], ['3', '0'])
@@ -184,11 +184,11 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 """Levels from lowest to highest where the terminal's encoding has them."""
 
 PLAIN = "_.:-=+*#"
-"""The same in ASCII."""
+"""Levels in ASCII."""
 
 
 def trace_blocks(trace: RoundTrace) -> list[Block]:
-    """A table with a row per round, and under it, of several rounds, a small plot."""
+    """Table with a row per round and, for several rounds, a small plot."""
     columns = [format_aligned(series.shown, series.measure.digits) for series in trace.series]
     rows = [[str(n), *(cells[i] for cells in columns)] for i, n in enumerate(trace.rounds)]
     table = Table(
@@ -199,7 +199,7 @@ def trace_blocks(trace: RoundTrace) -> list[Block]:
 
 
 def _plot(trace: RoundTrace, width: int, levels: str) -> Iterable[str]:
-    """A line per series that has a panel; those of one panel are on one scale, which its first line names."""
+    """Line of characters per plotted series; series of one panel share a scale, stated before the first."""
     plotted = [(panel, one) for one in trace.series if (panel := one.measure.panel) is not None]
     names = [visible_line(one.title) for _, one in plotted]
     ends = [_ends(one.shown, one.measure) for _, one in plotted]
@@ -210,11 +210,11 @@ def _plot(trace: RoundTrace, width: int, levels: str) -> Iterable[str]:
         part = slice(begin, begin + across)
         if len(trace.rounds) > across:
             yield f"rounds {trace.rounds[part][0]} to {trace.rounds[part][-1]}"
-        said: set[PlotPanel] = set()
+        labelled: set[PlotPanel] = set()
         for (panel, one), name, end in zip(plotted, names, ends, strict=True):
             low, high = _scale(panel, [other.shown for its, other in plotted if its == panel])
-            if panel not in said:
-                said.add(panel)
+            if panel not in labelled:
+                labelled.add(panel)
                 yield f"{panel.axis}, {number(low)} to {number(high)}"
             line = sparkline(one.shown[part], low, high, levels, cells)
             yield f"{name:<{max(map(len, names))}}{'':{_GAP}}{line}{'':{_GAP}}{end}".rstrip()
@@ -231,10 +231,10 @@ def _scale(panel: PlotPanel, several: Iterable[Sequence[float | None]]) -> tuple
 
 
 def sparkline(values: Sequence[float | None], low: float, high: float, levels: str = BLOCKS, cells: int = 1) -> str:
-    """A line of `cells` characters per value; an unknown value is a gap, the lowest known one is not.
+    """Sparkline of `cells` characters per value; an unknown value is a gap, the lowest known one is not.
 
     Args:
-        low, high: ends of the scale; where they are equal every known value is on the lowest level.
+        low, high: ends of the scale; where they are equal, every known value is at the lowest level.
 
     >>> sparkline([0.0, 0.5, None, 1.0], 0.0, 1.0)
     '▁▅ █'

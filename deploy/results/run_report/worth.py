@@ -1,4 +1,4 @@
-"""Whether the debates are worth their price: accuracy against tokens, and who changed whose answer."""
+"""Benefit of the debates against their cost: accuracy against tokens, and changes of answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moot.deploy.results.text import Interval, count, mean_of, number, percent
 
 
 class _Price(NamedTuple):
-    """Accuracy of a way to answer, beside what it costs."""
+    """Accuracy of a way to answer, with its cost."""
 
     name: str
     tokens: float
@@ -27,7 +27,7 @@ class _Price(NamedTuple):
 
 
 def worth(run: RunData) -> Iterator[Block]:
-    """What the debates cost and bring, by their length; nothing for a run without a finished debate."""
+    """Cost and benefit of the debates, by their length; empty for a run without a finished debate."""
     finished = run.counted
     if not finished or run.summary.judging is not None:
         return
@@ -83,14 +83,14 @@ def _point(place: int, price: _Price) -> Series:
 
 
 def _price(run: RunData, name: str, verdicts: Sequence[VerdictRow]) -> _Price | None:
-    """The price of the verdicts of some cases; None where it, or every answer's worth, is unknown."""
+    """Accuracy and cost of some cases' verdicts; None where either is unknown."""
     accuracy, interval, n = accuracy_of(verdicts, run.references)
     tokens = mean_of(run.costs[verdict.key].method for verdict in verdicts)
     return None if accuracy is None or tokens is None else _Price(name, tokens, accuracy, interval, n)
 
 
 def _first_answers(run: RunData, finished: Sequence[VerdictRow]) -> dict[str, bool]:
-    """Whether agent 0's first answer is right, by case that can be scored: none that could be used is wrong.
+    """Whether agent 0's first answer is right, by case that can be scored; an unusable answer counts as wrong.
 
     Empty for a protocol whose agents give no answer before the debate.
     """
@@ -101,7 +101,7 @@ def _first_answers(run: RunData, finished: Sequence[VerdictRow]) -> dict[str, bo
 
 
 def _alone(run: RunData, finished: Sequence[VerdictRow]) -> _Price | None:
-    """The price of agent 0's first answer alone; None where agents give none before the debate."""
+    """Accuracy and cost of agent 0's first answer alone; None where agents give none before the debate."""
     first = _first_answers(run, finished)
     accuracy, interval, n = share(first.values())
     tokens = mean_of(run.costs[verdict.key].single for verdict in finished)

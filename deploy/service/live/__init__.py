@@ -1,1 +1,1 @@
-"""Figures of a run under way, from what is added to its record: of bounded size, whatever the run's length."""
+"""Figures of a run in progress, from what is added to its record: of bounded size, whatever the run's length."""

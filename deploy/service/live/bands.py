@@ -1,4 +1,4 @@
-"""Bands of what rounds measure: quantiles over the debates so far, round by round, from samples of bounded size."""
+"""Bands of round measures: quantiles over the debates so far, round by round, from samples of bounded size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moot.deploy.results.rounds.round_trace import MEASURES, Measure, build_roun
 from moot.protocols.events import RoundFigures
 
 SAMPLED = 400
-"""Values kept of a measure in a round: with more, a uniform sample of all that came."""
+"""Most values kept of a measure in a round; beyond that, a uniform sample."""
 
 _MOST_ROUNDS = 40
 _SHARES = (0.10, 0.25, 0.50, 0.75, 0.90)
@@ -22,7 +22,7 @@ class Reservoir:
     """Uniform random sample of a stream of values (Vitter's algorithm R).
 
     Attributes:
-        seen: how many values came.
+        seen: number of values added.
     """
 
     def __init__(self, seed: int) -> None:
@@ -44,7 +44,7 @@ class Reservoir:
 
 
 class RoundBand(NamedTuple):
-    """Quantiles of a measure over debates in a round, as people see it; `n` values came, of all sides."""
+    """Quantiles of a measure over debates in a round, in display units; `n` is the number of values, of all sides."""
 
     round: int
     n: int
@@ -56,7 +56,7 @@ class RoundBand(NamedTuple):
 
 
 class RoundBands:
-    """Bands of every measure that has a plot, see `MEASURES`; rounds beyond the 40th are left out."""
+    """Bands of every measure with a plot, see `MEASURES`; rounds beyond the 40th are skipped."""
 
     def __init__(self) -> None:
         self._samples: dict[tuple[str, int], Reservoir] = {}
@@ -75,7 +75,7 @@ class RoundBands:
                 self._samples[key].add(value)
 
     def bands(self) -> Iterator[tuple[Measure, list[RoundBand]]]:
-        """Each measure that was seen, with its rounds."""
+        """Each measure with values, with its rounds."""
         for measure in MEASURES:
             rounds = sorted(number for key, number in self._samples if key == measure.key)
             found = [(number, self._samples[measure.key, number]) for number in rounds]

@@ -1,4 +1,4 @@
-"""Charts of a run under way, as the report's charts are: data, which the page draws."""
+"""Charts of a run in progress, as data like the report's charts; the page draws them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moot.deploy.service.live.figures import RunningFigures
 
 
 def live_charts(figures: RunningFigures) -> Iterator[Chart]:
-    """The charts that the run has numbers for, in a lasting order."""
+    """Charts for which the run has numbers, in a stable order."""
     yield from _accuracy(figures)
     yield from _pace(figures)
     yield from _rounds(list(figures.rounds.bands()))

@@ -38,27 +38,27 @@ READ: dict[str, list[str]] = {
     "events": ["case_id", "attempt", "kind", "path", "data", "at"],
     "verdicts": ["case_id", "attempt", "answer", "how", "confidence", "failed", "failure", "correct", "rounds", "at"],
 }
-"""Columns by table."""
+"""Columns to read, by table."""
 
 READ_OF_JOURNAL = list(dict.fromkeys([*COLUMNS, *REPLY_COLUMNS]))
-"""Further columns of replies that are read from the journal: what a reader of one debate sees, and its signals."""
+"""Further columns of replies from the journal: for readers of one debate, and for signals."""
 
 _ROUNDS_AT_ONCE = 20_000
-"""Rounds that are read of one table, evenly chosen: a record that is followed late has many more."""
+"""Most rounds read of one table, evenly chosen: a record that is followed late has many more."""
 
 
 class LiveFigures(FrozenModel):
-    """Figures of a run under way; None is unknown.
+    """Figures of a run in progress; None is unknown.
 
     Attributes:
         total: cases of the run.
         failed: cases whose latest attempt failed.
-        accuracy_interval: as the summary has it: none where several cases are about one text.
+        accuracy_interval: as in the summary: none where several cases are about one text.
         tokens, cost_usd: paid for here, lower bounds if `calls_without_usage` is not 0.
         debates_per_s, tokens_per_s: over the last half minute.
         left_s: seconds until the end at that rate.
-        simulated: what is said of results of the simulated model, if any reply is one; else empty.
-        open, waiting: debates under way, and those of them that wait for a person.
+        simulated: warning about results of the simulated model, if any reply is one; else empty.
+        open, waiting: debates in progress, and those of them that wait for a person.
     """
 
     total: int | None
@@ -88,7 +88,7 @@ class RunningFigures:
         info: of the run.
 
     Attributes:
-        accuracy, debates_by_time, rounds, trajectories, debates: what the charts are made from.
+        accuracy, debates_by_time, rounds, trajectories, debates: sources of the charts.
         columns: what is read of the record, by table.
     """
 
@@ -175,7 +175,7 @@ class RunningFigures:
         return sum(map(sum, self._usage.values())) if self._knows_tokens or not self._usage else None
 
     def figures(self) -> LiveFigures:
-        """The figures now."""
+        """Current figures."""
         now = time.monotonic()
         self._debate_pace.update(now, self.done)
         self._token_pace.update(now, self.tokens or 0)

@@ -1,4 +1,4 @@
-"""A run under way, followed in its record while someone looks: updates for pages, a few each second."""
+"""Run in progress, followed in its record while pages are open: updates for pages, a few each second."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from moot.protocols.errors import MootError
 _log = structlog.get_logger(__name__)
 
 UPDATE_S = 0.25
-"""Seconds between two looks at the record, and updates of the figures, at least."""
+"""Least seconds between two reads of the record, and updates of the figures."""
 
 CHARTS_S = 1.0
-"""The same for the charts."""
+"""Least seconds between updates of the charts."""
 
 IDLE_S = 60.0
-"""Seconds that a run is followed after the last page has left: one that is loaded again finds its figures."""
+"""Seconds that a run is followed after the last page has closed, for a page that is reloaded."""
 
 _LIVE_CHECK_S = 2.0
 _MOST_EVENTS = 5_000
-"""Events of a debate that a reader may be behind; one that is further behind reads them from the record again."""
+"""Most events that a reader may lag behind; beyond that it reads them from the record again."""
 
 
 class _Seen(NamedTuple):
-    """What tells two events of a debate apart."""
+    """Identity of an event of a debate."""
 
     attempt: int
     kind: str
@@ -51,7 +51,7 @@ class _Seen(NamedTuple):
 
 
 class _Reader:
-    """A reader of one debate."""
+    """Reader of one debate."""
 
     def __init__(self, case_id: str) -> None:
         self.case_id = case_id
@@ -67,7 +67,7 @@ class _Reader:
             self.events.append(event)
 
     def next_written(self) -> bytes:
-        """The events that came, encoded; each once."""
+        """Events since the last call, encoded; each once."""
         written = bytearray()
         while self.events:
             event = self.events.popleft()
@@ -78,27 +78,27 @@ class _Reader:
             if event.attempt > self._attempt:
                 self._attempt, self._has_verdict = event.attempt, False
             self._has_verdict |= event.kind == "verdict" and event.attempt == self._attempt
-            told = {name: getattr(event, name) for name in ("kind", "path", "attempt", "at", "data")}
-            written += encode_event("note", msgspec.json.encode(told))
+            data = {name: getattr(event, name) for name in ("kind", "path", "attempt", "at", "data")}
+            written += encode_event("note", msgspec.json.encode(data))
         return bytes(written)
 
     @property
     def has_ended(self) -> bool:
-        """Whether the verdict of the latest attempt has come."""
+        """Whether the verdict of the latest attempt has arrived."""
         return self._has_verdict
 
 
 class LiveRun:
-    """A run that is followed, by one task, from `open` to `close`.
+    """Run that is followed, by one task, from `open` to `close`.
 
     Args:
         info: of the run.
         is_live: whether a process works on the run.
-        beside: further values of the figures, such as what only the run's own process knows.
-        hint: what to do when the run has ended, where this process ends with it.
+        beside: further values of the figures, such as those that only the run's own process knows.
+        hint: advice for the end of the run, where this process ends with it.
 
     Attributes:
-        lookers: pages that follow it.
+        lookers: number of pages that follow it.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class LiveRun:
         self._task.add_done_callback(lambda _: ended())
 
     async def close(self) -> None:
-        """Stop following; whoever looks gets the end of the stream."""
+        """Stop following; open pages get the end of the stream."""
         await self._end()
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
@@ -156,7 +156,7 @@ class LiveRun:
             self._follower.close()
 
     def _read(self) -> bool:
-        """Take in what was added; whether there was anything."""
+        """Read what was added; returns whether there was anything."""
         found = False
         for added in self._follower.read():
             found = True
@@ -192,7 +192,7 @@ class LiveRun:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more comes."""
+        """Whether nothing more will follow."""
         return self._ended
 
     @contextmanager
@@ -249,8 +249,8 @@ class LiveRun:
                 return
             reader.events.extendleft(reversed(recorded))
             while not reader.is_behind:
-                if told := reader.next_written():
-                    yield told
+                if written := reader.next_written():
+                    yield written
                 if reader.has_ended or (self._ended and not reader.events):
                     yield encode_event("end", msgspec.json.encode({"reason": self._reason}))
                     return

@@ -1,4 +1,4 @@
-"""Debates under way: what each has said last, and for how long it has been open."""
+"""Debates in progress: the last step of each, and its age."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from moot.deploy.results.transcripts.stages import step_words
 from moot.protocols.case import is_shared_id
 
 SHOWN = 60
-"""Debates in a list of them: those open longest."""
+"""Most debates in a list: those open longest."""
 
 
 _REMEMBERED = 20_000
-"""Ended debates that are known to have ended: a reply that was cancelled may come later."""
+"""Ended debates that are remembered: a cancelled reply may arrive later."""
 
 
 class DebateUnderWay(msgspec.Struct):
-    """A debate without a verdict.
+    """Debate without a verdict.
 
     Attributes:
         began_at: Unix time of its first reply or note.
-        replies: so far.
-        step: path of the last one.
+        replies: number so far.
+        step: path of the last reply or note.
         waits: whether it waits for a person.
-        signals: what its signals are computed from at its end.
+        signals: state for its signals, which are computed at its end.
     """
 
     began_at: float
@@ -41,7 +41,7 @@ class DebateUnderWay(msgspec.Struct):
 
 
 class OpenDebates:
-    """The debates under way, by case and attempt."""
+    """Debates in progress, by case and attempt."""
 
     def __init__(self) -> None:
         self._open: dict[CaseKey, DebateUnderWay] = {}
@@ -52,15 +52,15 @@ class OpenDebates:
 
     @property
     def waiting(self) -> int:
-        """How many wait for a person."""
+        """Number of debates that wait for a person."""
         return sum(debate.waits for debate in self._open.values())
 
     def find(self, key: CaseKey, at: float | None = None) -> DebateUnderWay | None:
-        """The debate, which begins if it is new; None for one that has ended, and for what is no debate.
+        """State of a debate, created if it is new; None for one that has ended, and for a case id that is no debate's.
 
         Args:
             key: of the debate.
-            at: Unix time of what is known of it.
+            at: Unix time of the row.
         """
         if key in self._ended or is_shared_id(key[0]):
             return None
@@ -69,7 +69,7 @@ class OpenDebates:
         return self._open[key]
 
     def add_replies(self, turns: pa.Table) -> None:
-        """Add rows of `turns`, in the order in which they were written."""
+        """Add rows of `turns`, in the order of writing."""
         grouped = turns.select(["case_id", "attempt", "path", "at"]).group_by(["case_id", "attempt"], use_threads=False)
         found = grouped.aggregate([("path", "last"), ("path", "count"), ("at", "min")]).to_pydict()
         keys = zip(found["case_id"], found["attempt"], strict=True)
@@ -98,7 +98,7 @@ class OpenDebates:
             del self._ended[key]
 
     def shown(self, now: float) -> list[dict[str, Any]]:
-        """The debates that wait for a person, then those open longest."""
+        """Debates that wait for a person, then those open longest."""
         first = sorted(self._open.items(), key=lambda each: (not each[1].waits, each[1].began_at))[:SHOWN]
         return [
             {

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from moot.metrics.significance import wilson_interval
 
 MOST_POINTS = 240
-"""Points of a series; with more, every other one is dropped."""
+"""Most points of a series; beyond that, every other one is dropped."""
 
 Floats = npt.NDArray[np.float64]
 
 
 class AccuracyPoint(NamedTuple):
-    """Accuracy after so many verdicts that can be scored, with its Wilson interval (95 %)."""
+    """Accuracy after a number of scored verdicts, with its Wilson interval (95 %)."""
 
     scored: int
     accuracy: float
@@ -26,7 +26,7 @@ class AccuracyPoint(NamedTuple):
 
 
 class RunningAccuracy:
-    """Accuracy over the verdicts so far, in the order of the record, at `MOST_POINTS` places at most.
+    """Accuracy over the verdicts so far, in the order of the record, at `MOST_POINTS` points at most.
 
     Attributes:
         scored, correct: so far.
@@ -50,7 +50,7 @@ class RunningAccuracy:
             self._points = [point for point in self._points if point.scored % self._every == 0]
 
     def points(self) -> list[AccuracyPoint]:
-        """The points, the last of which is where the run is now."""
+        """Points; the last one is the current state."""
         now = [_point(self.scored, self.correct)] if self.scored else []
         return [*self._points, *now] if not self._points or now != self._points[-1:] else self._points
 
@@ -61,11 +61,11 @@ def _point(scored: int, correct: int) -> AccuracyPoint:
 
 
 class TimeBins:
-    """Sums by time, in `MOST_POINTS` bins of one width at most, which doubles as the run gets longer.
+    """Sums by time, in at most `MOST_POINTS` bins of equal width, which doubles as the run gets longer.
 
     Attributes:
         began_at: Unix time of the first bin's start; None while there is nothing.
-        width_s: of a bin.
+        width_s: width of a bin.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class TimeBins:
         self._last = 0
 
     def add(self, at: Floats, amounts: Floats) -> None:
-        """Add amounts at Unix times; one before the first bin counts there."""
+        """Add amounts at Unix times; earlier ones count in the first bin."""
         if not len(at):
             return
         if self.began_at is None:
@@ -91,7 +91,7 @@ class TimeBins:
         self._last = max(self._last, int(places.max()))
 
     def rates(self) -> tuple[list[float], list[float]]:
-        """Minutes since the beginning, and amounts per second there; the last bin, which is not over, is left out."""
+        """Minutes since the start, and amounts per second there; the unfinished last bin is excluded."""
         minutes = (np.arange(self._last) + 0.5) * self.width_s / 60.0
         return minutes.tolist(), (self._sums[: self._last] / self.width_s).tolist()
 

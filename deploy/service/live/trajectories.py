@@ -1,4 +1,4 @@
-"""Trajectories of log-probability along judged replies, by role, as they come into the record."""
+"""Trajectories of log-probability along judged replies, by role, as they are recorded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.actors.record.signals import Signals
 from moot.deploy.service.live.open_debates import OpenDebates
 
 COLUMNS = [*SAMPLING_COLUMNS, "logprob"]
-"""What is read of a reply, beside its key."""
+"""Columns of a reply, beside its key."""
 
 
 class Trajectories:
@@ -33,11 +33,11 @@ class Trajectories:
         """Add rows of `turns` with their log-probabilities."""
         for batch in turns.combine_chunks().to_batches():
             keys = zip(*(batch[name].to_pylist() for name in ("case_id", "attempt", "path")), strict=True)
-            for (case_id, attempt, path), said in zip(keys, sampled_logprobs(batch), strict=True):
-                if said.logprobs is None or not belongs_to_debate(case_id, path):
+            for (case_id, attempt, path), sampled in zip(keys, sampled_logprobs(batch), strict=True):
+                if sampled.logprobs is None or not belongs_to_debate(case_id, path):
                     continue
                 if (debate := self._debates.find((case_id, attempt))) is not None:
-                    debate.signals.logprobs[path] = said
+                    debate.signals.logprobs[path] = sampled
 
     def assess(self, key: CaseKey, data: str) -> None:
         """Add an event of kind `assessment`, as JSON."""
@@ -51,7 +51,7 @@ class Trajectories:
             self._pending += judged_replies(debate.signals, correct)
 
     def signals(self) -> Signals:
-        """Of every judged reply so far."""
+        """Signals of every judged reply so far."""
         pending, self._pending = self._pending, []
         if pending:
             self._signals = self._signals.merge(Signals.of(pending))

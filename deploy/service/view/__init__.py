@@ -1,1 +1,1 @@
-"""Pages over runs, for a browser on this machine: the list of a folder's runs, their reports, and runs under way."""
+"""Pages over runs, for a browser on this machine: the list of a folder's runs, their reports, and runs in progress."""

@@ -1,4 +1,4 @@
-"""What a page may do to a run: stop it, and answer its debates that wait for a person."""
+"""Actions of a page on a run: stop it, and answer its debates that wait for a person."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from moot.protocols.messages import Form
 _CAUGHT = re.compile(r"^SigCgt:\s*([0-9a-f]+)$", re.MULTILINE)
 
 _LOOK_EACH_S = 2.0
-"""Seconds between two looks for the process that works on a run."""
+"""Least seconds between two look-ups of the process that works on a run."""
 
 STOPPING = "stopping: calls under way are finished, and the same command resumes the run"
 
 
 class DecisionBody(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of a decision: one of the actions of a case's form, and its text."""
+    """Body of a decision: one of the actions of a case's form, and its text."""
 
     case: str
     action: str
@@ -40,22 +40,22 @@ class DecisionBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RunControl(Protocol):
-    """What acts on a run; each answers with a line for the person."""
+    """Control of a run; each action returns a line for the person."""
 
     async def beside(self) -> Mapping[str, Any]:
-        """Values beside the figures of the run: `can_stop`, and what only its own process knows."""
+        """Values beside the figures of the run: `can_stop`, and those that only its own process knows."""
         ...
 
     async def stop(self) -> str:
-        """Stop the run after what is under way, as the first Ctrl-C does.
+        """Stop the run after calls in flight, as the first Ctrl-C does.
 
         Raises:
-            RequestError: it cannot be stopped from here.
+            RequestError: the run cannot be stopped from here.
         """
         ...
 
     async def pending(self) -> list[dict[str, Any]]:
-        """The forms that wait for a person."""
+        """Forms that wait for a person."""
         ...
 
     async def decide(self, body: DecisionBody) -> str:
@@ -68,7 +68,7 @@ class RunControl(Protocol):
 
 
 def form_data(case_id: str, form: Form) -> dict[str, Any]:
-    """A form as JSON values."""
+    """Form as JSON values."""
     actions = [
         {"action": action, "takes_text": form.takes_text(action), "draft": form.drafts.get(action, "")}
         for action in form.actions
@@ -77,7 +77,7 @@ def form_data(case_id: str, form: Form) -> dict[str, Any]:
 
 
 class RecordedControl:
-    """Control of a run that another process owns, or none.
+    """Control of a run of another process, or of none.
 
     Args:
         folder: of the run.
@@ -96,8 +96,8 @@ class RecordedControl:
         return {"can_stop": self._can_stop, "budgets": None, "limits": None}
 
     def _stoppable(self) -> int | None:
-        """The process that works on the run, if an interrupt makes it finish what is under way; a server's would end
-        the server."""
+        """Process that works on the run, if an interrupt makes it finish calls in flight; an interrupt of a server
+        would end the server."""
         folder = RunFolder(self._folder)
         pid = owner_pid(folder)
         if pid is None or pid == os.getpid() or not _catches_interrupt(pid):
@@ -106,7 +106,7 @@ class RecordedControl:
         return None if settings.get("task") == OF_A_SERVER and settings.get("cases") is None else pid
 
     async def stop(self) -> str:
-        """See `RunControl.stop`; a process is interrupted once, as the second time it would end at once."""
+        """See `RunControl.stop`; a process is interrupted once, because a second interrupt would end it at once."""
         pid = await asyncio.to_thread(self._stoppable)
         if pid is None:
             raise RequestError(409, "the run cannot be stopped from here: press Ctrl-C once where it was started")
@@ -124,7 +124,7 @@ class RecordedControl:
         return [form_data(each.case_id, each.form) for each in found]
 
     async def decide(self, body: DecisionBody) -> str:
-        """See `RunControl.decide`: it is recorded, and used when the run is resumed."""
+        """See `RunControl.decide`: the decision is recorded, and used when the run resumes."""
 
         def recorded() -> None:
             record_decision(self._folder, body.case, body.action, body.text)  # runs an event loop of its own
@@ -132,13 +132,13 @@ class RecordedControl:
         try:
             await asyncio.to_thread(recorded)
         except RunFolderBusy:
-            told = "the run is under way, and takes decisions when it has ended; `moot run --watch --attended` at once"
-            raise RequestError(409, told) from None
+            message = "the run is under way, and takes decisions when it has ended; `moot run --watch --attended` at once"
+            raise RequestError(409, message) from None
         return "recorded; run the run's own command to resume"
 
 
 def _catches_interrupt(pid: int) -> bool:
-    """Whether a process handles SIGINT, so that it does not simply die of it."""
+    """Whether a process handles SIGINT, so that it does not die of it."""
     try:
         found = _CAUGHT.search(Path(f"/proc/{pid}/status").read_text())
     except OSError:

@@ -1,4 +1,5 @@
-"""Routes of `moot view`: an ASGI application over a folder's runs. Reading changes nothing; what acts is a POST."""
+"""Routes of `moot view`: an ASGI application over a folder's runs. Reading changes nothing; actions are POST
+requests."""
 
 from __future__ import annotations
 
@@ -33,19 +34,19 @@ from moot.deploy.service.view.reports import Page, RecordCache, make_page
 from moot.protocols.errors import MootError, RecordError
 
 _SOON_S = 3.0
-"""Seconds that a browser waits for a report before it gets a page that waits by itself."""
+"""Seconds that a browser waits for a report before it gets a page that polls for it."""
 
 _MOST_REPORTED = 200_000
-"""Cases of a run whose report is built here: of more, it would take minutes, and gigabytes."""
+"""Most cases of a run whose report is built here: beyond that it takes minutes, and gigabytes."""
 
 _READY_S = 10.0
-"""Seconds that such a page waits at a time."""
+"""Seconds of one poll of such a page."""
 
 T = TypeVar("T")
 
 
 class _CaseId(PathConvertor):
-    """A case's id in a path: any text, also with slashes and line ends."""
+    """Path parameter for a case's id: any text, even with slashes and line ends."""
 
     regex = "(?s:.+)"
 
@@ -54,12 +55,12 @@ register_url_convertor("case_id", _CaseId())
 
 
 def make_view(catalogue: RunCatalogue, token: str | None = None, process: OwnProcess | None = None) -> View:
-    """The ASGI application over a folder's runs.
+    """ASGI application over a folder's runs.
 
     Args:
         catalogue: the runs.
-        token: what every request must show; None allows this machine without one.
-        process: of this process, which works on the one run of the catalogue; None where others do.
+        token: required token; None allows this machine without one.
+        process: this process, if it works on the only run of the catalogue; None otherwise.
     """
     followed = FollowedRuns(process)
     routes = _Routes(catalogue, followed)
@@ -84,7 +85,7 @@ def make_view(catalogue: RunCatalogue, token: str | None = None, process: OwnPro
 
 
 class View:
-    """The application, and what it follows."""
+    """Application of `moot view`, with the runs that it follows."""
 
     def __init__(self, app: ASGIApp, followed: FollowedRuns) -> None:
         self._app, self._followed = app, followed
@@ -99,25 +100,25 @@ class View:
 
 
 class _Routes:
-    """What the pages ask for."""
+    """Routes of the pages."""
 
     def __init__(self, catalogue: RunCatalogue, followed: FollowedRuns) -> None:
         self._catalogue, self._followed = catalogue, followed
         self._cache = RecordCache({} if catalogue.only else {"home": "../../"})
 
     async def start(self, request: Request) -> Response:
-        """The list of runs; of a single run, its page."""
+        """List of runs; for a single run, its page."""
         if (only := self._catalogue.only) is not None:
             return Response(status_code=307, headers={"Location": f"runs/{quote(only.name, safe='')}/"})
         blocks = [Heading(f"Runs in {self._catalogue.root}", 1)]
         return _html(make_page("moot view", blocks, {"runs": "runs.json"}, ["text.js", "runs.js"]))
 
     async def runs(self, request: Request) -> Response:
-        """The list's rows."""
+        """Rows of the list."""
         return _json(await self._catalogue.list())
 
     async def run(self, request: Request) -> Response:
-        """A run's page: while it is under way its figures as they grow, unless its report is asked for."""
+        """Page of a run: its live figures while it is in progress, unless its report is requested."""
         run = await self._find(request)
         index = await self._cache.cases_within(run, _SOON_S)
         title, blocks = f"{run.name} - moot", [Heading(f"Run {run.name}", 1)]
@@ -135,33 +136,33 @@ class _Routes:
         return _html(make_page(title, [*blocks, note], {"ready": "ready.json", **self._cache.data(index)}, ["runs.js"]))
 
     async def ready(self, request: Request) -> Response:
-        """Whether a run's report, or the index of its cases, is ready; answers when it is, or after a while."""
+        """Whether a run's report, or the index of its cases, is ready; responds when it is, or after a while."""
         run = await self._find(request)
         wait = self._cache.cases_within if request.query_params.get("of") == "cases" else self._cache.report
         return _json({"ready": await wait(run, _READY_S) is not None})
 
     async def events(self, request: Request) -> Response:
-        """Server-sent events of a run under way: its figures and charts."""
+        """Server-sent events of a run in progress: its figures and charts."""
         run = await self._find(request)
         place = ExitStack()
         live = await self._followed.follow(run, place)
         return EventStreamResponse(place, live.updates())
 
     async def debate(self, request: Request) -> Response:
-        """Server-sent events of a debate of a run under way."""
+        """Server-sent events of a debate of a run in progress."""
         run = await self._find(request)
         place = ExitStack()
         live = await self._followed.follow(run, place)
         return EventStreamResponse(place, live.debate(request.path_params["case"]))
 
     async def stop(self, request: Request) -> Response:
-        """Stop a run after what is under way."""
+        """Stop a run after calls in flight."""
         run = await self._find(request)
         await _body(request, _Empty)
         return _json({"message": await self._followed.control(run).stop()})
 
     async def pending(self, request: Request) -> Response:
-        """The forms of a run that wait for a person."""
+        """Forms of a run that wait for a person."""
         return _json(await self._followed.control(await self._find(request)).pending())
 
     async def decide(self, request: Request) -> Response:
@@ -171,7 +172,7 @@ class _Routes:
         return _json({"message": await self._followed.control(run).decide(body)})
 
     async def cases(self, request: Request) -> Response:
-        """A page of a run's cases, see `CaseQuery`."""
+        """Page of a run's cases, see `CaseQuery`."""
         run = await self._find(request)
         try:
             query = CaseQuery.model_validate(dict(request.query_params))
@@ -190,11 +191,11 @@ class _Routes:
 
 
 class _Empty(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of a request that says nothing."""
+    """Body of a request without content."""
 
 
 async def _body(request: Request, what: type[T]) -> T:
-    """The JSON body of a request. A form of another site cannot send JSON.
+    """JSON body of a request. A form of another site cannot send JSON.
 
     Raises:
         RequestError: 415 or 422.
@@ -220,7 +221,7 @@ def _json(content: Any) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    if isinstance(error, MootError):  # written for people, about their own files
+    if isinstance(error, MootError):  # written for users, about their own files
         reads = request.method == "GET"
         error = RequestError(500 if isinstance(error, RecordError) else 404 if reads else 422, str(error))
     return error_response(error)

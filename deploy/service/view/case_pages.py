@@ -1,4 +1,5 @@
-"""Pages of a run's cases: filtered, searched and sorted on columns, so that of a million cases one page is read."""
+"""Pages of a run's cases: filtered, searched and sorted on columns, so that only one page of a million cases is
+read."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ from moot.deploy.service.errors import RequestError
 from moot.deploy.service.view.case_filters import filter_mask, holds_text, is_number
 
 MOST_ROWS = 500
-"""Rows of a page."""
+"""Most rows of a page."""
 
 DEBATED = "debated"
-"""Beside the outcomes, cases with at least one round."""
+"""Filter beside the outcomes: cases with at least one round."""
 
 _ORDERS = 8
-"""Orders of rows kept in memory: of each sorting, filter and search that was asked for last."""
+"""Row orders in memory: those of the latest combinations of sort, filter and search."""
 
 _PLACE = "place"
 
@@ -34,14 +35,14 @@ _Wanted = Annotated[str, Field(max_length=200)]
 
 
 class CaseQuery(BaseModel):
-    """Which cases, and which page of them.
+    """Query for a page of cases.
 
     Attributes:
-        offset, limit: the page.
+        offset, limit: range of the page.
         sort: a column; empty for the order of the task.
-        desc: whether the largest comes first; what is unknown comes last.
-        q: a text that a column holds, in small or capital letters.
-        outcome: how the cases ended, or `DEBATED`; empty for all.
+        desc: whether to sort in descending order; unknown values come last.
+        q: text to search in the columns, case-insensitive.
+        outcome: outcome of the cases, or `DEBATED`; empty for all.
         filters: by column, what it holds: a text, or of a number a `NumberRange`. In an address it is JSON.
     """
 
@@ -75,7 +76,7 @@ class _OrderKey(NamedTuple):
 
 
 class CaseIndex:
-    """The table of a run's cases, as the record was when it was read.
+    """Table of a run's cases, as of its reading.
 
     Args:
         folder: of the run.
@@ -94,11 +95,11 @@ class CaseIndex:
 
     @property
     def total(self) -> int:
-        """How many cases there are."""
+        """Number of cases."""
         return int(self._table.num_rows)
 
     def described(self) -> dict[str, Any]:
-        """What a page knows of the table before it reads a row."""
+        """Description of the table for a page, without rows."""
         found = pc.value_counts(self._table["outcome"]).to_pylist()
         counts = {row["values"]: row["counts"] for row in found}
         if DEBATED not in counts and "rounds" in self._table.column_names:
@@ -116,7 +117,7 @@ class CaseIndex:
         return {"total": len(order), "rows": rows.to_pylist()}
 
     def _order(self, query: CaseQuery) -> pa.Array:
-        """Places of the cases that match, in the order asked for."""
+        """Indices of the matching cases, in the requested order."""
         for name in [*([query.sort] if query.sort else []), *query.filters]:
             if name == _PLACE or name not in self._table.column_names:
                 raise RequestError(422, f"the table of cases has no column {visible_line(name)!r}")

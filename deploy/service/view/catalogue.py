@@ -1,4 +1,4 @@
-"""Catalogue of a folder's runs: each with its state, and its figures as they were when its record last changed."""
+"""Catalogue of a folder's runs: each with its state, and its figures as of the last change of its record."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from moot.protocols.errors import ConfigError, MootError, RecordError
 _log = structlog.get_logger(__name__)
 
 BELOW = "~"
-"""Between the names of a folder and of a run in it, where a run lies one folder deeper: as of a server, or of several
-protocols."""
+"""Separator between the names of a folder and of a run in it, for a run one folder deeper, such as a server's or one of
+several protocols."""
 
 _AT_ONCE = 1
-"""Runs whose figures are computed at once: others are being read by their reports."""
+"""Runs whose figures are computed at once, beside those read for reports."""
 
 _LIVE_EACH_S = 10.0
 """Least seconds between two computations of a live run's figures."""
@@ -38,7 +38,7 @@ _LIVE_EACH_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """A run in the folder.
+    """Run in the folder.
 
     Attributes:
         name: unique in the catalogue; part of its address.
@@ -49,11 +49,11 @@ class FoundRun:
     path: Path
 
     def is_live(self) -> bool:
-        """Whether a process is working on it."""
+        """Whether a process works on it."""
         return RunFolder(self.path).is_owned()
 
     def version(self) -> RecordVersion | None:
-        """What its record is now; None while its files change."""
+        """Current version of its record; None while its files change."""
         files = record_files(RunFolder(self.path))
         try:
             settings = (self.path / "run.yaml").stat()
@@ -63,18 +63,18 @@ class FoundRun:
 
 
 RecordVersion = tuple[RecordFiles, int]
-"""Two equal ones are of records that hold the same."""
+"""Version of a record: equal versions have equal content."""
 
 
 class _Computed(NamedTuple):
-    """Figures of a run, of a version of its record, and when they were computed (monotonic seconds)."""
+    """Figures of a run for a version of its record, and the time of their computation (monotonic seconds)."""
 
     version: RecordVersion | None
     figures: RunFigures | None
     at: float
 
     def is_old(self, *, live: bool) -> bool:
-        """Whether they are computed again if the record has changed."""
+        """Whether they are recomputed if the record has changed."""
         return not live or time.monotonic() - self.at > _LIVE_EACH_S
 
 
@@ -101,16 +101,16 @@ class RunCatalogue:
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     def runs(self) -> list[FoundRun]:
-        """Every run, by name."""
+        """All runs, by name."""
         return sorted(self._found(), key=lambda run: run.name)
 
     @property
     def only(self) -> FoundRun | None:
-        """The run, where the folder itself is one."""
+        """The run, if the folder itself is one."""
         return FoundRun(self.root.name or "run", self.root) if _is_run(self.root) else None
 
     def find(self, name: str) -> FoundRun:
-        """The run of a name; only what the folder holds has one.
+        """Run with a name; every name comes from the folder's content.
 
         Raises:
             RequestError: 404.
@@ -133,7 +133,7 @@ class RunCatalogue:
                     yield FoundRun(f"{folder.name}{BELOW}{below.name}", below)
 
     async def list(self) -> list[dict[str, Any]]:
-        """A row for each run, the last one started first; `figures` is null until they are computed.
+        """Row for each run, the most recently started first; `figures` is null until computed.
 
         `state` is a `RunStatus`, or `unreadable` when run.yaml cannot be read.
         """
@@ -161,7 +161,7 @@ class RunCatalogue:
         }
 
     def _settings_of(self, run: FoundRun) -> dict[str, Any] | None:
-        """Content of run.yaml, read again when it has changed; None when it cannot be read."""
+        """Content of run.yaml, cached until it changes; None when it cannot be read."""
         try:
             changed_at = (run.path / "run.yaml").stat().st_mtime_ns
             known = self._settings.get(run.path)
@@ -197,7 +197,7 @@ class RunCatalogue:
 
 
 def _folders(place: Path) -> list[Path]:
-    """Folders in a folder that are no links and not hidden; none when it cannot be read."""
+    """Subfolders that are no links and not hidden; empty when the folder cannot be read."""
     try:
         with os.scandir(place) as entries:
             found = [e for e in entries if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)]

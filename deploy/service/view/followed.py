@@ -18,10 +18,10 @@ _MOST_LOOKERS = 64
 
 @dataclass(frozen=True)
 class OwnProcess:
-    """What the process of a run knows of it.
+    """Knowledge of a run's own process.
 
     Attributes:
-        control: acts on the run.
+        control: control of the run.
         named: the run's folder as the user gave it.
     """
 
@@ -30,10 +30,10 @@ class OwnProcess:
 
 
 class FollowedRuns:
-    """The runs that pages follow.
+    """Runs that pages follow.
 
     Args:
-        process: that works on the run, where it is this one.
+        process: the process that works on the run, if it is this one.
     """
 
     def __init__(self, process: OwnProcess | None = None) -> None:
@@ -43,7 +43,7 @@ class FollowedRuns:
         self._opening = asyncio.Lock()
 
     def control(self, run: FoundRun) -> RunControl:
-        """What acts on a run."""
+        """Control of a run."""
         if self._process is not None:
             return self._process.control
         return self._controls.setdefault(run.name, RecordedControl(run.path))
@@ -76,6 +76,6 @@ class FollowedRuns:
         return LiveRun(info, run.is_live, beside)
 
     async def close(self) -> None:
-        """Stop following; whoever looks gets the end of the stream."""
+        """Stop following; open pages get the end of the stream."""
         for live in list(self._live.values()):
             await live.close()

@@ -1,4 +1,4 @@
-"""ASGI middleware for pages: a browser shows the token once, and has a cookie from then on."""
+"""ASGI middleware for pages: a browser sends the token once, and a cookie from then on."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""Of every response that does not say otherwise."""
+"""Default headers of every response."""
 
 
 class PageGuard(Guard):
-    """Requires the token of every request, as a bearer's or by the cookie that `?token=` sets; without a token, allows
-    only this machine. No page of another origin may send anything.
+    """Requires the token of every request, as a bearer token or by the cookie that `?token=` sets; without a token,
+    allows only this machine. Cross-origin requests are refused.
 
     Args:
         app: the guarded application.
-        token: the required token; None allows this machine without one.
+        token: required token; None allows this machine without one.
     """
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
@@ -55,8 +55,8 @@ class PageGuard(Guard):
         if self._token is None:
             check_local(scope, headers)
         elif not self._has_session(scope, headers) and not self.has_token(headers):
-            told = "the token is missing or wrong: open the address with ?token= and the token"
-            raise RequestError(401, told, headers={"WWW-Authenticate": "Bearer"})
+            message = "the token is missing or wrong: open the address with ?token= and the token"
+            raise RequestError(401, message, headers={"WWW-Authenticate": "Bearer"})
 
     def _shows_token(self, scope: Scope) -> bool:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
@@ -70,8 +70,8 @@ class PageGuard(Guard):
         return cookie is not None and self._session is not None and _equal(cookie.value, self._session)
 
     def _begin_session(self, scope: Scope) -> Response:
-        """A page that sets the cookie and goes on without the token: after a redirect, a browser that was led here by
-        another site's link would not send the cookie."""
+        """Page that sets the cookie and reloads without the token: after a redirect, a browser that came from another
+        site's link would not send the cookie."""
         path = scope.get("raw_path", b"/").decode("latin-1").partition("?")[0]
         place = escape(f"/{path.lstrip('/')}", quote=True)  # two slashes would begin another site's address
         page = f'<!doctype html><title>moot</title><meta http-equiv="refresh" content="0;url={place}">'
@@ -81,7 +81,7 @@ class PageGuard(Guard):
 
 
 def _cookie_name(scope: Scope) -> str:
-    """Ports of one host share their cookies."""
+    """Cookie name by port, because ports of one host share their cookies."""
     return f"moot-view-{(scope.get('server') or ('', 0))[1]}"
 
 
@@ -90,7 +90,7 @@ def _equal(given: str, expected: str) -> bool:
 
 
 def _is_navigation(scope: Scope, headers: Headers) -> bool:
-    """Whether a person opens a page, from wherever: its content stays in its own tab, and reading changes nothing."""
+    """Whether a person opens a page, from anywhere: its content stays in its own tab, and reading changes nothing."""
     opened = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
     return opened and scope["method"] in _READ
 

@@ -1,4 +1,4 @@
-"""The process of `moot view`: listens until a signal."""
+"""Process of `moot view`: listens until a signal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 TOKEN_ENV = "MOOT_TOKEN"
-"""The environment variable with the token of the pages."""
+"""Environment variable with the token of the pages."""
 
 
 def run_view(root: Path, host: str = LOOPBACK, port: int = 8001) -> int:
@@ -26,7 +26,7 @@ def run_view(root: Path, host: str = LOOPBACK, port: int = 8001) -> int:
 
     Args:
         root: the folder, or a single run's.
-        host, port: where to listen; port 0 picks a free one.
+        host, port: listening address; port 0 picks a free one.
 
     Raises:
         UserError: one line about what is wrong.
@@ -55,10 +55,11 @@ def _report_stopping() -> None:
 
 
 def page_token(host: str, port: int) -> str | None:
-    """The token of the pages, checked with where they are served.
+    """Token of the pages, validated together with their address.
 
     Raises:
-        UserError: the port is none, others could read the pages without a token, or the server's packages are missing.
+        UserError: the port is invalid, others could read the pages without a token, or the server's packages are
+            missing.
     """
     if not 0 <= port <= 65535:
         raise ConfigError(f"--port {port} is not in [0, 65535]")
@@ -74,7 +75,7 @@ def page_token(host: str, port: int) -> str | None:
 
 
 def address_of(listening: socket.socket, token: str | None) -> str:
-    """The pages' address, as it is typed into a browser."""
+    """Address of the pages for a browser."""
     host, port = listening.getsockname()[:2]
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     place = f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
@@ -82,7 +83,7 @@ def address_of(listening: socket.socket, token: str | None) -> str:
 
 
 class ViewServer:
-    """The pages of a folder's runs, on a listening socket."""
+    """Server of the pages of a folder's runs, on a listening socket."""
 
     def __init__(self, catalogue: RunCatalogue, listening: socket.socket, token: str | None) -> None:
         self._catalogue, self._socket, self._token = catalogue, listening, token

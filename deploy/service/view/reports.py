@@ -1,4 +1,4 @@
-"""Pages and case indexes of runs, made once for each state of their records."""
+"""Pages and case indexes of runs, built once for each version of their records."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from moot.deploy.service.view.case_pages import CaseIndex
 from moot.deploy.service.view.catalogue import FoundRun, RecordVersion
 
 _KEPT = 8
-"""Pages, and case indexes, in memory."""
+"""Most pages and case indexes in memory."""
 
 _AT_ONCE = 2
-"""Records that are read at once: each report of a large run takes much memory."""
+"""Most records read at once: each report of a large run takes much memory."""
 
 _WORTH = 10.0
-"""What was read of a run under way is read again after so many times the seconds that it took."""
+"""Factor from the duration of reading a live run to the time until it is read again."""
 
 
 class Page(NamedTuple):
-    """A page, and the Content-Security-Policy of its response."""
+    """Page, and the Content-Security-Policy of its response."""
 
     html: str
     policy: str
 
 
 def make_page(title: str, blocks: Sequence[Block], data: Mapping[str, Any], scripts: Sequence[str] = ()) -> Page:
-    """A page that asks this server for what it shows; nobody may put it into a frame."""
+    """Builds a page that requests its content from this server, and may not be framed."""
     policy = page_policy(data, "'self'", scripts) + "; frame-ancestors 'none'"
     return Page(report_html(title, blocks, data, connect="'self'", more=scripts), policy)
 
 
 class _Made:
-    """Something that is being read of a record, or was, and of which version of it."""
+    """Result of reading a record, pending or done, with the version that was read."""
 
     def __init__(self, version: RecordVersion | None, make: Callable[[], Any], slots: asyncio.Semaphore) -> None:
         self.version = version
@@ -52,7 +52,7 @@ class _Made:
         self.again_at = now + _WORTH * (now - self._began)
 
     def is_good(self, version: RecordVersion | None, *, live: bool) -> bool:
-        """Whether it need not be made again for a record of this version."""
+        """Whether it is still valid for a record of this version."""
         if not self.task.done():
             return True
         if self.task.exception() is not None:
@@ -66,7 +66,7 @@ async def _made_in_thread(make: Callable[[], Any], slots: asyncio.Semaphore) -> 
 
 
 class RecordCache:
-    """Reports and case indexes of the runs that were opened last, each read in a thread.
+    """Cache of reports and case indexes of the latest opened runs, each read in a thread.
 
     Args:
         common: data of every run's page.
@@ -78,7 +78,7 @@ class RecordCache:
         self._made: OrderedDict[tuple[str, str], _Made] = OrderedDict()
 
     async def report(self, run: FoundRun, within_s: float) -> Page | None:
-        """The page of a run's report; None when it is not ready within so many seconds, and is still being built.
+        """Page of a run's report; None when it is not ready within `within_s` seconds, and is still being built.
 
         Raises:
             RecordError: the record cannot be read.
@@ -95,7 +95,7 @@ class RecordCache:
         return page
 
     async def cases(self, run: FoundRun) -> CaseIndex:
-        """The index of a run's cases; of a run under way it may be a little old.
+        """Index of a run's cases; for a run in progress it may be slightly outdated.
 
         Raises:
             RecordError: the record cannot be read.
@@ -105,7 +105,7 @@ class RecordCache:
         return index
 
     async def cases_within(self, run: FoundRun, within_s: float) -> CaseIndex | None:
-        """The same; None when it is not ready within so many seconds, and is still being read."""
+        """As `cases`; None when it is not ready within `within_s` seconds, and is still being read."""
         try:
             async with asyncio.timeout(within_s):
                 return await self.cases(run)
@@ -113,7 +113,7 @@ class RecordCache:
             return None
 
     def data(self, index: CaseIndex) -> dict[str, Any]:
-        """Data of a page whose cases and transcripts are at this server."""
+        """Data of a page whose cases and transcripts come from this server."""
         return {**self._common, "server": True, "cases": index.described()}
 
     async def _find(self, what: str, run: FoundRun, make: Callable[[], Any]) -> _Made:

@@ -1,4 +1,4 @@
-"""A session of a run whose page is served from its own process: what only that process knows is on it."""
+"""Session of a run whose page is served from its own process, with data that only this process has."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from moot.protocols.messages import Decision
 
 
 class PagePerson:
-    """The `Person` at the run's page: the forms that wait, each until it is answered."""
+    """Person at the run's page: pending forms, each until it is answered."""
 
     def __init__(self) -> None:
         self._asked: dict[str, tuple[Consultation, asyncio.Future[Decision]]] = {}
@@ -42,7 +42,7 @@ class PagePerson:
             self._asked.pop(consultation.case_id, None)
 
     def forms(self) -> list[dict[str, Any]]:
-        """The forms that wait, as JSON values."""
+        """Pending forms, as JSON values."""
         return [form_data(case_id, asked.form) for case_id, (asked, _) in list(self._asked.items())]
 
     def answer(self, body: DecisionBody) -> None:
@@ -63,12 +63,12 @@ class PagePerson:
 
 
 class WatchedSession:
-    """A session with its page, on a free port of this machine, from the first debate to the run's end.
+    """Session with a page, on a free port of this machine, from the first debate to the run's end.
 
     Args:
         prepared: the run.
-        listener: follows it, too.
-        say: takes the line with the page's address.
+        listener: also receives the session's events.
+        say: receives the line with the page's address.
     """
 
     def __init__(self, prepared: Prepared, listener: Listener, say: Callable[[str], object]) -> None:
@@ -87,7 +87,7 @@ class WatchedSession:
         return self._session.is_running
 
     async def run(self) -> Run:
-        """Run the session. Raises as `Session.run`."""
+        """Run the session. Raises like `Session.run`."""
         serving = asyncio.create_task(self._serve())
         try:
             return await self._session.run()
@@ -120,7 +120,7 @@ class WatchedSession:
 
 
 class _SessionControl:
-    """Control of the run of this process."""
+    """Control of this process's run."""
 
     def __init__(
         self, session: Session, relay: _Relay, person: PagePerson | None, say: Callable[[str], object]
@@ -152,15 +152,15 @@ class _SessionControl:
         return [] if self._person is None else self._person.forms()
 
     async def decide(self, body: DecisionBody) -> str:
-        """See `RunControl.decide`: the debate goes on at once."""
+        """See `RunControl.decide`: the debate resumes at once."""
         if self._person is None:
             raise RequestError(409, "the run is not attended: `moot decide` answers its debates when it has ended")
         self._person.answer(body)
-        return "the debate goes on"
+        return "the debate continues"
 
 
 def limit_words(state: EndpointState) -> str:
-    """State of an endpoint in words.
+    """Text of an endpoint's state.
 
     >>> limit_words(EndpointState("openai/gpt-4o", bound=32, in_use=30, waiting=12))
     '30 of 32 requests in flight, 12 calls wait'
@@ -170,11 +170,11 @@ def limit_words(state: EndpointState) -> str:
 
 
 class _Relay(Listener):
-    """Passes on what a session says, and keeps what its page shows.
+    """Listener that forwards a session's events, and keeps those that its page shows.
 
     Attributes:
-        state: of the limiter; empty where nothing is limited.
-        has_begun, has_ended: whether the engine has started, and whether the session is over.
+        state: of the limiter; empty when nothing is limited.
+        has_begun, has_ended: whether the engine has started, and whether the session has ended.
     """
 
     wants_limits = True

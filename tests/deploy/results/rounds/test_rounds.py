@@ -225,7 +225,7 @@ def test_where_kappa_follows_the_rounds_nothing_is_claimed(session: PlantedSessi
     found = contentiousness_effect(session.plant())
     assert (found.moves, found.slopes, found.randomised) == (None, {}, False)
     assert found.levels[0].measured["agreement_words"].mean is not None
-    assert "cannot be told from this run" in printed(
+    assert "This run cannot show whether" in printed(
         show_report, found, lambda: contentiousness_blocks(found), width=200
     )
 
@@ -258,7 +258,7 @@ def test_few_cases_have_means_and_no_intervals(session: PlantedSession, printed:
     assert found.moves is None
     assert found.levels[0].measured["jsd"].mean is not None
     assert found.levels[0].measured["jsd"].low is None
-    assert "react to the dial is unknown" in " ".join(
+    assert "react to contentiousness is unknown" in " ".join(
         printed(show_report, found, lambda: contentiousness_blocks(found), width=200).split()
     )
 
