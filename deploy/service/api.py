@@ -112,7 +112,8 @@ class _Probes:
     async def readyz(self) -> Health:
         """Readiness probe: whether requests are accepted now."""
         if refused := self._services.unavailable():
-            message = f"{', '.join(refused)}: refused now; the response to a request says why"  # readable without a token
+            # Readable without a token, so without reasons.
+            message = f"{', '.join(refused)}: refused now; the response to a request says why"
             raise RequestError(503, message, "not_ready", retry_after_s=5)
         return Health(status="ready")
 

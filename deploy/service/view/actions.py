@@ -132,7 +132,9 @@ class RecordedControl:
         try:
             await asyncio.to_thread(recorded)
         except RunFolderBusy:
-            message = "the run is under way, and takes decisions when it has ended; `moot run --watch --attended` at once"
+            message = (
+                "the run is in progress, and takes decisions when it has ended; `moot run --watch --attended` at once"
+            )
             raise RequestError(409, message) from None
         return "recorded; run the run's own command to resume"
 
