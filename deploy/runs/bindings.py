@@ -15,7 +15,7 @@ from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.registry import PROTOCOLS
 
 ALTERNATIVES = 5
-"""Alternatives per token that agents ask for when the protocol needs log-probabilities."""
+"""Alternatives per token that agents request when the protocol needs log-probabilities."""
 
 
 SMALL_REPETITION_PENALTY = 1.1
@@ -35,12 +35,12 @@ def model_defaults(model: str) -> dict[str, float]:
 def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[RoleBinding]]:
     """Binds every role family of the protocol to models and decoding.
 
-    A member's maximum reply length is the given one, else the recorded one of a replay, else the family's in the
-    protocol's `reply_tokens`, else `RoleBinding`'s. The same holds for temperature and top-p, with the protocol's
-    `temperatures` and `top_ps`; a model that supports none gets no default. A preset's
-    decoding replaces the protocol's. Where each member has its own temperature, the members of a smaller family are
-    repeated in turn until there is one for each. A protocol that asks only some of a family's members declares their
-    number as `most_members`; a replay may have more.
+    A member's maximum reply length is the configured one, else the recorded one of a replay, else the family's in the
+    protocol's `reply_tokens`, else `RoleBinding`'s. The same applies to temperature and top-p, with the protocol's
+    `temperatures` and `top_ps`; a model that supports none gets no default. A preset's decoding replaces the
+    protocol's. Where each member has its own temperature, the members of a smaller family are repeated in turn until
+    there is one for each. A protocol that asks only some of a family's members declares their number as `most_members`;
+    a replay may have more.
 
     Raises:
         ConfigError: `roles` names a family that the protocol does not ask, or more members than it asks, or a model's
@@ -136,7 +136,7 @@ def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> lis
 def self_judging_models(bindings: Mapping[str, Sequence[RoleBinding]], protocol: DebateProtocol) -> list[str]:
     """Models that both debate and judge, each once.
 
-    Simulated models and replays are left out.
+    Simulated models and replays are excluded.
     """
     debating = {(member.model, member.base_url) for family in speaking_roles(protocol) for member in bindings[family]}
     judging = dict.fromkeys((member.model, member.base_url) for member in bindings.get("judge", ()))

@@ -25,7 +25,7 @@ def check_declared(model: Model, roles: list[RoleBinding], protocol: DebateProto
     if asked > most:
         raise ConfigError(f"model {model.name!r} gives at most {most} alternatives per token, not {asked}")
     check_schema_support(model, roles)
-    replayed = is_replay(model.name)  # whose replies were stopped, or not, when they were recorded
+    replayed = is_replay(model.name)  # its replies were stopped, or not, when they were recorded
     if any(role.early_stop for role in roles) and not (replayed or (most and model.capabilities.streaming)):
         raise CapabilityMissing(f"model {model.name!r} does not stream log-probabilities: leave `early_stop` out")
     _check_sampling(model, roles)
@@ -44,7 +44,7 @@ def check_schema_support(model: Model, roles: Sequence[RoleBinding]) -> None:
 
 
 def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
-    """Refuses explicit settings that the model does not support; unsupported defaults are left out silently."""
+    """Refuses explicit settings that the model does not support; unsupported defaults are omitted silently."""
     most = model.capabilities.max_temperature
     for role in roles:
         for name in ("seed", "stop", "repetition_penalty", "reasoning_effort", "extra"):

@@ -33,18 +33,18 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
     """Checks every distinct model of the run and its encoder with trial calls, each made once.
 
     Args:
-        network: False makes the models, so that a wrong setting is found, reads what is to be reused, renders a
-            protocol's own templates on the first case, and asks nobody.
-        trials: of the runs that this one belongs to; what is found here is added.
+        network: False only constructs the models, so that a wrong setting is detected, reads what is to be reused, and
+            renders a protocol's own templates on the first case.
+        trials: results of related runs; new ones are added.
 
     Returns:
-        The run with the profiles of its models; with the recorded ones, where it is resumed.
+        Run with the profiles of its models; with the recorded ones when it is resumed.
 
     Raises:
-        ConfigError: a setting of a model or of the encoder is malformed, a model does not take what a role asks, a
+        ConfigError: a setting of a model or of the encoder is malformed, a model does not support a role's setting, a
             template lacks a slot, or the run whose replies are reused cannot be read.
-        MissingKey: naming the environment variable.
-        ModelUnavailable: a server does not answer or refuses us.
+        MissingKey: names the environment variable.
+        ModelUnavailable: a server does not answer or refuses access.
         CapabilityMissing: no log-probabilities, though the protocol needs them; no schemas, though a role
             requires constrained decoding; no pictures, though cases have some; or a package is not installed.
     """
@@ -84,7 +84,7 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
 
 
 _Asked = tuple[str, str | None]
-"""A model and its server. Where its key is found does not count: that may change while a run is resumed."""
+"""Model and server. The source of its key does not count, because it may change between sessions."""
 
 
 def _asked(binding: ModelBinding | RoleBinding) -> _Asked:
@@ -100,7 +100,7 @@ def _known_profiles(prepared: Prepared) -> Mapping[_Asked, ModelProfile | None] 
 
 
 def recorded_profiles(run: RunFolder) -> dict[_Asked, ModelProfile | None] | None:
-    """Recorded profiles of a run's models, so that they are called as before; None where there is no run yet.
+    """Recorded profiles of a run's models, so that they are called as before; None without a run.
 
     An older record has None for each: they are called as that version did.
 

@@ -40,14 +40,14 @@ class DryRunPlan:
 
     Attributes:
         protocol: its name.
-        cases: how many; None for a source that cannot be read twice.
+        cases: their number; None for a source that cannot be read twice.
         least, most: calls over all cases, extrapolated from the sample; None without `cases`, and when the protocol
             does not run on stub replies.
         least_tokens, most_tokens: prompts at four characters per token, or one in other scripts than Latin; replies at
             their full length.
-        reusable: replies of the other run that can answer identical requests; None without such a run. How many will
-            is known only when the debates run, so the other figures count every call.
-        documents: the library's size, and what is still to embed; empty for a run without documents.
+        reusable: replies of the other run that can answer identical requests; None without such a run. The number of
+            reused replies is known only when the debates run, so the other figures count every call.
+        documents: size of the library, and what is still to embed; empty for a run without documents.
     """
 
     protocol: str
@@ -132,7 +132,7 @@ def estimate_calls(prepared: Prepared, cases: Iterable[Case]) -> list[tuple[Call
 
 
 async def check_own_templates(prepared: Prepared) -> None:
-    """Render a protocol's own templates as its first case does, so that a mistyped slot is found before the run.
+    """Render a protocol's own templates as its first case does, so that a mistyped slot is detected before the run.
 
     Raises:
         ConfigError: a template of the protocol cannot be rendered.

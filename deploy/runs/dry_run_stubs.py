@@ -34,7 +34,7 @@ CHARACTERS_PER_TOKEN = 4
 _SAME = "as it is "
 _NUMBER = re.compile(r"\d+")
 _MOST = 10_000
-"""Calls, and decisions, of a debate: with stub replies one may never end."""
+"""Most calls and decisions of a debate: with stub replies one may never end."""
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from moot.deploy.runs.outcome import EXIT_INTERRUPTED
 _TICK_S = 0.1
 
 _TOGETHER_S = 0.5
-"""Signals within this many seconds of the first are duplicates: a wrapper such as `timeout` forwards what the terminal
-sent to both."""
+"""Signals within this many seconds of the first are duplicates: a wrapper such as `timeout` forwards a signal that the
+terminal sent to both."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -49,9 +49,9 @@ def run_in_thread(
     """Run a session on an event loop in a new thread, and wait for its end.
 
     Args:
-        on_signals: given by a command that owns its process: SIGINT and SIGTERM are taken, this is called at the
-            first of them, and the second one ends the process with 130. None: the first `KeyboardInterrupt` drains
-            the session and is raised when that is done; the second one is raised at once.
+        on_signals: for a command that owns its process: SIGINT and SIGTERM are handled, this is called at the first of
+            them, and the second one ends the process with 130. None: the first `KeyboardInterrupt` drains the session
+            and is raised afterwards; the second one is raised at once.
         attend: work of this thread meanwhile, such as a dialogue with a person: called repeatedly with the seconds
             after which it should return when idle.
     """

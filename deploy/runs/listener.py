@@ -34,7 +34,7 @@ class Listener:
         """Events since the last call."""
 
     def limits(self, state: LimiterState) -> None:
-        """What the limiter grants, about once a second; never in a run without limits."""
+        """State of the limiter, about once a second; never in a run without limits."""
 
     def signals(self, signals: Signals) -> None:
         """Signals of the run's judged replies: about once a second while they change, and once at the end; never in a

@@ -26,7 +26,7 @@ from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position
 
 _LOOKED_AT = 2_000
-"""Cases whose labels are looked at before a run."""
+"""Cases whose labels are examined before a run."""
 
 _log = structlog.get_logger(__name__)
 

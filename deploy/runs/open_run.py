@@ -1,6 +1,6 @@
 """Open run: cases are submitted while it is open, and each submitter gets the result of its case.
 
-What a Ray Data stage, a web service and everything else stand on that debates cases as they come.
+Basis of a Ray Data stage, a web service, and everything else that debates cases as they arrive.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from moot.protocols.tasks import Task
 NAME = "cases"
 
 _READERS = 2
-"""Followers for whom the record is read at once."""
+"""Most followers for whom the record is read at the same time."""
 
 
 class OpenRun:
@@ -94,13 +94,13 @@ class OpenRun:
         """Locks the folder and starts the engine. A closed run may be opened again.
 
         Raises:
-            UserError: a model cannot be used, the folder contains another run or is in use; nothing was written, but
-                a library of `docs`, which was paid for.
+            UserError: a model cannot be used, the folder contains another run or is in use; nothing was written, except
+                for a library of `docs`, which was paid for.
         """
         prepared = self._prepared
         folder = RunFolder(prepared.folder)
         await asyncio.to_thread(check_resumable, prepared)
-        if folder.is_owned():  # whoever waits for its owner asks again and again: a model's trial call is paid for
+        if folder.is_owned():  # a caller that waits for the owner retries, and a model's trial call is paid for
             raise RunFolderBusy(f"{folder.path} is being written by another process; wait for it or stop it")
         session = SessionLifecycle(prepared, followed=self._followed)
         loop = asyncio.get_running_loop()

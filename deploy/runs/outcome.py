@@ -25,8 +25,8 @@ Status = Literal["finished", "waiting", "stopped", "interrupted"]
 unreachable endpoint."""
 
 RunStatus = Literal["finished", "waiting", "stopped", "interrupted", "failed", "live", "killed", "unknown"]
-"""Status of a recorded run: that of its last session, `failed` where an error ended it, `live` while a process owns the
-folder, `killed` when none does and none has written how it ended, `unknown` when run.yaml does not say."""
+"""Status of a recorded run: that of its last session; `failed` after an error, `live` while a process owns the folder,
+`killed` when no process does and the end was not recorded, `unknown` when run.yaml does not state it."""
 
 STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 
@@ -36,17 +36,17 @@ EXIT_HALLUCINATED, EXIT_UNDECIDED = 5, 6
 
 @dataclass(frozen=True, repr=False)
 class Run(DisplayMixin):
-    """Result of a session of a run, or a recorded run that `moot.open_run` opened; what takes a folder takes it, too.
+    """Result of a session of a run, or a recorded run opened with `moot.open_run`; accepted wherever a folder is.
 
     Attributes:
         path: the record's folder.
-        status: how the session ended; of an opened run also `failed`, `live`, `killed` or `unknown`.
+        status: how the session ended; for an opened run also `failed`, `live`, `killed` or `unknown`.
         done: cases with a verdict, failed ones included.
         failed: cases whose latest attempt failed.
         left: cases without a verdict; None when the source cannot be read twice.
         parked: ids of the cases that wait for a person.
-        under_way: cases whose debate was interrupted: it resumes from its recorded replies. Known of a stopped or
-            interrupted run. Of a live one, the cases that are being debated.
+        under_way: cases whose debate was interrupted: it resumes from its recorded replies. Known for a stopped or
+            interrupted run. For a live run, the cases in progress.
         worked: False when nothing was started: there was nothing to do, or the run was only opened.
         stopped_by: the stop reason as text; empty unless `stopped`.
         mirror: for a run in a store, the owner of `path`, its local copy; else None.
@@ -78,7 +78,7 @@ class Run(DisplayMixin):
 
     @cached_property
     def summary(self) -> Summary:
-        """The run's figures, as `moot show` gives them."""
+        """Figures of the run, as in `moot show`."""
         from moot.deploy.results.summaries.summary import summarise
 
         return summarise(self.path)
@@ -127,7 +127,7 @@ class Run(DisplayMixin):
         return read_table(self.path, name)
 
     def to_pandas(self, name: str) -> Any:
-        """The same as a pandas DataFrame.
+        """A table of the record as a pandas DataFrame.
 
         Raises:
             ConfigError: pandas is not installed, or there is no such table.
@@ -144,7 +144,7 @@ class Run(DisplayMixin):
         return f"{self.path}: {self.status}, {self.done:,} done, {self.failed:,} failed"
 
     def report_blocks(self) -> list[Block]:
-        """See `DisplayMixin`: its summary, below what is to be known of an unfinished run."""
+        """See `DisplayMixin`: its summary, below the state of an unfinished run."""
         from moot.deploy.results.report.blocks import Note
 
         left = "" if self.left is None else f", {self.left:,} cases without a verdict"

@@ -1,6 +1,6 @@
-"""Preparation of a run from its configuration: opens, reads once and checks everything that it names.
+"""Preparation of a run from its configuration: opens, reads once and validates everything that it names.
 
-Nothing is written here, and no network is touched; `moot.deploy.runs.checks` asks the models.
+Nothing is written here, and no network is used; `moot.deploy.runs.checks` calls the models.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ class Prepared:
         mirror: copies it to the store; None for a run in a folder.
         limits: by endpoint.
         prices: by model, where they are known.
-        reuse: the folder whose replies are reused, absolute; None for none.
-        docs: the documents for retrieval; None for none.
-        library: the folder of their library, absolute: the run's own, a shared one, or an existing one; None without
+        reuse: absolute folder whose replies are reused; None without one.
+        docs: the documents for retrieval; None without any.
+        library: absolute folder of their library: the run's own, a shared one, or an existing one; None without
             documents.
         d_untested: whether the gate's test of D is off because no threshold is known for the run's encoder.
-        classifier: the run's classifier of judges' summaries; None for none.
+        classifier: the run's classifier of judges' summaries; None without one.
         tried: whether trial calls were made, so that the bindings have their results.
     """
 
@@ -198,7 +198,7 @@ def prepare(
         UserError: one line for the first thing that is wrong.
     """
     _check_engine(config)
-    made = make_protocol(config.protocol, config.settings()) if protocol is None else _brought(protocol, config)
+    made = make_protocol(config.protocol, config.settings()) if protocol is None else _user_protocol(protocol, config)
     found = open_task_for(config.task, made) if task is None else task_from_cases(task)
     checked = found.validate()
     check_first_case(made, found)
@@ -265,7 +265,7 @@ def _classifier(config: RunConfig, protocol: DebateProtocol, encoder: str) -> Re
     return find_classifier(config.classifier, encoder)
 
 
-def _brought(protocol: object, config: RunConfig) -> DebateProtocol:
+def _user_protocol(protocol: object, config: RunConfig) -> DebateProtocol:
     adopted = adopt_protocol(protocol)
     if config.settings():
         raise ConfigError("`set` and `agents` go with a protocol's name; an object brings its own settings")

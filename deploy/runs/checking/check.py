@@ -28,7 +28,7 @@ PROTOCOL = "ceda"
 Named = str | os.PathLike[str]
 
 Documents = Named | Sequence[Named] | Mapping[str, str]
-"""Files or folders of documents, a library (`moot.index` gives one) or its folder, or texts by name."""
+"""Files or folders of documents, a library (as returned by `moot.index`) or its folder, or texts by name."""
 
 
 async def check(

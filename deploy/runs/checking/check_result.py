@@ -22,18 +22,18 @@ from moot.protocols.errors import ConfigError
 from moot.protocols.events import DebateEvent
 
 CASE_ID = "claim"
-"""The id of the only case."""
+"""Id of the only case."""
 
 S = TypeVar("S", bound=DebateEvent)
 
 
 class EvidenceItem(Item):
-    """A piece of evidence and its place."""
+    """Piece of evidence and its location."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def place(self) -> str:
-        """Where it stands, in words: chunks and pictures are counted from 1.
+        """Location as text: chunks and pictures are counted from 1.
 
         >>> EvidenceItem(id="E1", kind="document", document="notes.txt", chunk=2, page=4, text="...").place
         'notes.txt, page 4, chunk 3'
@@ -42,11 +42,11 @@ class EvidenceItem(Item):
 
 
 class DebateMessage(BaseModel):
-    """A debater's message.
+    """Message of a debater.
 
     Attributes:
         turn: 1 and up.
-        says: AGREE or DENY, about the previous message or the claim (`of`); None when it says neither.
+        says: AGREE or DENY, about the previous message or the claim (`of`); None for neither.
         stance: on the claim, as stated or else as implied; None when unknown.
     """
 
@@ -119,7 +119,7 @@ def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
     """Read a check from its folder; None while it has no verdict.
 
     Args:
-        kept: whether the folder stays, so that it is named.
+        kept: whether the folder is kept, so that it is named.
 
     Raises:
         ConfigError: the folder does not contain a check of one claim.
