@@ -55,7 +55,7 @@ NOT_RUN = {
 """Why a block may not be run, and how many blocks may say so."""
 
 
-def test_each_law_is_held_by_a_test_that_exists() -> None:
+def test_each_law_names_a_test_that_exists() -> None:
     tests = ROOT / "tests"
     for law, test, _ in table(tests / "README.md", "Laws"):
         file, _, name = _code(test).partition("::")
@@ -110,7 +110,7 @@ def test_the_page_on_results_lists_every_measure_of_a_round() -> None:
     assert found == [(each.key, each.heading) for each in MEASURES]
 
 
-def test_the_columns_of_a_table_that_is_brought() -> None:
+def test_the_columns_of_an_imported_table() -> None:
     found = {_code(name): about for name, about in table(page_named("analyze"), "Your own table")}
     printed = CliRunner().invoke(app, ["analyze", "--columns"]).output.splitlines()
     assert found == {name: about for name, about in (line.split(maxsplit=1) for line in printed)}

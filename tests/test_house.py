@@ -71,7 +71,7 @@ def test_links_and_package_list() -> None:
 
 
 @pytest.mark.lint
-def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
+def test_the_wheel_contains_every_file(tmp_path: Path) -> None:
     source = tmp_path / "source"
     copy_sources(source)
     build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path))

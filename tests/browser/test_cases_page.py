@@ -127,7 +127,7 @@ def test_a_columns_title_sorts(table: OpenedPage, verdicts: dict[str, dict[str, 
         assert found == order[: len(found)]
 
 
-def test_a_case_opens_with_all_that_was_said_in_it(
+def test_a_case_opens_with_its_whole_transcript(
     table: OpenedPage, verdicts: dict[str, dict[str, Any]], run_of: RunOf
 ) -> None:
     case_id = next(case_id for case_id, row in verdicts.items() if row["rounds"] >= 2)

@@ -286,7 +286,7 @@ def judged(random: np.random.Generator, cases: int, units_per_case: int) -> Rati
     return np.where(random.random(found.shape) < 0.1, np.nan, found)
 
 
-def test_intervals_hold_the_population_s_value_about_as_often_as_they_say() -> None:
+def test_intervals_cover_the_population_s_value_at_the_nominal_rate() -> None:
     random = np.random.default_rng(5)
     population = judged(random, 100_000, 2)
     alpha, ac2 = krippendorff_alpha(population, "ordinal"), gwet_ac2(population, [1.0, 2.0, 3.0], "ordinal")

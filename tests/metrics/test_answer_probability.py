@@ -263,7 +263,7 @@ def test_only_the_answers_position_is_read() -> None:
     assert at_no.normalised == pytest.approx(0.99, rel=1e-5)
 
 
-def test_a_token_of_space_and_quotes_is_passed_over() -> None:
+def test_a_token_of_space_and_quotes_is_skipped() -> None:
     tokens = ["answer:", " ", "No", "."]
     p = np.log(np.array([[0.9, 0.1], [0.9, 0.1], [0.6, 0.2], [0.5, 0.5]], dtype=np.float32))
     alt = ["x", "y", " ", "Yes", "No", "yes", ".", ","]

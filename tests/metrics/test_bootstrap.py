@@ -29,7 +29,7 @@ def test_copies_within_a_cluster_add_no_certainty() -> None:
     assert together.high - together.low == pytest.approx(alone.high - alone.low, rel=0.1)
 
 
-def test_nine_in_ten_intervals_or_more_hold_the_truth() -> None:
+def test_nine_in_ten_intervals_or_more_cover_the_truth() -> None:
     random = np.random.default_rng(3)
     held = 0
     for seed in range(100):
@@ -70,7 +70,7 @@ def test_bca_is_the_formula() -> None:
     assert found == bca_interval(values, resamples=20_000)
 
 
-def test_bca_holds_the_truth_about_as_often_as_it_says() -> None:
+def test_bca_covers_the_truth_at_the_nominal_rate() -> None:
     random = np.random.default_rng(9)
     intervals = [bca_interval(random.exponential(size=50), resamples=500, level=0.9) for _ in range(200)]
     assert 164 <= sum(found.low <= 1.0 <= found.high for found in intervals) <= 196

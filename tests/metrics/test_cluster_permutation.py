@@ -70,7 +70,7 @@ def test_the_order_inside_a_block_is_kept() -> None:
 
 
 @pytest.mark.parametrize("statistic", ["spearman", "auroc"])
-def test_the_level_holds_in_a_null_world_with_clusters_and_holes(statistic: Statistic) -> None:
+def test_the_level_is_kept_under_the_null_with_clusters_and_missing_values(statistic: Statistic) -> None:
     """200 worlds, 8 independent features each: p-values below .05 and .005 are as rare as they should be."""
     random = np.random.default_rng(3)
     p_values: list[float] = []

@@ -77,7 +77,7 @@ def test_each_feature_is_numpys_or_scipys(replies: list[list[float]]) -> None:
 
 
 @given(replies_of_values, st.sampled_from([math.nan, -math.inf, math.inf, -9999.0, LEAST_LOGPROB]), st.randoms())
-def test_an_unknown_value_makes_the_windows_that_hold_it_unknown_and_no_others(
+def test_an_unknown_value_makes_only_the_windows_with_it_unknown(
     replies: list[list[float]], unknown: float, random: object
 ) -> None:
     poisoned = [list(values) for values in replies]

@@ -90,7 +90,7 @@ def test_unknown_truth_is_left_out_and_nothing_is_not_a_number() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.85], ids=["null", "planted"])
-def test_intervals_by_cluster_hold_the_planted_value(rate: float) -> None:
+def test_intervals_by_cluster_cover_the_planted_value(rate: float) -> None:
     """Pairs of one question: both right or both wrong, so that intervals over cases would be too narrow."""
     held, trials = 0, 120
     for trial in range(trials):
@@ -138,7 +138,7 @@ def test_error_correlation_is_pearsons_of_the_indicators(errors: list[tuple[bool
 
 
 @pytest.mark.parametrize("shared", [0.0, 0.5], ids=["null", "planted"])
-def test_a_shared_cause_is_found_and_intervals_hold_it(shared: float) -> None:
+def test_a_shared_cause_is_detected_and_intervals_cover_it(shared: float) -> None:
     """With probability `shared` both errors are one and the same draw: that is their correlation."""
     held, trials = 0, 100
     for trial in range(trials):

@@ -41,7 +41,7 @@ def test_what_is_not_listed_is_a_miss() -> None:
     assert mean_reciprocal_rank([None, math.nan, 1.0]) == pytest.approx(1 / 3)
 
 
-def test_nothing_said_is_no_rank() -> None:
+def test_no_answer_has_no_rank() -> None:
     assert math.isnan(rank_of_truth([0.5, 0.1], 0))
     assert math.isnan(accuracy_at_k([], 1))
     assert math.isnan(mean_reciprocal_rank([]))

@@ -14,7 +14,7 @@ NAN = float("nan")
 
 
 @given(arrays(np.float64, st.integers(1, 30), elements=st.sampled_from([NAN, -2.0, -0.5, -0.4, -1e-7, 0.0])))
-def test_the_ends_hold_their_share_and_no_more_than_they_must(mu: np.ndarray) -> None:
+def test_the_tails_contain_their_share_and_no_more(mu: np.ndarray) -> None:
     known = mu[~np.isnan(mu)]
     low, high = confidence_ends(mu)
     values, counts = np.unique(known, return_counts=True)

@@ -47,7 +47,7 @@ def test_the_curve_ends_before_less_than_a_quarter_of_the_replies() -> None:
 
 
 @pytest.mark.parametrize("unknown", [math.nan, -math.inf, -9999.0])
-def test_an_unknown_value_is_left_out_where_it_stands(unknown: float) -> None:
+def test_an_unknown_value_is_excluded_at_its_position(unknown: float) -> None:
     replies = [[math.log(0.5), math.log(0.8)]] * 40 + [[unknown, math.log(0.2)]] * 40
     found = mean_probability(RaggedArray.from_lists(replies))
     assert found.mean == pytest.approx([0.5, 0.5])

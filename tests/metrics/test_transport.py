@@ -55,7 +55,7 @@ def test_small_differences_are_not_rounded_away() -> None:
     assert wasserstein(p, q, np.abs(places[:, None] - places)) == pytest.approx(expected, rel=1e-4)
 
 
-def test_more_pairs_than_one_programme_holds_and_leading_axes() -> None:
+def test_more_pairs_than_one_batch_and_leading_axes() -> None:
     p = RANDOM.dirichlet(np.ones(12), size=(7, 1))
     q = RANDOM.dirichlet(np.ones(12), size=(1, 25))
     q[0, 3] = np.nan

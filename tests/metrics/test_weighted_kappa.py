@@ -65,7 +65,7 @@ def test_what_does_not_fit_is_refused(a: list[int], b: list[int]) -> None:
     refuses("expected", quadratic_weighted_kappa, a, b, 0, 3)
 
 
-def test_weights_stand_for_pairs_that_were_drawn_so_often() -> None:
+def test_weights_equal_repeated_pairs() -> None:
     random = np.random.default_rng(5)
     a, b = random.integers(0, 4, (2, 30)).astype(float)
     b[3] = math.nan

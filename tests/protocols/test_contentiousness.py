@@ -38,7 +38,7 @@ def test_what_is_no_level_is_refused(level: float) -> None:
         contentiousness_level(level)
 
 
-def test_no_level_turns_a_debater_against_its_own_stand() -> None:
+def test_no_level_turns_a_debater_against_its_own_position() -> None:
     """The printed table is written for one side: as it stands, it would have the proponent list its own risks."""
     for level, manner in STYLES.items():
         assert not re.search(r"\byour (own|stand|side)\b", f"{manner.tone} {manner.emphasis} {manner.language}")

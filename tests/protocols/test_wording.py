@@ -66,7 +66,7 @@ class Every(BaseModel):
         ({"unknown": 3}, "is not known here"),
     ],
 )
-def test_what_is_wrong_is_said_in_plain_words(given: dict[str, Any], said: str) -> None:
+def test_errors_are_explained_in_plain_words(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Every.model_validate(given)
     assert explain_error(caught.value.errors(include_url=False)[0]) == said

@@ -128,7 +128,9 @@ async def test_cancelling_the_only_asker_cancels_the_call(agent: Agent, model: G
     assert event.data["tokens_at_most"] >= 400, "what was cancelled may have been billed"
 
 
-async def test_a_refused_ask_tells_what_its_earlier_attempts_may_have_cost(sink: KeepingSink, tmp_path: Path) -> None:
+async def test_a_refused_ask_reports_the_possible_cost_of_its_earlier_attempts(
+    sink: KeepingSink, tmp_path: Path
+) -> None:
     spec = make_spec(tmp_path, same_model_roles("simulated"), templates=TEMPLATES, retry=RetryPolicy(base_s=0.0))
     model = GatedModel()
     model.fails_with = ModelError("connection", "the reply was cut off", may_be_billed=True)

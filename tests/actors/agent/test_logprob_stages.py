@@ -102,7 +102,7 @@ def test_token_features_leave_forced_tokens_out() -> None:
         assert np.isnan(judged.own[0]) == unknown
 
 
-def test_what_was_held_tells_samplings_apart_only_where_the_stage_does_not() -> None:
+def test_the_constraint_distinguishes_samplings_only_at_an_unknown_stage() -> None:
     constrained, free, before_it_was_recorded = (
         [Sampling.recorded(0.3, None, stage, constrained) for stage in ("raw", "unknown")]
         for constrained in (True, False, None)

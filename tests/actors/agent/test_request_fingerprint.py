@@ -60,7 +60,7 @@ def test_everything_that_a_role_says_is_sent_also_where_a_protocol_samples_by_it
     assert (shown["stop_sequences"], shown["top_k"]) == (["END"], 5)
 
 
-def test_nothing_is_sent_where_nothing_is_said() -> None:
+def test_unset_parameters_are_not_sent() -> None:
     body = msgspec.json.decode(encode_request("m", MESSAGES, sent_decoding(RoleBinding())))
     assert body.keys() == {"model", "messages", "temperature", "top_p", "max_tokens"}
 
@@ -72,7 +72,7 @@ def test_nothing_is_sent_where_nothing_is_said() -> None:
         "n_predict", "best_of", "guided_json", "grammar", "return_tokens_as_token_ids",
     ],
 )  # fmt: skip
-def test_extra_may_not_hold_what_moot_sends_itself(key: str) -> None:
+def test_extra_may_not_contain_parameters_that_moot_sends(key: str) -> None:
     with pytest.raises(ValidationError, match=key):
         RoleBinding(extra={key: 1})
 
@@ -199,7 +199,9 @@ def test_equal_requests_have_equal_fingerprints_whatever_their_roles_say(
     ("model", "profile", "said"),
     [(URL, ModelProfile(schemas="vllm"), False), (URL, None, True), ("openai/m", None, False)],
 )
-def test_a_free_reply_and_a_held_one_never_fit_each_other(model: str, profile: ModelProfile | None, said: bool) -> None:
+def test_an_unconstrained_and_a_constrained_reply_have_different_fingerprints(
+    model: str, profile: ModelProfile | None, said: bool
+) -> None:
     silent, told = (RoleBinding(model=model, profile=profile, structured=each) for each in (None, said))
 
     def known(binding: RoleBinding) -> set[str]:
@@ -229,7 +231,7 @@ class TableReply(BaseModel):
         ("no", None, Position, False),
     ],
 )
-def test_when_a_reply_is_held_to_its_schema(
+def test_when_a_reply_is_constrained_to_its_schema(
     offered: Literal["no", "on request", "yes"], wanted: bool | None, model: type[BaseModel], held: bool
 ) -> None:
     assert (constrained_schema(RoleBinding(structured=wanted), offered, model, None, 400, {}) is not None) == held

@@ -123,7 +123,7 @@ class _OneAnswer(ScriptedPerson):
         return found if len(self.asked) == 1 else None
 
 
-async def test_a_person_who_thinks_holds_up_nobody(kind: str, server: ScriptedServer, tmp_path: Path) -> None:
+async def test_a_pending_decision_delays_no_other_debate(kind: str, server: ScriptedServer, tmp_path: Path) -> None:
     """With one place: the other debates are over before the person answers; and on Ray the moderator has died."""
     person = SlowPerson()
 

@@ -99,7 +99,7 @@ async def test_a_moderator_that_dies_twice_in_quick_succession_forgets_no_debate
         assert len(await asyncio.gather(first, second)) == 2
 
 
-async def test_an_engine_that_is_gone_ends_every_wait_and_takes_nothing_more() -> None:
+async def test_a_lost_engine_ends_every_wait_and_accepts_nothing_more() -> None:
     async with debating(2) as (found, runtime, holding):
         (moderator,) = runtime.places
         moderator.gone = ActorGone("the actor is gone")
@@ -110,7 +110,7 @@ async def test_an_engine_that_is_gone_ends_every_wait_and_takes_nothing_more() -
         assert "the actor is gone" in str(found.error)
 
 
-async def test_a_run_that_stops_tells_those_that_ended_before() -> None:
+async def test_a_stopped_run_returns_the_results_of_debates_that_ended_before() -> None:
     async with debating(3) as (found, runtime, (first, second, third)):
         (moderator,) = runtime.places
         moderator.finish("q1", status="stopped", why="budget: usd")
@@ -193,7 +193,7 @@ async def test_a_moderator_that_is_lost_while_it_drains_gets_no_debate_again() -
     assert (runtime.places[0].open, len(runtime.places[0].given)) == ({}, 1)
 
 
-async def test_a_bringer_who_leaves_ends_no_debate() -> None:
+async def test_a_submitter_that_is_cancelled_ends_no_debate() -> None:
     async with debating(1) as (found, runtime, (holding,)):
         holding.cancel()
         await asyncio.gather(holding, return_exceptions=True)

@@ -159,7 +159,7 @@ def test_the_vectors_of_version_1_do_not_change() -> None:
     ]  # two words, two triples, one pair
 
 
-def test_shared_words_bring_texts_together() -> None:
+def test_texts_with_shared_words_are_similar() -> None:
     near = cosine("can penguins fly", "penguins can fly")
     assert near > 0.6
     assert near > 5 * abs(cosine("can penguins fly", "the treaty was signed in Vienna"))

@@ -165,7 +165,7 @@ async def test_a_small_call_is_not_refused_for_a_large_one() -> None:
 
 
 @virtual_time
-async def test_an_endpoint_that_is_down_for_long_is_said_to_be() -> None:
+async def test_an_endpoint_that_is_down_for_long_is_reported() -> None:
     decisions = CountingLimiter(EndpointLimits())
     gate = decisions.gate()
     for _ in range(12):
@@ -180,7 +180,7 @@ async def test_an_endpoint_that_is_down_for_long_is_said_to_be() -> None:
 
 
 @virtual_time
-async def test_a_limiter_that_is_gone_ends_every_wait() -> None:
+async def test_a_lost_limiter_ends_every_wait() -> None:
     async def gone(report: UsageReport) -> Grant:
         raise RuntimeError("no limiter")
 

@@ -112,7 +112,7 @@ class _Cluster:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 8), st.integers(5, 200), st.sampled_from([0.0, 0.01]))
-def test_rates_hold_over_a_cluster_with_dying_holders(seed: int, holders: int, rate: int, dying: float) -> None:
+def test_rates_are_kept_over_a_cluster_with_dying_holders(seed: int, holders: int, rate: int, dying: float) -> None:
     cluster = _Cluster(Random(seed), holders, EndpointLimits(requests_per_min=rate), None)
     cluster.run(130.0, dying)
     uses = sorted(cluster.uses)
@@ -124,7 +124,7 @@ def test_rates_hold_over_a_cluster_with_dying_holders(seed: int, holders: int, r
 
 
 @given(seed=st.integers(0, 10_000), holders=st.integers(1, 6), bound=st.integers(1, 40))
-def test_a_fixed_concurrency_holds_and_everybody_has_a_turn(seed: int, holders: int, bound: int) -> None:
+def test_a_fixed_concurrency_is_kept_and_every_holder_has_a_turn(seed: int, holders: int, bound: int) -> None:
     cluster = _Cluster(Random(seed), holders, EndpointLimits(concurrency=bound), None)
     served = [0] * holders
     ended = cluster._ended
@@ -140,7 +140,7 @@ def test_a_fixed_concurrency_holds_and_everybody_has_a_turn(seed: int, holders: 
 
 
 @given(seed=st.integers(0, 10_000), holders=st.integers(1, 6), cap=st.floats(0.0, 60.0))
-def test_money_is_never_overspent_whoever_dies(seed: int, holders: int, cap: float) -> None:
+def test_the_budget_is_never_exceeded_when_holders_die(seed: int, holders: int, cap: float) -> None:
     """What a dead holder had reserved may all be spent."""
     cluster = _Cluster(Random(seed), holders, EndpointLimits(concurrency=20), cap)
     cluster.run(60.0, dying=0.01)
@@ -224,7 +224,7 @@ def test_a_budget_is_exhausted_only_when_no_reservation_can_come_back() -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_what_a_dead_holder_had_is_gone_also_for_a_limiter_that_is_started_again(restarted: bool) -> None:
+def test_a_dead_holders_reservation_counts_as_spent_after_a_restart_of_the_limiter(restarted: bool) -> None:
     now, account = [0.0], BudgetAccount(100.0)
     limiter = Limiter({}, {"usd": account}, clock=lambda: now[0])
     asks = UsageReport("b", [], {"usd": BudgetTotals(wanted=50.0, least=50.0)})

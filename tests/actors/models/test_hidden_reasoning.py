@@ -98,7 +98,7 @@ _PARTS = ['{"answer": "', "Yes", '"}']
         (_BEHIND, ['{"reasoning": "Its ', r"\"answer\": no", '.", ', '"answer": "', "Yes", '", "confidence": 1}']),
     ],
 )
-def test_the_answer_is_found_where_it_stands_among_the_tokens(text: str, tokens: list[str]) -> None:
+def test_the_answer_is_located_among_the_tokens(text: str, tokens: list[str]) -> None:
     found = intrinsic_of(_reply(text, tokens), "Yes", ASK, "before")
     assert found is not None
     assert found.raw == pytest.approx(np.exp(-0.25))

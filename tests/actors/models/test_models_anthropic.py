@@ -100,7 +100,7 @@ def sent(*messages: Message) -> dict[str, Any]:
     return decoded
 
 
-def test_system_messages_are_joined_in_order_and_what_said_nothing_is_left_out() -> None:
+def test_system_messages_are_joined_in_order_and_empty_messages_omitted() -> None:
     request = sent(Message("system", "a"), Message("user", "b"), Message("system", "c"))
     assert request["system"] == "a\n\nc"
     assert request["messages"] == [{"role": "user", "content": "b"}]

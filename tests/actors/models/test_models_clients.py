@@ -135,7 +135,7 @@ def test_one_model_in_two_loops(make: MakeModel) -> None:
 
 
 @pytest.mark.parametrize(("status", "kind"), [(429, "rate_limited"), (503, "server"), (400, "request")])
-async def test_a_refusal_is_asked_once_and_tells_its_kind_its_wait_and_the_limits(
+async def test_a_refusal_is_not_retried_and_has_its_kind_wait_and_limits(
     vendor: MakeVendor, status: int, kind: str
 ) -> None:
     calls = 0
@@ -254,7 +254,7 @@ async def test_the_list_of_models_is_bounded_too(low_bound: None) -> None:
 
 
 @pytest.mark.parametrize("name", VENDORS)
-async def test_a_reply_that_holds_the_key_is_not_recorded(name: str) -> None:
+async def test_a_reply_with_the_key_is_not_recorded(name: str) -> None:
     for text in (f"your key is {KEY}", KEY):
         told = json.loads(json.dumps(WHOLE[name]).replace("No.", text))
         caught = await failure(VENDORS[name], answers(200, told))

@@ -76,7 +76,7 @@ def test_a_large_picture_is_scaled(size: tuple[int, int], scaled: tuple[int, int
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
-def test_a_picture_of_many_bytes_is_written_anew(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_of_many_bytes_is_re_encoded(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert pictures.LARGEST_SENT_BYTES == 5_000_000
     monkeypatch.setattr(pictures, "LARGEST_SENT_BYTES", 400_000)
     data = noise((600, 600), kind)

@@ -59,7 +59,7 @@ async def test_a_server_that_takes_a_schema_and_ignores_it_is_found_out() -> Non
     assert "may not be constrained" in logs[0]
 
 
-async def test_a_model_that_only_reasons_is_found_to_and_its_replies_are_held() -> None:
+async def test_a_model_that_only_reasons_is_detected_and_its_replies_are_constrained() -> None:
     def answer(body: Body) -> tuple[int, Any]:
         return 200, completion("", finish_reason="length")
 
@@ -282,7 +282,7 @@ async def test_a_server_that_refuses_log_probabilities_together_with_a_schema_ke
         await run_trial(either, ProbeRequest(ASKS, 5.0, needed, needs_logprobs=True))
 
 
-async def test_log_probabilities_of_free_replies_are_asked_for_beside_held_ones_without() -> None:
+async def test_log_probabilities_are_requested_for_unconstrained_replies_beside_constrained_ones_without() -> None:
     held = (ExpectedReply(Score, None, 300, "no"),)
     profile, given, seen, logs = await run_trial(
         either, ProbeRequest(ASKS, 5.0, held, needs_logprobs=True, free_logprobs=True)

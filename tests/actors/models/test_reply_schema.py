@@ -112,7 +112,7 @@ def test_the_script_of_an_ask_is_that_of_its_texts() -> None:
 
 @pytest.mark.parametrize(("reply", "tokens"), ASKED)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_dialect_holds_only_what_its_server_takes(reply: type[BaseModel], tokens: int, dialect: DialectName) -> None:
+def test_a_dialect_contains_only_supported_keywords(reply: type[BaseModel], tokens: int, dialect: DialectName) -> None:
     """The keywords of each server's documentation; what ours would not read is not permitted either."""
     bounds = {
         "openai": {"minItems", "maxItems", "minimum", "maximum", "pattern"},

@@ -68,7 +68,7 @@ def listed(count: int) -> TokenLogprobs:
 
 
 @given(said=st.lists(TOKENS, max_size=4), asked=st.lists(TOKENS, max_size=4), more=st.integers(0, 3))
-def test_whoever_counts_the_tokens_is_believed(said: list[str], asked: list[str], more: int) -> None:
+def test_a_plausible_token_count_is_kept(said: list[str], asked: list[str], more: int) -> None:
     """Whatever the vocabulary: its tokens may be long, of equal characters very long."""
     reply = ModelReply("".join(said), "stop", Usage(len(asked) + more, len(said) + more))
     assert with_plausible_usage(reply, [Message("user", "".join(asked))]) is reply
@@ -101,7 +101,7 @@ def _run(port: int, out: Path, **options: Any) -> Any:
     return moot.run(model=model, engine="inline", protocol="majority-vote", limit=6, seed=3, out=out, **options)
 
 
-def test_a_budget_holds_for_a_server_that_states_no_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_is_kept_for_a_server_that_reports_no_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
     monkeypatch.setattr(openai_wire, "_usage", lambda reply: nothing)
     with simulated_server(AnswerKey.from_cases(open_task("sample").cases()), seed=3) as port:

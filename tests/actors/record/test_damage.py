@@ -125,7 +125,7 @@ def test_an_older_owners_segment_that_was_cut_is_an_error(run: Path) -> None:
     assert verify(RunFolder(run)).faults == []
 
 
-def test_an_older_owners_segment_that_is_gone_is_found(run: Path) -> None:
+def test_a_missing_segment_of_an_older_owner_is_detected(run: Path) -> None:
     Ownership.acquire(RunFolder(run)).release()
     gone = segment(run, "events")
     gone.unlink()
@@ -167,7 +167,7 @@ def test_a_part_whose_list_is_lost_is_neither_deleted_nor_paid_again(run: Path) 
     assert verify(RunFolder(run)).faults == []
 
 
-def test_a_whole_record_is_said_to_be_whole(run: Path) -> None:
+def test_an_intact_record_has_no_faults(run: Path) -> None:
     found = verify(RunFolder(run))
     assert (found.faults, found.unchecked) == ([], 0)
     assert found.rows == {table: len(rows) for table, rows in rows_of(run).items()}

@@ -131,7 +131,7 @@ async def test_models_and_stages_are_not_pooled(folder: RunFolder) -> None:
             one.divergences(*group, model="big")
 
 
-async def test_a_token_that_a_mask_may_have_forced_is_left_out_where_the_record_says_what_was_held(
+async def test_forced_tokens_are_excluded_where_the_record_states_the_constraint(
     folder: RunFolder,
 ) -> None:
     kinds: list[bool | None] = [True, False, None]

@@ -122,7 +122,7 @@ async def test_a_case_that_was_registered_since_is_not_forgotten(folder: RunFold
         assert await made.commit([debate_result("c000", begun)]) == [True]
 
 
-async def test_the_engine_tells_each_writer_which_cases_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_engine_notifies_each_writer_of_finished_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.actors.remote.writer_pool._FORGET_EACH_S", 0.0)
     told = asyncio.Queue[tuple[str, Any]]()
 

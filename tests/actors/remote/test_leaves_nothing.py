@@ -79,7 +79,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_a_local_ray_of_ours_is_gone_after_a_run_and_after_a_failed_start(tmp_path: Path) -> None:
+def test_a_local_ray_is_removed_after_a_run_and_after_a_failed_start(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(OWN_RAY)
     with tempfile.TemporaryDirectory(prefix="moot-") as temporary:  # Ray's sockets need a short path
         environment = {**os.environ, "RAY_TMPDIR": temporary, "HOME": str(tmp_path)}

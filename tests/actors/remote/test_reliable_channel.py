@@ -94,7 +94,7 @@ async def test_an_outcome_that_comes_with_two_calls_at_once_counts_once() -> Non
     assert [_ids(counter.accept(each)) for each in returned] == [["a"], []]
 
 
-async def test_a_new_incarnation_counts_anew() -> None:
+async def test_a_new_incarnation_counts_from_the_start() -> None:
     debates, channel, counter = _made()
     await channel.exchange(counter.next_batch(_assignments("a", "b")), wait=False)
     debates.end("a")

@@ -135,7 +135,7 @@ async def test_who_hangs_for_long_is_ended_and_heard_again(monkeypatch: pytest.M
     ]
 
 
-async def test_while_this_process_stands_still_nobody_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_time_in_which_this_process_is_suspended_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a shell does at Ctrl-Z and `fg`: the clock has advanced for all processes, and none could answer."""
     monkeypatch.setattr(watchdog, "_TICK_S", 0.01)
     monkeypatch.setattr(watchdog, "UNRESPONSIVE_S", 0.1)

@@ -254,7 +254,7 @@ def test_exact_over_several_blocks_with_copies_in_all_of_them(count: int) -> Non
         assert (places[number].tolist(), scores[number].tolist()) == plainly(vectors, queries[number], 5)
 
 
-def test_rows_that_single_precision_cannot_tell_apart_come_in_their_true_order() -> None:
+def test_rows_equal_in_single_precision_come_in_their_true_order() -> None:
     query = unit_rows(np.ones((1, 64)))
     vectors = np.repeat(query, 500, axis=0)
     vectors += np.random.default_rng(3).normal(scale=1e-7, size=vectors.shape).astype(np.float32)
@@ -291,7 +291,7 @@ async def test_queries_that_come_while_one_is_searched_leave_together(monkeypatc
         await search.nearest(queries[0], 1)
 
 
-async def test_a_search_that_fails_tells_all_who_wait_and_the_next_one_works() -> None:
+async def test_a_failed_search_fails_all_waiting_queries_and_the_next_one_works() -> None:
     search = SearchBatcher(made_rows(5, 4, 8))
     wrong = made_rows(1, 3, 9)[0]
     failed = await asyncio.gather(*(search.nearest(wrong, 1) for _ in range(3)), return_exceptions=True)

@@ -342,7 +342,7 @@ class TestAnswerKey:
         assert AnswerKey.from_cases([base, other, third]).find("what follows") is None
         assert AnswerKey.from_cases([base, third]).find("what follows") == "A"
 
-    def test_tells_cases_apart_by_their_passage_where_the_question_does_not(self) -> None:
+    def test_cases_with_equal_questions_are_distinguished_by_their_passage(self) -> None:
         cases = [
             LabelledCase(Case(id=str(i), question="Which score?", passage=f"Essay {i}.", labels=("0", "1")), i, gold)
             for i, gold in enumerate("0110")

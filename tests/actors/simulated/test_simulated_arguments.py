@@ -98,7 +98,7 @@ def with_q(signal: float, words: int = 40) -> list[float]:
 
 
 @pytest.mark.parametrize("words", [1, 40])
-def test_in_the_null_world_no_statistic_tells_how_good_a_reply_is(words: int) -> None:
+def test_without_the_signal_no_statistic_predicts_quality(words: int) -> None:
     """|rho| of 432 independent pairs is below .13 with a probability of 99 %."""
     assert max(map(abs, with_q(0.0, words))) < 0.13
 

@@ -133,7 +133,7 @@ class TestJudge:
         assert len(verdicts(0.0)) == 1
         assert verdicts(0.4) >= {0, 1}
 
-    def test_the_summary_tells_verdict_and_dispute_even_without_its_last_sentence(self) -> None:
+    def test_the_summary_shows_verdict_and_dispute_even_without_its_last_sentence(self) -> None:
         """What a classifier can learn, once the words of the verdict are taken out."""
         courses = [["supports"] * 4, ["denies"] * 4, ["supports", *["denies"] * 3], ["supports", "denies"] * 2]
         told: dict[tuple[int, int | None], set[str]] = {}

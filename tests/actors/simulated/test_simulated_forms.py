@@ -91,7 +91,7 @@ def types(schema: Any) -> Iterator[Any]:
     ('{"a": [...] | [...], "b": ... | ..., "c": "guess" | "..."}', ["array", "string", "string"]),
     ('{"a": ..., "why? ($)": ...}\n- "a": a whole number from 1 to ' + 400 * "9", ["string", "string"]),
 ])  # fmt: skip
-def test_what_a_form_tells_of_its_fields(form: str, read: list[Any]) -> None:
+def test_the_schema_of_a_forms_fields(form: str, read: list[Any]) -> None:
     schema = read_form(f"Reply with {form}")
     assert schema is not None
     assert list(types(schema)) == read

@@ -45,7 +45,7 @@ def test_the_rate_is_recovered(rate: float) -> None:
     assert len(made_up(rate)) / COUNT == pytest.approx(rate, abs=four_deviations)
 
 
-def test_what_is_made_up_stands_nowhere_and_all_else_comes_from_the_passage() -> None:
+def test_invented_words_occur_nowhere_else_and_the_rest_comes_from_the_passage() -> None:
     """Found without knowing the claims: by words that neither the passage nor a reply without a claim has."""
     read = set(WORDS.findall(PASSAGE))
     framing = {word for n in range(COUNT) for word in WORDS.findall(reply(n, 0.0).text)} - read

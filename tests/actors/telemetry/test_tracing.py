@@ -187,7 +187,7 @@ def test_without_telemetry_nothing_of_it_is_loaded(tmp_path: Path) -> None:
     assert done.stdout == "[]\n", done.stderr[-2000:]
 
 
-def test_a_collector_that_is_away_holds_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_collector_delays_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.actors.telemetry.telemetry.FLUSH_WITHIN_S", 0.1)
     with collector(status=503) as (url, spans):
         monkeypatch.setenv(ENDPOINT, url)

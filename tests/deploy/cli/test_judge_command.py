@@ -54,7 +54,7 @@ def test_the_main_job_and_what_is_shown_of_it(command: Command) -> None:
     assert command(*QUICK, "--passes", "3", "--role", "judge=simulated,simulated?judge_noise=0.3") == (0, out, "")
 
 
-def test_show_has_the_same_tables_and_a_case_what_each_judge_said(command: Command) -> None:
+def test_show_has_the_same_tables_and_a_case_each_judges_reply(command: Command) -> None:
     tables = command(*QUICK, "--passes", "2")[1].partition("\n\n")[2].partition("\n\nnext:")[0]
     code, out, _ = command("show", FOLDER)
     assert code == 0

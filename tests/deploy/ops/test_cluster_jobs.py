@@ -142,9 +142,7 @@ def test_a_submitted_run_joins_the_cluster_of_its_job(jobs: FakeJobCluster, tmp_
 
 
 @pytest.mark.slow
-def test_a_wheel_brings_the_package_to_workers_that_have_none(
-    jobs: FakeJobCluster, wheel: Path, tmp_path: Path
-) -> None:
+def test_a_wheel_installs_the_package_on_workers_without_it(jobs: FakeJobCluster, wheel: Path, tmp_path: Path) -> None:
     libraries = str(Path(ray.__file__).parents[1])
     if PathFinder.find_spec("moot", [libraries]) is not None:
         pytest.skip("moot is installed into the folder of its dependencies, so workers find it there")

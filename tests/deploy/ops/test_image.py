@@ -78,7 +78,7 @@ def test_everything_is_installed_as_it_was_tested() -> None:
     assert {Requirement(need).name for need in wanted} <= pins
 
 
-def test_the_image_holds_no_tools_of_the_build() -> None:
+def test_the_image_contains_no_build_tools() -> None:
     assert [rest for rest in FINAL.all("COPY") if rest != "--from=build /installed /usr/local"] == []
     assert "--prefix /installed" in BUILD.all("RUN")[-1]
     (run,) = FINAL.all("RUN")
@@ -130,7 +130,7 @@ def test_ray_up_takes_the_cluster() -> None:
     assert made["available_node_types"]["head"]["resources"] == {"CPU": 0}
 
 
-def test_the_cluster_opens_nothing_and_holds_no_secret() -> None:
+def test_the_cluster_opens_nothing_and_contains_no_secret() -> None:
     given = _cluster()
     assert given["provider"]["use_internal_ips"] is True
     assert given["file_mounts"]["~/.ray/auth_token"] == "~/.ray/auth_token"

@@ -257,7 +257,7 @@ class TestWatchedRuns:
         answered = watched.prometheus.total('sum(ray_moot_calls_total{protocol="evince", outcome="answered"})')
         assert sum(value for _, value in unknown) >= answered
 
-    def test_the_histograms_hold_what_was_measured(self, watched: MonitoredRuns) -> None:
+    def test_the_histograms_contain_the_measured_values(self, watched: MonitoredRuns) -> None:
         total = watched.prometheus.total
         slow = total('histogram_quantile(0.5, sum by (le) (ray_moot_call_seconds_bucket{protocol="selene"}))')
         assert LATENCY_MS / 1000.0 * 0.9 < slow < 5.0

@@ -32,7 +32,7 @@ def test_a_dry_run_counts_the_second_debate(documents: Path, tmp_path: Path) -> 
     assert "8 to 28 a case" in said[1]
 
 
-async def test_an_uncertain_debate_is_held_again_with_passages(documents: Path, tmp_path: Path) -> None:
+async def test_an_uncertain_debate_runs_again_with_passages(documents: Path, tmp_path: Path) -> None:
     cases = [{"question": f"What is complaint {i}, with a rash?", "labels": LABELS} for i in range(2)]
     await moot.arun(
         task=cases,

@@ -195,7 +195,7 @@ def test_the_summary_in_all_formats(inline_run: InlineRun, printed: Printed) -> 
     assert percent(found.skip_rate) in markdown
 
 
-def test_what_killed_sessions_may_have_used_is_said_in_all_formats(session: PlantedSession, printed: Printed) -> None:
+def test_possible_use_of_killed_sessions_is_reported_in_all_formats(session: PlantedSession, printed: Printed) -> None:
     killed = [{"status": "killed", "unsettled": lost} for lost in ({"tokens": 8000.0, "usd": 0.25}, {"tokens": 512.0})]
     run = session.plant(schema_version=1, sessions=[*killed, {"status": "finished"}])
     assert summarise(run).unsettled == {"tokens": 8512.0, "usd": 0.25}

@@ -105,9 +105,7 @@ class TestOneAgent:
             ({"schedule": "none", "kappa": {"start": 0.5}}, ["kappa"]),
         ],
     )
-    def test_settings_that_are_set_and_never_read_are_said(
-        self, settings: dict[str, Any], unread: list[str], tmp_path: Path
-    ) -> None:
+    def test_unused_settings_are_reported(self, settings: dict[str, Any], unread: list[str], tmp_path: Path) -> None:
         config = RunConfig.build(
             None, {"protocol": "evince", "task": "sample-symptoms", "set": settings, "out": str(tmp_path / "run")}
         )

@@ -116,7 +116,7 @@ def run_command(uri: str, port: int, engine: str) -> list[str]:
 
 
 @pytest.mark.smoke
-def test_a_bucket_holds_the_same_record_as_a_folder(bucket: ObjectStore, tmp_path: Path) -> None:
+def test_a_bucket_has_the_same_record_as_a_folder(bucket: ObjectStore, tmp_path: Path) -> None:
     done = run_in_bucket(bucket.uri("a/run"))
     assert (done.status, done.done, done.table("verdicts").num_rows) == ("finished", 6, 6)
     assert_as_in_a_folder(bucket.uri("a/run"), tmp_path)
@@ -184,7 +184,7 @@ def test_a_run_whose_record_lacks_verdicts_is_not_finished(
 
 
 @pytest.mark.parametrize("kind", ["bucket", "folder"])
-def test_a_run_that_another_has_held_meanwhile_is_not_taken_away(
+def test_a_run_owned_by_another_process_meanwhile_is_not_taken_over(
     kind: str, bucket: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is there when this one becomes its owner, and was not when this one looked."""

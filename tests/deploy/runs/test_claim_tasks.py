@@ -78,7 +78,9 @@ def test_what_is_no_claim_is_refused_with_the_tasks_that_are(write: Write, tmp_p
     prepare(RunConfig(out=str(tmp_path / "run")), task=[{"claim": "So.", "label": "true"}], protocol=Checker())
 
 
-async def test_the_pictures_of_a_file_are_sent_whoever_opens_it(write: Write, tmp_path: Path, cat: Path) -> None:
+async def test_the_pictures_of_a_file_are_sent_however_its_task_is_opened(
+    write: Write, tmp_path: Path, cat: Path
+) -> None:
     spec = f"claims:{write({'claim': 'It is a cat.', 'images': [cat.name], 'label': 1})}"
     tasks = [spec, moot.open_task(spec), moot.open_task(spec, moot.load_image)]
     given = [await turns(tmp_path / f"run{n}", task) for n, task in enumerate(tasks)]

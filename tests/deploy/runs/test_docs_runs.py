@@ -92,7 +92,7 @@ def test_a_run_resumes_with_its_documents_only(tmp_path: Path, docs: Path) -> No
         run(**options(done.path))
 
 
-def test_a_run_resumes_from_its_library_when_its_documents_are_gone(
+def test_a_run_resumes_from_its_library_without_its_documents(
     tmp_path: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fish = docs / "fish.txt"

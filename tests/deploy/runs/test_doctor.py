@@ -122,7 +122,7 @@ async def test_each_server_of_a_pool_is_examined() -> None:
     assert [each.state for each in found if each.subject == "a call"] == ["ok", "failed"]
 
 
-async def test_what_a_server_gives_of_log_probabilities_is_said() -> None:
+async def test_a_servers_log_probabilities_are_reported() -> None:
     async def handler(request: web.Request) -> web.Response:
         body = json.loads(await request.read() or b"{}")
         if (most := body.get("top_logprobs", 0)) > 2:

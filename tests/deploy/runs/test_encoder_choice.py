@@ -101,7 +101,7 @@ def test_who_compares_no_d_takes_over_no_encoder(tmp_path: Path) -> None:
         ({"model": REAL, "encoder": "openai/x"}, False),
     ],
 )
-def test_that_d_compares_words_is_said_of_real_models(tmp_path: Path, options: dict[str, Any], said: bool) -> None:
+def test_real_models_get_a_warning_that_d_compares_words(tmp_path: Path, options: dict[str, Any], said: bool) -> None:
     with capture_logs() as logged:
         log_caveats(prepared(tmp_path, **options))
     lines = [entry["event"] for entry in logged if entry["event"].startswith("D compares words")]

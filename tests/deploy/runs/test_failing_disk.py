@@ -47,7 +47,7 @@ def test_a_folder_that_cannot_be_made_is_one_error(place: str) -> None:
         moot.run(engine="inline", limit=1, out=place)
 
 
-def test_debates_whose_replies_are_lost_are_held_again(tmp_path: Path) -> None:
+def test_debates_with_lost_replies_run_again(tmp_path: Path) -> None:
     run = tmp_path / "run"
     before = moot.run(engine="inline", limit=4, seed=3, out=run)
     lost, paid = before.table("turns").num_rows, before.summary.tokens_per_case

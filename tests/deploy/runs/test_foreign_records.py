@@ -35,7 +35,7 @@ ENDLESS = {
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("content", ENDLESS.values(), ids=ENDLESS)
-def test_aliases_that_stand_for_too_much_are_refused(content: str, tmp_path: Path) -> None:
+def test_yaml_aliases_that_expand_too_much_are_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(content)
     for read in (read_run_info, lambda path: read_run_yaml(RunFolder(path))):
         with pytest.raises(RecordError, match=r"run\.yaml"):
@@ -49,7 +49,7 @@ def test_aliases_that_stand_for_too_much_are_refused(content: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("value", ["2024-13-45", "0b_"])
-def test_what_looks_like_a_date_or_a_number_and_is_none_is_said(value: str, tmp_path: Path) -> None:
+def test_invalid_dates_and_numbers_are_reported(value: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="x=: the value is not valid YAML"):
         read_value(value, "x=")
     file = tmp_path / "prices.yaml"
@@ -58,7 +58,7 @@ def test_what_looks_like_a_date_or_a_number_and_is_none_is_said(value: str, tmp_
         price_table(str(file))
 
 
-def test_aliases_that_stand_for_little_are_read(tmp_path: Path) -> None:
+def test_small_yaml_aliases_are_read(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("a: &a {x: 1}\nb: *a\nc: {<<: *a, y: 2}\n")
     assert read_run_yaml(RunFolder(tmp_path)) == {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1, "y": 2}}
 

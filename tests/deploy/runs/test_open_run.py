@@ -77,7 +77,7 @@ async def test_verdicts_are_those_of_a_run_over_the_same_cases(name: str, tmp_pa
     assert len(rows(tmp_path / "open", "verdicts")) == len(CASES)
 
 
-async def test_a_later_run_tells_what_is_on_record_and_pays_for_the_rest_only(tmp_path: Path) -> None:
+async def test_a_later_run_returns_recorded_results_and_pays_for_the_rest_only(tmp_path: Path) -> None:
     task = open_task("sample")
     with simulated_server(AnswerKey.from_cases(task.cases()), port=0) as port:
         options: dict[str, Any] = {"model": f"http://127.0.0.1:{port}/v1#sim", "prices": _prices(tmp_path, port)}
@@ -102,7 +102,7 @@ def _prices(folder: Path, port: int) -> str:
 
 
 @pytest.mark.parametrize("name", ["inline", pytest.param("actors", marks=ON_RAY)])
-async def test_a_withdrawn_case_is_put_aside_and_its_calls_are_cancelled(name: str, tmp_path: Path) -> None:
+async def test_a_cancelled_case_has_no_verdict_and_its_calls_are_cancelled(name: str, tmp_path: Path) -> None:
     async with opened(tmp_path / "run", model=SLOW, **ENGINES[name]) as run:
         holding = asyncio.create_task(run.run_case(CASES[0]))
         await until(lambda: run.pending)

@@ -145,7 +145,7 @@ async def test_a_replay_is_asked_as_the_recorded_model_was(tmp_path: Path, odd: 
 
 
 @with_server(Particular)
-async def test_whoever_resumes_with_the_key_elsewhere_asks_as_before(
+async def test_resuming_with_another_key_variable_sends_the_same_requests(
     tmp_path: Path, odd: Particular, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = f"{odd.url}#m"
@@ -273,7 +273,7 @@ async def test_a_record_that_is_older_is_resumed_as_it_was_without_another_trial
 
 
 @pytest.mark.parametrize("structured", ["on", "off", "auto"])
-async def test_all_roles_are_held_or_free_as_the_flag_says(
+async def test_all_roles_are_constrained_or_not_as_the_flag_says(
     tmp_path: Path, server: ScriptedServer, structured: str
 ) -> None:
     done = await run_profiled(

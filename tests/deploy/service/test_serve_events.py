@@ -121,7 +121,7 @@ async def test_a_quiet_stream_has_heartbeats_and_ends_for_its_reader_to_come_aga
     assert "event: end" not in text
 
 
-async def test_what_is_said_never_begins_an_event_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_text_of_a_debate_never_starts_an_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.deploy.service.service.OpenRun", lambda config, **_: OpenRun(config, protocol=Loud()))
     async with served(tmp_path) as client:
         await client.post("/v1/debates", {"question": "what is said", "id": "loud"})

@@ -145,7 +145,7 @@ def serve(*options: str) -> None:
         (("--out", "s3://bucket/served"), "need a local folder"),
     ],
 )
-def test_what_cannot_be_is_said_before_anything_is_started(
+def test_an_invalid_configuration_is_reported_before_anything_starts(
     options: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -184,7 +184,7 @@ def test_a_port_that_is_taken_and_a_record_that_is_owned(tmp_path: Path, monkeyp
     owner.release()
 
 
-def test_what_changes_is_said_once() -> None:
+def test_each_change_is_reported_once() -> None:
     down, spent = {"debates": "down"}, {"debates": "spent"}
     told = [({}, down), (down, down), (down, spent), (spent, {"checks": "down"})]
     assert [list(changes(before, now)) for before, now in told] == [

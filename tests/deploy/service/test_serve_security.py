@@ -142,7 +142,7 @@ async def never(*_: Any) -> Any:
 
 
 @pytest.mark.parametrize("server", [("10.0.0.5", 8000), None])
-async def test_a_server_without_a_token_refuses_whoever_comes_from_elsewhere(server: Any) -> None:
+async def test_a_server_without_a_token_refuses_remote_clients(server: Any) -> None:
     asked = _Asked("GET", "/v1/stats", server)
     await Guard(never, None, 100, 100)(asked.scope, never, asked.send)
     assert asked.told == (403, "no_token")

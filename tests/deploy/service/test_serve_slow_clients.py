@@ -161,7 +161,7 @@ async def test_a_request_that_takes_its_time_is_answered(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("closing", [b"", b"Connection: close\r\n"])
-async def test_an_answer_that_nobody_reads_is_let_go(closing: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_response_that_nobody_reads_is_aborted(closing: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening_at, "IDLE_CHECK_S", 0.1)
     async with listening(answer) as (port, server):
         client = socket.create_connection(("127.0.0.1", port))

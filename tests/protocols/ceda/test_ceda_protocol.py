@@ -31,7 +31,7 @@ async def test_the_steps_and_the_events() -> None:
         ((AGREE, UNCLEAR, AGREE, UNCLEAR, AGREE), ["supports", None, "supports", None, "supports"], "max turns"),
     ],
 )
-async def test_a_debate_ends_when_both_hold_one_stance(texts: tuple[str, ...], stances_: list[Any], how: str) -> None:
+async def test_a_debate_ends_when_both_have_one_stance(texts: tuple[str, ...], stances_: list[Any], how: str) -> None:
     floor, verdict = await run_check(changes=messages(*texts))
     assert stances(floor) == stances_
     assert (verdict.how, verdict.rounds) == (how, len(texts))

@@ -87,7 +87,7 @@ async def test_conflicts_that_a_model_finds_part_the_debaters() -> None:
     assert "context-unfounded" in verdict.flags
 
 
-async def test_a_statement_is_shown_to_whoever_is_shown_all_that_it_rests_on() -> None:
+async def test_a_statement_is_shown_with_all_of_its_evidence() -> None:
     facts = [("It is of 1932.", "E1", "opened in 1932"), ("One says 1934.", "E2", "in 1934"), ("No.", "E2", "in 1932")]
     context = {
         "statements": [{"text": text, "facts": [{"item": item, "quote": quote}]} for text, item, quote in facts],

@@ -41,7 +41,7 @@ async def test_the_synthesis_and_all_judgments_are_in_flight_together() -> None:
     assert len(together) == 1 + 2 * 3
 
 
-async def test_a_judge_is_shown_what_was_sent_and_said() -> None:
+async def test_a_judge_sees_the_prompt_and_the_reply() -> None:
     pictures = (Image("image/png", b"one"), Image("image/png", b"two"))
     floor, _ = await run_scripted(replace(QUESTION, images=pictures))
     asked = floor.asks["assessment/challenge/judge/0/pass/0"]

@@ -61,7 +61,7 @@ class TestShape:
         with pytest.raises(InvalidReply, match=missing):
             read(json.dumps(whole))
 
-    def test_the_schema_asks_for_all_but_the_repairs_and_tells_no_story(self) -> None:
+    def test_the_schema_requires_all_fields_except_repairs(self) -> None:
         schema = json_schema(Reading)
         argument = schema["properties"]["reasons"]["items"]
         assert argument["required"] == ["text", "why", "validity", "credibility", "is_claim", "contradicts_facts"]

@@ -199,7 +199,7 @@ class TestAppraisal:
         assert found.notes == ("scale-doubtful",)
         assert appraise(DOCUMENT, read([("It is quick.", 0.0, 1.0)])).notes == ()
 
-    def test_a_contradiction_is_passed_over_where_no_fact_is_given(self) -> None:
+    def test_a_contradiction_is_ignored_without_facts(self) -> None:
         marked = read([("It is quick.", 8.0, 8.0)])
         marked = marked.model_copy(
             update={"reasons": [marked.reasons[0].model_copy(update={"contradicts_facts": True})]}

@@ -21,7 +21,7 @@ class TestRebuttals:
             assert ("rebuttals" in floor.prompt(path)) is not opens
             assert floor.asks[path].reply is (Estimate if opens else Prediction)
 
-    async def test_none_when_all_is_withheld_and_it_is_said(self) -> None:
+    async def test_none_when_all_is_withheld_with_a_note(self) -> None:
         _, floor = await debate({**MOVING, **WEAK})
         for path in ("round/0/agent/1", "round/1/agent/1"):
             assert "rebuttals" not in floor.prompt(path)

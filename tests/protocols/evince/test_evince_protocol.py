@@ -226,7 +226,7 @@ class TestWhatIsShown:
         assert opposing["crit/round/1/agent/2/judge/0"] == "Said at round/1/agent/1."
         assert opposing["crit/round/1/agent/1/judge/0"] == "Said at round/1/agent/0.\nSaid at round/0/agent/2."
 
-    async def test_whoever_opens_meets_the_same_bar(self) -> None:
+    async def test_the_bar_does_not_depend_on_the_opener(self) -> None:
         script: Script = {
             "crit/round/0/agent/0/*": reads(9),
             "crit/round/0/agent/1/*": reads(5),
@@ -255,7 +255,7 @@ class TestWhatIsShown:
         assert bars["round/1/agent/1"] == 0.4, "nobody had an opponent before"
         assert bars["round/2/agent/1"] == pytest.approx(0.45)
 
-    async def test_judges_see_what_a_letter_stands_for(self) -> None:
+    async def test_judges_see_the_text_of_a_letter(self) -> None:
         case = Case(id="l", question="Which drug?", labels=("A", "B"), choices=("Aspirin", "Warfarin"))
         _, floor = await debate({"round/*": says({"A": 0.9, "B": 0.1}), **JUDGED}, case)
         read = floor.prompt("crit/round/0/agent/0/judge/0")

@@ -40,7 +40,7 @@ def test_fixed_linear_exponential() -> None:
     assert levels("exponential", 20)[-1] == KAPPA.floor
 
 
-def test_adaptive_holds_while_far_apart_and_cools_when_near() -> None:
+def test_adaptive_is_constant_while_far_apart_and_cools_when_near() -> None:
     assert levels("adaptive", signals=FAR) == [0.9] * 6
     cooled = [level for level in levels("adaptive", signals=NEAR) if level is not None]
     assert cooled == sorted(cooled, reverse=True)

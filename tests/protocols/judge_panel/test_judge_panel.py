@@ -90,7 +90,7 @@ def test_a_case_to_debate_is_none_to_judge() -> None:
 
 
 @pytest.mark.parametrize("name", ["reasoning", "factual"])
-def test_a_rubric_goes_by_name_and_is_held_as_data(name: str) -> None:
+def test_a_rubric_is_named_or_given_as_data(name: str) -> None:
     made = make_protocol("judge-panel", {"rubric": name})
     assert isinstance(made, JudgePanel)
     dumped = made.settings.model_dump(mode="json")

@@ -67,7 +67,7 @@ async def test_a_vote(case: Case, said: Sequence[tuple[str, float]], answer: str
     assert verdict.answer == answer
 
 
-async def test_a_debate_compares_values_and_shows_what_was_said() -> None:
+async def test_a_debate_compares_values_and_shows_the_original_answers() -> None:
     script: Script = {
         **openings(("57,500", 0.6), ("57500", 0.6), ("12", 0.9)),
         "round/1/agent/2": ScriptedPosition("57500.0", p=None),

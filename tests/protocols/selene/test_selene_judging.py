@@ -117,7 +117,7 @@ def test_the_winner_has_the_best_score(rows: list[list[float | None]], seed: int
         assert best >= max(present) - 1e-9
 
 
-async def test_variants_are_shared_by_all_candidates_and_hold_at_least_half() -> None:
+async def test_variants_are_shared_by_all_candidates_and_keep_at_least_half() -> None:
     floor = ScriptedFloor(CASE, {"judge/candidate/0/*": 0.3, "judge/candidate/1/*": 0.7}, judges=2)
     ruling = await rule_on_candidates(
         CASE, floor, [stand(0, "Yes"), stand(1, "Yes"), stand(2, "No")], JudgingSettings(repeats=2)
@@ -147,7 +147,7 @@ async def test_per_variant_weights_use_the_repeats() -> None:
     assert 0.7 < ruling.score < 0.9
 
 
-async def test_a_single_candidate_takes_one_pass_on_the_evidence_as_it_stands() -> None:
+async def test_a_single_candidate_takes_one_pass_on_the_unchanged_evidence() -> None:
     floor = ScriptedFloor(CASE, {"*": 0.2})
     ruling = await rule_on_candidates(CASE, floor, [stand(0, "Yes"), stand(1, "Yes")], JudgingSettings())
     assert (ruling.answer, ruling.score) == ("Yes", 0.2)

@@ -194,7 +194,7 @@ async def test_an_agent_whose_opening_failed_may_join_the_debate() -> None:
     assert floor.asks["round/3/agent/2"].template == "selene/revision"
 
 
-async def test_without_logprobs_the_gate_stands_on_disagreement_and_unanimity() -> None:
+async def test_without_logprobs_the_gate_uses_disagreement_and_unanimity() -> None:
     verdict, floor = await debate(
         {"opening/*": ScriptedPosition("No", p=None), "judge/*": 0.9}, {"gate.intrinsic": "none"}
     )
@@ -360,7 +360,7 @@ async def test_final_answers_are_judged_once_more_beside_the_verdict(name: str) 
     assert floor.paths("audit/") == [f"audit/judge/candidate/0/judge/0/variant/{k}/pass/0" for k in range(4)]
 
 
-async def test_a_vote_stands_in_for_judges_who_are_missing() -> None:
+async def test_a_vote_replaces_missing_judges() -> None:
     script: Script = {
         **SPLIT,
         "round/*": ScriptedPosition("No", p=0.7),

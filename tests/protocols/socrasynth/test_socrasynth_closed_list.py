@@ -87,7 +87,7 @@ async def test_a_concession_makes_the_others_answer_the_consensus_and_ends_the_d
     assert {"conceded", "no-consensus", "judges-missing"} & set(verdict.flags) == {"conceded"}
 
 
-async def test_one_answer_named_by_both_at_once_is_the_consensus_and_is_said_to_be() -> None:
+async def test_one_answer_named_by_both_at_once_is_the_recorded_consensus() -> None:
     floor, verdict = await run_scripted(naming("Hepatitis", "Hepatitis"), case=CASE)
     assert (verdict.answer, verdict.how, verdict.rounds) == ("Hepatitis", "agreed", 0)
     assert floor.event("positions")["agreed_at_once"]

@@ -79,7 +79,7 @@ async def test_the_rounds_are_ended() -> None:
         ("shout", "", "'shout' is not one of: go on, set kappa, ask, edit topics, end"),
     ],
 )
-async def test_what_cannot_be_used_brings_the_form_back_with_the_reason(action: str, text: str, why: str) -> None:
+async def test_an_invalid_decision_repeats_the_form_with_the_reason(action: str, text: str, why: str) -> None:
     decisions = {"moderation/round/0": Decision(action, text)}
     floor, verdict = await run_scripted(settings={"max_rounds": 1}, decisions=decisions)
     assert why in floor.forms["moderation/round/0/1"].body

@@ -94,7 +94,7 @@ class TestTopics:
 
 
 class TestRounds:
-    async def test_b_sees_what_a_has_just_said_and_the_opening_is_blind(self) -> None:
+    async def test_b_sees_the_last_argument_of_a_and_the_opening_is_blind(self) -> None:
         floor, _ = await run_scripted(settings={"max_rounds": 1})
         assert [floor.asks[f"round/0/agent/{i}"].slots["transcript"] for i in (0, 1)] == [[], []]
         seen = {
@@ -144,7 +144,7 @@ class TestRounds:
         assert slots["text"].startswith("Trade: round/0/agent/1 on Trade.")
         assert slots["opposing"].startswith("Trade: round/0/agent/0 on Trade.")
 
-    async def test_a_topic_passed_over_is_on_record(self) -> None:
+    async def test_a_skipped_topic_is_recorded(self) -> None:
         def one_topic(path: str, slots: Slots) -> dict[str, Any]:
             return speech(path, slots) | {
                 "arguments": [{"topic": 2, "argument": "Air."}, {"topic": 9, "argument": "?"}]
@@ -162,7 +162,7 @@ class TestStopping:
         assert (stop["reason"], stop["patience"], stop["min_delta"]) == ("plateau", 2, 0.01)
         assert stop["gammas"] == [pytest.approx(0.6)] * 3
 
-    async def test_when_both_have_said_all(self) -> None:
+    async def test_a_topic_ends_when_both_sides_are_exhausted(self) -> None:
         floor, verdict = await run_scripted({"round/1/agent/0": finishing, "round/2/agent/?": finishing})
         assert (verdict.how, verdict.rounds) == ("both-done", 2)
         assert floor.event("stop")["finished"] == ["agent/0", "agent/1"]
@@ -212,14 +212,14 @@ class TestConfirming:
         assert seen[0] == seen[1]
         assert floor.event("confirm")["presented_all"] == {"agent/0": True, "agent/1": True}
 
-    async def test_who_has_said_all_or_has_been_ended_is_not_asked(self) -> None:
+    async def test_an_exhausted_or_ended_side_is_not_asked(self) -> None:
         floor, _ = await run_scripted({ROUNDS: finishing})
         ended, _ = await run_scripted(decisions={"moderation/round/0": Decision("end")})
         for each in (floor, ended):
             assert not each.paths("confirm/")
             assert "confirm" not in each.kinds()
 
-    async def test_what_is_added_stands_before_the_closings_and_no_round_follows(self) -> None:
+    async def test_additions_precede_the_closings_and_no_round_follows(self) -> None:
         more = {"presented_all": False, "additions": [{"topic": 2, "addition": "Trees."}], "conceded": False}
         changes = {"confirm/agent/1": more, "closing/agent/1": None}
         floor, verdict = await run_scripted(changes, {"max_rounds": 1})
@@ -248,7 +248,7 @@ class TestConfirming:
 
 
 class TestClosing:
-    async def test_the_last_arguments_stand_in_for_a_closing_that_failed(self) -> None:
+    async def test_the_last_arguments_replace_a_failed_closing(self) -> None:
         floor, verdict = await run_scripted({"closing/agent/1": None}, {"max_rounds": 1})
         assert "closing-failed" in verdict.flags
         assert floor.event("closing")["failed"] == {"agent/1": "refused"}
@@ -333,7 +333,7 @@ class TestAsPublished:
         heard = floor.asks["round/0/agent/1"].slots["transcript"]
         assert [(one["side"], one["round"]) for one in heard] == [("A", 0)] * 3
 
-    async def test_crit_reads_all_that_a_side_has_said_against_all_that_the_other_has(self) -> None:
+    async def test_crit_reads_all_arguments_of_a_side_against_all_of_the_other(self) -> None:
         latest, _ = await run_scripted(settings={"max_rounds": 1})
         whole, _ = await run_scripted(settings={"max_rounds": 1, "crit_scope": "whole"})
         read = [floor.asks["crit/round/1/agent/0/judge/0"].slots for floor in (latest, whole)]

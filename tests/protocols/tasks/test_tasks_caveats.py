@@ -35,7 +35,7 @@ TEXTS = [f"q{n},a{n}" for n in range(20)]
 
 
 @pytest.mark.parametrize("rows", [NUMBERS, YES, TEXTS, [*NUMBERS, *TEXTS], YES[:1]])
-def test_nothing_is_said_of_a_file_that_is_what_it_seems(remarks: Remarks, rows: list[str]) -> None:
+def test_a_regular_file_has_no_caveats(remarks: Remarks, rows: list[str]) -> None:
     distinct = [f"{place} {row}" for place, row in enumerate(rows)]
     assert remarks(*distinct) == ()
 

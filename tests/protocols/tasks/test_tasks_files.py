@@ -270,7 +270,7 @@ def test_standard_input(content: str) -> None:
 # --- memory and laziness
 
 
-def test_validating_holds_one_row_at_a_time(write: Write) -> None:
+def test_validation_keeps_one_row_in_memory(write: Write) -> None:
     path = write(jsonl(*({**BOOLQ, "passage": f"{n} " + "x" * 20_000} for n in range(500))))
     task = open_task(f"boolq:{path}")
     tracemalloc.start()

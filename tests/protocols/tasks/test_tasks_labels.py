@@ -65,7 +65,7 @@ def test_permuted_gold_leaves_the_cases_alone(labels: Write, declared: tuple[str
     assert found[0][0].case.labels == (*declared, *others)
 
 
-def test_a_label_may_be_declared_after_its_first_case_and_aliases_stand_anywhere(labels: Write) -> None:
+def test_labels_and_aliases_may_be_declared_in_any_row(labels: Write) -> None:
     spec = labels({**SPORT, "aliases": ["Sports"]}, {"label": "Sport", "aliases": ["games", "SPORTS"]}, MONEY)
     first, second = cases(spec)
     assert first.case.aliases == second.case.aliases == (("Sports", "games"), ())

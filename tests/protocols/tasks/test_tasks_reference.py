@@ -94,7 +94,7 @@ def test_the_digest_is_the_old_one_where_a_case_has_no_reference() -> None:
     assert summary(task).digest == expected.hexdigest()
 
 
-def test_the_digest_tells_references_apart() -> None:
+def test_the_digest_distinguishes_references() -> None:
     changes: list[dict[str, Any]] = [{}, {"ratings": [None, 3, 2]}, {"group": "essay-2"}, {"accepted": ["3", "2"]}]
     assert len({digest({**SCORED, **change}) for change in changes}) == 4
     assert digest({"question": "q", "gold": "1"}) != digest({"question": "q", "gold": "1", "scoring": "number"})
@@ -107,7 +107,7 @@ def test_specs_with_options_become_absolute(tmp_path: Path, monkeypatch: pytest.
     assert [absolute_spec(spec) for spec in ("sample", "memory:mine")] == ["sample", "memory:mine"]
 
 
-def test_a_path_may_hold_colons(tmp_path: Path) -> None:
+def test_a_path_may_contain_colons(tmp_path: Path) -> None:
     place = tmp_path / "a:b" / "es:says.tsv"
     place.parent.mkdir()
     place.write_text("nothing")

@@ -28,7 +28,7 @@ def test_symptoms_are_balanced_at_every_ten() -> None:
         assert tenth != list(found.gold), "their order is not that of the labels"
 
 
-def test_claims_are_pairs_about_passages_and_their_order_tells_nothing() -> None:
+def test_claims_are_pairs_about_passages_and_their_order_reveals_nothing() -> None:
     task = open_task("sample-claims")
     found = summary(task)
     assert (task.spec, task.name, found.count, found.unlabelled) == (*("sample-claims",) * 2, 40, 0)

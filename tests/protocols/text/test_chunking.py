@@ -62,7 +62,7 @@ def test_wrapping_does_not_change_what_is_found(sentences: list[str]) -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("aB .\n#-1!é\t\r·是。"), max_size=300))
-def test_chunks_stand_in_the_text_one_after_the_other(text: str) -> None:
+def test_chunks_occur_in_the_text_in_order(text: str) -> None:
     chunks = located_chunks(text)
     assert [chunk.text for chunk in chunks] == chunks_of(text)
     starts = [chunk.start for chunk in chunks]

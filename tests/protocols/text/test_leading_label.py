@@ -91,7 +91,7 @@ def test_a_reply_is_read_by_its_prefix_and_says_so() -> None:
     assert not _answered("anything, really", None).by_prefix
 
 
-def test_what_files_hold_is_not_read_by_its_prefix() -> None:
+def test_labels_in_files_are_not_matched_by_prefix() -> None:
     assert canonical_label("No, the meeting was moved", YES_NO) is None
 
 

@@ -82,7 +82,7 @@ def _before_schemas(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(LocalModel, "capabilities", replace(LocalModel.capabilities, structured_output="no"))
 
 
-async def test_a_new_run_is_held_without_a_trial(tmp_path: Path) -> None:
+async def test_a_new_run_is_constrained_without_a_trial(tmp_path: Path) -> None:
     model = tiny_folder(tmp_path / "model", context=8192)
     profile, rows = await _answered(tmp_path / "run", model, 2)
     assert ModelProfile.model_validate(profile) == ModelProfile(schemas="llguidance", server="llguidance")

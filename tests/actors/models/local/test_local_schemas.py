@@ -105,7 +105,7 @@ class TestReplies:
         assert [reply.finish_reason for reply in (whole, *found)] == ["stop", "length", "stop", "stop"]
         assert [reply.text for reply in found] == [whole.text[:-1], whole.text, whole.text]
 
-    async def test_a_token_that_ends_a_free_reply_does_not_cut_a_held_one(self, folder: Path, tmp_path: Path) -> None:
+    async def test_an_end_token_does_not_cut_a_constrained_reply(self, folder: Path, tmp_path: Path) -> None:
         other = tiny_folder(tmp_path / "ends", context=2048)
         tokenizer = byte_tokenizer()
         ends = [tokenizer.eos_token_id, *(tokenizer.convert_tokens_to_ids(letter) for letter in "QZ1")]
@@ -119,7 +119,7 @@ class TestReplies:
 
 
 class TestSchemas:
-    async def test_one_that_cannot_be_held_fails_its_own_ask_alone(self, folder: Path) -> None:
+    async def test_a_reply_that_cannot_be_constrained_fails_only_its_own_ask(self, folder: Path) -> None:
         model = LocalModel(str(folder), seed=1)
         odd = ReplySchema("Odd", _object({"type": "string", "pattern": "(?=a)b"}))
         failed, whole = await asyncio.gather(

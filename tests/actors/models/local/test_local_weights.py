@@ -169,7 +169,7 @@ class TestPieces:
         assert len(found) == len(ids)
         assert "".join(found) == TOKENIZER.decode(ids) == text
 
-    def test_the_token_that_completes_a_character_holds_it(self) -> None:
+    def test_the_token_that_completes_a_character_has_it(self) -> None:
         ids = TOKENIZER.encode("aé€", add_special_tokens=False)
         assert TokenDecoder(TOKENIZER).of_reply(ids) == ["a", "", "é", "", "", "€"]
         assert TokenDecoder(TOKENIZER).of_reply(ids[:-1]) == ["a", "", "é", "", "\ufffd"]

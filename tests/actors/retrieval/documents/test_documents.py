@@ -156,7 +156,7 @@ def test_a_sentence_over_a_page_break_is_on_the_page_on_which_it_begins() -> Non
         ("README", b"x", "without a kind"),
     ],
 )
-def test_what_cannot_be_read_is_said_in_one_line(
+def test_an_unreadable_document_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, said: str
 ) -> None:
     monkeypatch.setattr(docs, "MOST_BYTES", 2000)
@@ -270,7 +270,7 @@ def test_whatever_a_parser_raises_is_one_line(monkeypatch: pytest.MonkeyPatch, r
     assert "\n" not in said
 
 
-def test_one_process_reads_all_documents_and_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_process_reads_all_documents_and_ends_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[bytes]] = []
     start = parser_client._started
 
@@ -309,7 +309,7 @@ def test_a_reader_that_breaks_is_one_line(monkeypatch: pytest.MonkeyPatch, scrip
         read.pages(".pdf", b"x" * 2**20)
 
 
-def test_links_out_of_a_folder_are_passed_over_and_others_followed(tmp_path: Path) -> None:
+def test_links_out_of_a_folder_are_skipped_and_others_followed(tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("The password.")
     docs = tmp_path / "docs"
     (docs / "sub").mkdir(parents=True)

@@ -244,7 +244,7 @@ class TestFaults:
         assert first.count(500) == pytest.approx(24, abs=14)  # four standard deviations
         assert await outcomes() == first
 
-    async def test_garbled_replies_do_not_parse_and_reasks_are_drawn_anew(self) -> None:
+    async def test_garbled_replies_do_not_parse_and_reasks_are_drawn_independently(self) -> None:
         reask = Templates().render("reask", {"error": "the reply holds no JSON object"})
         again = [*wire(OPENING), {"role": "assistant", "content": "{"}, *wire(reask)]
         unusable = broken = broken_again = 0

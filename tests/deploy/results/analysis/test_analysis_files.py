@@ -142,7 +142,7 @@ def test_a_manifest_that_names_files_elsewhere_takes_none_of_them(
     assert mine.read_text() == "mine\n"
 
 
-def test_what_cannot_be_written_is_said(found: Analysis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_file_is_reported(found: Analysis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="file"):

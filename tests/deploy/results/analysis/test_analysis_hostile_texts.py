@@ -64,7 +64,7 @@ class _Tags(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
 
-def test_the_page_holds_texts_as_texts(written: Path) -> None:
+def test_the_page_escapes_texts(written: Path) -> None:
     page = (written / PAGE).read_text(encoding="utf-8")
     tags = _Tags()
     tags.feed(page)
@@ -76,7 +76,7 @@ def test_the_page_holds_texts_as_texts(written: Path) -> None:
     assert "{{ 7 * 7 }}" in page, "texts are no templates"
 
 
-def test_pictures_hold_texts_as_texts(found: Analysis, written: Path) -> None:
+def test_plots_escape_texts(found: Analysis, written: Path) -> None:
     pictures = sorted(written.glob("*.svg"))
     assert [picture.stem for picture in pictures] == sorted(found.figures)
     for picture in pictures:
@@ -114,7 +114,7 @@ def test_a_terminal_gets_no_control_characters(found: Analysis, form: str) -> No
         assert "\u241b[2J" in out
 
 
-def test_files_hold_texts_as_they_are(written: Path) -> None:
+def test_files_contain_texts_unchanged(written: Path) -> None:
     strata = pq.read_table(written / "strata.parquet").to_pylist()
     assert {row["role"] for row in strata} == {f"{role} {HOSTILE}" for role in ("first", "second")}
     assert {path.suffix for path in written.iterdir()} == {".csv", ".parquet", ".svg", ".png", ".html", ".json"}

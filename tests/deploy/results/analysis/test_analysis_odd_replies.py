@@ -47,7 +47,7 @@ def test_without_logprobs_a_reply_stays_in_the_scores(table: pa.Table, tmp_path:
     assert value == pytest.approx(spearmanr(quality, [np.mean(row["logprob"]) for row in kept]).statistic)
 
 
-def test_odd_tokens_leave_out_only_windows_that_hold_them(table: pa.Table, tmp_path: Path) -> None:
+def test_odd_tokens_exclude_only_the_windows_with_them(table: pa.Table, tmp_path: Path) -> None:
     logprobs = table["logprob"].to_pylist()
     odd = [[], [-1.0], [-math.inf, *logprobs[2]], [*logprobs[3], -9999.0], [math.nan, *logprobs[4]]]
     found = analysed(changed(table, logprob=[*odd, *logprobs[5:]]), tmp_path)
@@ -187,7 +187,7 @@ def test_different_replies_are_never_pooled(
         assert {row["n"] for row in rows_of(found, "divergences", divergence="unsure but right")} == divergences
 
 
-def test_groups_of_different_makeup_have_no_p_values_and_it_is_said(table: pa.Table, tmp_path: Path) -> None:
+def test_groups_of_different_makeup_have_no_p_values_with_a_reason(table: pa.Table, tmp_path: Path) -> None:
     group = [f"g{size}" for size in range(1, N) for _ in range(size)][:N]
     found = analysed(changed(table.drop_columns([*TARGETS]), group=group), tmp_path)
     assert "no two groups are exchangeable" in str(row_of(found, "strata")["remark"])
@@ -258,7 +258,7 @@ def test_a_stratum_says_what_it_is_too_small_for(tmp_path: Path) -> None:
     assert {row["role"]: row["remark"] for row in rows_of(found, "strata")} == {**remarks, "enough": ""}
 
 
-def test_intervals_of_few_cases_are_said_to_be_too_narrow(tmp_path: Path) -> None:
+def test_intervals_of_few_cases_are_reported_as_too_narrow(tmp_path: Path) -> None:
     said = [_words(_of_roles(tmp_path, ["a"] * n, silent="a")) for n in (FEW_GROUPS - 1, FEW_GROUPS)]
     assert "29 independent cases: below about 30 the intervals are too narrow" in said[0]
     assert "too narrow" not in said[1]

@@ -50,7 +50,7 @@ def _compare_with_truth(found: Analysis, truth: dict[str, Population]) -> Iterat
             yield name, row_of(found, "divergences", role=role, divergence=name), "prevalence", prevalence
 
 
-def test_intervals_hold_what_was_planted(worlds: list[Analysis], truth: dict[str, Population]) -> None:
+def test_intervals_cover_the_planted_values(worlds: list[Analysis], truth: dict[str, Population]) -> None:
     """95 % should, and do over many seeds; of these 9 in 10, and 5 in 6 of each kind."""
     held, counted = Counter[str](), Counter[str]()
     for found in worlds:

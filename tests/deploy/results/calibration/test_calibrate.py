@@ -210,7 +210,7 @@ def test_answers_are_scored_as_the_record_scored_them(session: PlantedSession) -
     assert found.debate_right.all()
 
 
-def test_never_skipping_is_said(session: PlantedSession) -> None:
+def test_a_gate_that_never_skips_is_reported(session: PlantedSession) -> None:
     add_twelve(session, "No")
     found = calibrate(session.plant(encoder="e"))
     assert (found.chosen.tau_d, found.chosen.n_skipped) == (0.0, 0)

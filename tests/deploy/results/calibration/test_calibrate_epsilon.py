@@ -97,7 +97,7 @@ def test_a_round_that_is_no_sign_of_stability_stops_nothing(
     assert [point.rounds for point in found.grid] == [2.0]
 
 
-def test_without_rounds_nothing_is_said_of_them(session: PlantedSession) -> None:
+def test_without_rounds_they_are_not_mentioned(session: PlantedSession) -> None:
     for i in range(8):
         add_debate(session, i, [])
     found = calibrate(session.plant(encoder="e"))

@@ -58,7 +58,7 @@ def test_both_classes_have_the_figures_of_scikit_learn() -> None:
     assert verdict.accuracy.value == pytest.approx(np.mean([g == a for g, a in zip(gold, answers, strict=True)]))
 
 
-def test_trivial_answers_stand_beside_the_verdict_on_the_same_claims() -> None:
+def test_trivial_answers_are_compared_with_the_verdict_on_the_same_claims() -> None:
     found = claim_set(pairs(50, 0.8))
     always, never = (not_none(found.by(ALWAYS[label])) for label in CLAIM_LABELS)
     assert [each.by for each in found.detectors] == [VERDICT, *ALWAYS.values()]

@@ -137,7 +137,7 @@ def test_it_says_what_the_record_says(finished_record: Path) -> None:
     assert document.verdict.payload["topics"] == [topic.title for topic in document.topics]
 
 
-def test_what_went_wrong_is_said(planted_debate: Path, printed: Printed) -> None:
+def test_failures_are_reported(planted_debate: Path, printed: Printed) -> None:
     shown = " ".join(printed(show, planted_debate, "c1", width=400).split())
     for expected in (
         "For: A closed better, 6.5 to 6 marks on average (2 topics, 1 judge; both orders known for 1 of 2 pairs "
@@ -168,7 +168,7 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Printed) -> None
     assert "a typo" in printed(show, planted_debate, "c1", form="json")
 
 
-def test_what_was_passed_over_is_counted_and_is_no_argument(
+def test_skipped_turns_are_counted_and_are_no_arguments(
     planted: Callable[..., Path], session: PlantedSession, printed: Printed
 ) -> None:
     session.case("c1", question="Should we?", gold=None)
@@ -263,7 +263,7 @@ def test_a_verdict_is_too_close_to_call_where_the_order_weighs_as_much(
         ({"labels": ("A", "B"), "choices": ("flu", "cold")}, "Possible answers: A) flu, B) cold."),
     ],
 )
-def test_what_each_side_stands_for_is_said(
+def test_each_sides_position_is_stated(
     asked: dict[str, Any], said: str, planted: Callable[..., Path], session: PlantedSession, printed: Printed
 ) -> None:
     session.case("c1", gold=None, question="Should we?", **asked)

@@ -81,7 +81,7 @@ def test_what_models_wrote_is_text_in_every_block() -> None:
     assert "| one | line |" in markdown
 
 
-def test_a_page_holds_texts_as_texts_and_needs_nothing_else() -> None:
+def test_a_page_escapes_texts_and_needs_nothing_else() -> None:
     shown = report_html(EVIL, [*EVERYTHING, Table(EVIL, ("a",), [(EVIL,)], folded=True)])
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", shown)
     assert shown.count("<script") == 1 + len(SCRIPTS)

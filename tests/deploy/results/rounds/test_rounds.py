@@ -34,7 +34,7 @@ def _plant(session: PlantedSession, cases: int = 20) -> None:
             session.event(f"c{i:02}", "round", f"round/{n}", data)
 
 
-def test_means_are_of_the_debates_that_held_the_round(session: PlantedSession) -> None:
+def test_means_are_over_the_debates_with_the_round(session: PlantedSession) -> None:
     _plant(session)
     found = round_dynamics(session.plant())
     assert [(each.round, each.cases) for each in found.rounds] == [(0, 20), (1, 20), (2, 10)]
@@ -131,7 +131,7 @@ def test_only_cases_with_all_sides_and_a_gold_label_count(session: PlantedSessio
     assert [truth.cases for truth in round_dynamics(session.plant()).truth] == [12, 12]
 
 
-def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(session: PlantedSession, printed: Printed) -> None:
+def test_a_single_side_is_scored_like_a_pair(session: PlantedSession, printed: Printed) -> None:
     for i in range(4):
         session.case(f"c{i}")
         said = CLOSE if i else WRONG
@@ -148,7 +148,7 @@ def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(session: Plante
     assert truth.over_better == {}
 
 
-def test_debates_of_one_round_are_held_against_the_labels_once(session: PlantedSession, printed: Printed) -> None:
+def test_debates_of_one_round_are_scored_once(session: PlantedSession, printed: Printed) -> None:
     session.case("c0")
     session.evince("c0", [(0.9, CLOSE, EVEN)])
     session.verdict("c0", "Yes", distribution=CLOSE, payload={"distribution_from": "consensus"})
@@ -158,7 +158,7 @@ def test_debates_of_one_round_are_held_against_the_labels_once(session: PlantedS
     assert "only round, consensus: Brier" in printed(show_report, found, lambda: dynamics_blocks(found), width=200)
 
 
-def test_without_labels_nothing_is_said(session: PlantedSession) -> None:
+def test_without_labels_nothing_is_scored(session: PlantedSession) -> None:
     session.case("c1", gold=None)
     session.evince("c1", [(0.9, SURE, EVEN), (0.7, CLOSE, LESS)])
     found = round_dynamics(session.plant())
@@ -230,7 +230,7 @@ def test_where_kappa_follows_the_rounds_nothing_is_claimed(session: PlantedSessi
     )
 
 
-def test_what_a_side_said_that_failed_to_speak_does_not_count(session: PlantedSession) -> None:
+def test_values_of_a_side_that_failed_to_speak_do_not_count(session: PlantedSession) -> None:
     session.case("c1")
     heard = {"entropy": {"agent/1": 1.0}, "jsd": 0.2, "kappa": 0.5}
     session.event("c1", "round", "round/1", {**heard, "round": 1})

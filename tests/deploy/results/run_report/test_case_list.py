@@ -49,7 +49,7 @@ def planted(session: PlantedSession) -> Path:
         (["wrong", "debated"], []),
     ],
 )
-def test_a_list_holds_the_cases_that_are_of_all_kinds(planted: Path, kinds: list[str], found: list[str]) -> None:
+def test_a_list_contains_the_cases_of_all_requested_kinds(planted: Path, kinds: list[str], found: list[str]) -> None:
     assert [row.case_id for row in case_list(planted).only(*kinds)] == found
 
 
@@ -66,7 +66,7 @@ def test_kinds_that_exclude_each_other_or_do_not_exist_are_refused(planted: Path
         case_list(planted).only(*kinds)
 
 
-def test_how_a_case_ended_is_said_in_words_and_unknown_is_none(planted: Path) -> None:
+def test_the_outcome_of_a_case_is_text_and_unknown_is_none(planted: Path) -> None:
     rows = {row.case_id: row for row in case_list(planted)}
     assert rows["skipped"].ending == "the gate skipped the debate"
     assert (rows["failed"].ending, rows["failed"].rounds, rows["failed"].answer) == ("failed: quorum", None, None)

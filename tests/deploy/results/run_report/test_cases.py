@@ -44,7 +44,7 @@ def test_every_row_is_that_of_the_record(inline_run: InlineRun) -> None:
         assert row["question"] == case["question"]
 
 
-def test_what_is_open_failed_or_unknown_is_said_so(session: PlantedSession) -> None:
+def test_open_failed_and_unknown_cases_are_labelled(session: PlantedSession) -> None:
     for case in ("open", "failed", "no gold", "silent", "again"):
         session.case(case, gold=None if case == "no gold" else "Yes")
     session.verdict("failed", None, "failed", failure="timeout")
@@ -134,7 +134,7 @@ def test_transcripts_end_where_the_room_does(inline_run: InlineRun) -> None:
     assert all(everything[case] == text for case, text in some.items())
 
 
-def test_runs_stand_side_by_side(session: PlantedSession) -> None:
+def test_runs_are_shown_side_by_side(session: PlantedSession) -> None:
     other = session.new()
     for each, answers in ((session, ("Yes", "Yes", None)), (other, ("Yes", "No", "Yes"))):
         for case, answer in zip(("same", "changed", "only one"), answers, strict=True):

@@ -119,7 +119,7 @@ def test_what_changed_since_the_last_round_is_marked(session: PlantedSession) ->
     assert [turn["failed"] for turn in stages["Round 2"]] == [False, True]
 
 
-def test_judges_stand_beside_the_reply_that_they_read(inline_run: InlineRun) -> None:
+def test_judges_are_shown_beside_their_reply(inline_run: InlineRun) -> None:
     page = page_of(inline_run("constructor-auditor"), "sample-001")
     turns = {turn["role"]: turn for stage in page["stages"] for turn in stage["turns"]}
     assert set(turns) == {"constructor/0", "auditor/0", "synthesizer/0"}

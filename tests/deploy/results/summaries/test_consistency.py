@@ -71,7 +71,7 @@ def test_judges_are_compared_pass_by_pass_and_each_with_its_own_passes() -> None
         assert own.alpha.value == pytest.approx(krippendorff_alpha(scores[judge].astype(float), "ordinal"))
 
 
-def test_intervals_hold_the_value_and_are_wider_where_replies_hang_together() -> None:
+def test_intervals_cover_the_value_and_are_wider_for_dependent_replies() -> None:
     _, events = drawn(40)
     alone = row(judge_consistency(events, range(40)).between, "depth").alpha
     together = row(judge_consistency(events * 4, [*range(40)] * 4).between, "depth").alpha

@@ -58,7 +58,7 @@ def debates(session: PlantedSession) -> Path:
 
 
 @pytest.mark.parametrize("form", ["text", "md"])
-def test_what_the_judges_found_stands_with_what_they_judged(debates: Path, printed: Printed, form: str) -> None:
+def test_judgments_are_shown_with_the_judged_reply(debates: Path, printed: Printed, form: str) -> None:
     text = printed(show, debates, "c0", form=form, width=200)
     assert not CONTROL.search(text)
     plain = " ".join(text.replace("\\", "").split())

@@ -124,7 +124,7 @@ def test_columns_are_refused_before_anything_is_paid_for(tmp_path: Path) -> None
     assert not (tmp_path / "run").exists()
 
 
-def test_a_stage_puts_aside_what_is_cancelled_and_what_it_is_closed_before(
+def test_cancelled_and_unfinished_rows_of_a_closed_stage_have_no_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the batches that wait for a place it opens none when it is closed."""

@@ -71,7 +71,7 @@ async def _answer_all(client: ServerClient) -> None:
         assert answered.status == 200
 
 
-async def test_its_person_answers_a_debate_that_goes_on_at_once(tmp_path: Path) -> None:
+async def test_a_persons_answer_resumes_the_debate_at_once(tmp_path: Path) -> None:
     subject = {"task": "sample-subjects", "protocol": "socrasynth", "limit": 1, "attended": True}
     async with watched(tmp_path / "run", **subject) as (client, running, _):
         while not running.done():

@@ -96,7 +96,7 @@ def test_a_planted_effect_is_found_and_a_null_effect_is_not(grid_of: GridOf) -> 
     assert (against_another.accuracy.only_first, against_another.accuracy.only_second) == (20, 20)
 
 
-def test_the_cell_to_look_at_is_said_to_be_as_good_as_others_where_it_is(grid_of: GridOf) -> None:
+def test_the_suggested_cell_is_reported_as_equal_to_others_where_it_is(grid_of: GridOf) -> None:
     grid = grid_of("k=a,b,c")
     for number, wrong in enumerate((range(3), range(4, 7), range(8))):
         plant(grid, number, outcomes(12, wrong))
@@ -149,7 +149,7 @@ def test_shares_of_votes_have_no_brier_score(grid_of: GridOf, printed: Printed) 
     assert "x not applicable 0 1 failed, 1 shares of votes" in text
 
 
-def test_what_has_no_brier_score_is_counted_and_said(grid_of: GridOf, printed: Printed) -> None:
+def test_cases_without_a_brier_score_are_counted_and_reported(grid_of: GridOf, printed: Printed) -> None:
     grid = grid_of("k=x,y")
     shares = {case_id: {"Yes": 1.0} for case_id in "abc"} | {"d": {"Yes": 0.5}}
     outcomes = {"a": RIGHT, "b": UNLABELLED, "c": SILENT, "d": RIGHT, "e": RIGHT, "f": FAILED}

@@ -181,7 +181,7 @@ def test_sharing_replies_excludes_what_it_would_spoil(over: str, reuse: str | No
         prepare_grid(RunConfig(reuse=reuse), parse_axes([over]), share_replies=True)
 
 
-def test_a_folder_holds_one_grid_whose_values_may_grow() -> None:
+def test_a_folder_has_one_grid_whose_values_may_grow() -> None:
     base, axes = RunConfig(), parse_axes(["gate.tau_d=0.2,off", "agents=2,3"])
     out = find_grid_folder(base, axes, share_replies=False, task=SAMPLE)
     assert out == "runs/ablate-selene-gate.tau_d-agents-sample-s0"

@@ -71,7 +71,7 @@ def test_the_command_and_the_call_give_the_same(command: Command) -> None:
     assert (code, json.loads(out)) == (0, json.loads(found.model_dump_json()))
 
 
-def test_a_budget_that_is_used_up_is_said(tmp_path: Any) -> None:
+def test_a_used_up_budget_is_reported(tmp_path: Any) -> None:
     found = moot.ablate(
         over={"agents": [2, 3]},
         task=CASES,

@@ -104,7 +104,7 @@ def test_without_gold_labels_it_warns_beforehand_and_counts_answers(ablate: Comm
     assert ("gold" in err, "answers" in out) == (False, False)
 
 
-def test_a_budget_holds_for_the_whole_grid_and_all_its_sessions(ablate: Command) -> None:
+def test_a_budget_applies_to_the_whole_grid_and_all_its_sessions(ablate: Command) -> None:
     grid, cells = ["--over", "seed=1,2,3", "--limit", "3", "--max-open", "2"], [f"seed={seed}" for seed in (1, 2, 3)]
     assert ablate(*grid, "-q")[0] == 0
     used = [paid(cell) for cell in cells]

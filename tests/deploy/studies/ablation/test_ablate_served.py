@@ -32,7 +32,7 @@ def served(over: list[str], **more: Any) -> dict[str, str]:
     return {each.cell.name: each.same_as for each in grid if each.same_as}
 
 
-def test_the_whole_grid_holds_a_run_without_a_gate_once(command: Command) -> None:
+def test_the_whole_grid_has_a_run_without_a_gate_once(command: Command) -> None:
     shared = ["--task", "sample-symptoms", "--protocol", PROTOCOL, "--engine", "inline", "--limit", "2", "--out", "out"]
     over = [part for each in OVER for part in ("--over", each)]
 
@@ -77,7 +77,7 @@ def test_only_settings_that_a_protocol_names_are_without_effect() -> None:
     assert served(["gate.when=never,always", "gate.tau_d=0.2,0.3"], protocol="selene") == {}
 
 
-def test_later_cells_share_the_replies_of_the_first_that_is_held() -> None:
+def test_later_cells_share_the_replies_of_the_first_cell_run() -> None:
     grid = prepare_grid(
         RunConfig.build(BASE), parse_axes(["schedule=ensemble,none", "gate=on,off"]), share_replies=True
     )

@@ -133,7 +133,7 @@ def test_where_processors_bind_a_run_needs_those_that_it_has() -> None:
     assert found.time_s.value == pytest.approx(found.totals.calls.value * 0.040 / 3 / BUSY_SHARE, rel=0.02)
 
 
-def test_a_run_that_nothing_holds_back_is_bound_by_latency_alone() -> None:
+def test_a_run_without_limits_is_bound_by_latency_alone() -> None:
     found = planned(cases=20, max_open=20, concurrency=100)
     assert (found.binding, found.relaxed_s, found.then_binding) == ("latency", None, None)
 

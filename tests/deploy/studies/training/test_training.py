@@ -63,7 +63,7 @@ def test_a_signal_in_the_argument_is_found_with_and_without_verdict_words(claims
     assert caveats(card) == []
 
 
-def test_a_signal_in_verdict_words_alone_is_gone_without_them(claims: Claims, tmp_path: Path) -> None:
+def test_a_signal_in_verdict_words_disappears_without_them(claims: Claims, tmp_path: Path) -> None:
     card = train_classifier(claims(100, "verdict"), tmp_path / "clf")
     assert (figures(card, OWN).auroc.value or 0.0) > 0.97
     masked = figures(card, MASKED).auroc
