@@ -65,8 +65,8 @@ class DebateEvent(EventData):
     what a writer does not set is not recorded, and what the type does not define cannot be written.
 
     Attributes:
-        kind: the kind by which the record knows it.
-        path: where in the debate it happened; the last event of a kind at a path counts.
+        kind: the kind of the event in the record.
+        path: the step of the debate; the last event of a kind at a path counts.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -91,28 +91,28 @@ def as_event(event: Event | DebateEvent) -> Event:
 
 
 class RoundFigures(DebateEvent):
-    """What is read of the figures of any protocol's round, at `round/N`; a protocol uses those that it has.
+    """Figures of a round that any protocol may note at `round/N`; a protocol notes those that it has.
 
     A run's figures by round and the traces of its debates are made of these, a user's own protocol included.
 
     Attributes:
-        round: as the protocol counts it.
-        order: the sides as they speak.
-        failed: the turns that failed: their paths, or why by side.
+        round: number of the round, as the protocol counts it.
+        order: the sides in speaking order.
+        failed: the turns that failed: their paths, or the reason by side.
         kappa: contentiousness, in [0, 1].
         d: disagreement D of the answers, in [0, 2].
         changed: agents that changed their answer.
-        wd, jsd, mi, nmi: of the sides' distributions, mean over the pairs of sides.
-        generalised_jsd: of all sides at once.
+        wd, jsd, mi, nmi: measures of the sides' distributions, mean over the pairs of sides.
+        generalised_jsd: Jensen-Shannon divergence of all sides together.
         kl, ce: by ordered pair, `A>B`.
-        entropy: by side, in nats.
-        mixture_entropy: of the sides' mixture.
-        information_gain: from the round before.
-        crit: by side, in [0, 1].
+        entropy: entropy by side, in nats.
+        mixture_entropy: entropy of the sides' mixture.
+        information_gain: decrease of the mixture's entropy since the previous round.
+        crit: CRIT score by side, in [0, 1].
         gamma: mean of `crit` over the sides.
-        agreement_words: agreeing words over agreeing and opposing ones, in [0, 1].
+        agreement_words: share of agreeing words among agreeing and opposing ones, in [0, 1].
         conceded: sides that conceded.
-        words: of all sides together.
+        words: number of words of all sides together.
     """
 
     kind: ClassVar[str] = "round"
@@ -141,12 +141,12 @@ class RoundFigures(DebateEvent):
 
 
 class ContentiousnessSet(DebateEvent):
-    """The contentiousness of a round is set, by any protocol.
+    """The contentiousness of a round, set by any protocol.
 
     Attributes:
-        before: that of the round before; None where there is none.
-        after: that of this round; None where none is stated.
-        schedule: the setting of that name.
+        before: contentiousness of the previous round; None if there is none.
+        after: contentiousness of this round; None if none is stated.
+        schedule: the setting `schedule`.
     """
 
     kind: ClassVar[str] = "contentiousness"

@@ -67,8 +67,8 @@ def _selene(name: str, description: str, **values: Mapping[str, Any]) -> Protoco
 PROTOCOLS: dict[str, ProtocolEntry] = {
     "selene": _selene(
         "selene",
-        "debate only where disagreement or misalignment asks for it; judging over evidence that is sampled "
-        "(`judging.variants=paraphrase`: rewritten, as in the paper's experiments)",
+        "a gate skips the debate where agents already agree; judges score the answers over sampled evidence "
+        "(`judging.variants=paraphrase`: paraphrased evidence, as in the paper's experiments)",
     ),
     "always-debate": _selene(
         "always-debate",
@@ -83,7 +83,7 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
     ),
     "majority-vote": _selene(
         "majority-vote",
-        "independent answers (agents x vote.samples, about a debate's number of calls) and a vote",
+        "a vote over independent answers (agents x vote.samples, about as many calls as a debate)",
         preset={"vote.samples": 3},
         fixed={"gate.when": "never", "judging.method": "none"},
     ),
@@ -91,13 +91,13 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
         "evince",
         Evince,
         Evince.Settings,
-        "distributions over a closed list of labels, debated under a contentiousness that numbers moderate",
+        "agents debate with distributions over a closed list of labels; information-theoretic measures moderate",
     ),
     "socrasynth": _entry(
         "socrasynth",
         SocraSynth,
         SocraSynth.Settings,
-        "two sides debate a subject topic by topic, ever less contentiously; joint proposal, panel in both orders",
+        "two sides debate a subject, less contentiously in each round; joint proposal, a panel judges in both orders",
     ),
     "constructor-auditor": _entry(
         "constructor-auditor",

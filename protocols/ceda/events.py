@@ -16,15 +16,15 @@ Stage = Literal["initial", "intermediate", "output"]
 
 
 class EvidenceGathered(DebateEvent):
-    """Noted before the first message: what there is to go by.
+    """The evidence; noted before the first message.
 
     Attributes:
         items: the nearest first, pictures last.
-        conflicts: pairs of items that seem to be at odds.
-        considered: how many pairs were looked at.
-        shown_to: by debater the ids of the items that it is shown.
-        missing_pictures: 0-based numbers of pictures that nobody could describe.
-        synthesis: what a model made of the evidence; None where none was asked.
+        conflicts: pairs of items that seem to contradict each other.
+        considered: number of pairs that were compared.
+        shown_to: by debater, the ids of the items that it sees.
+        missing_pictures: 0-based numbers of pictures that could not be described.
+        synthesis: a model's statements on the evidence; None if no model was asked.
     """
 
     kind: ClassVar[str] = "evidence"
@@ -38,12 +38,12 @@ class EvidenceGathered(DebateEvent):
 
 
 class StanceTaken(DebateEvent, StatedPosition):
-    """Noted after each message: what it says of the last one, and where its debater stands on the claim.
+    """The stance of a message; noted after each message.
 
     It has the fields of `stance.Position`, too: `turn`, `debater`, `says`, `of`, `stance`, `stated` and `implied`.
 
     Attributes:
-        consensus: whether both debaters now hold the same.
+        consensus: whether both debaters now have the same stance.
     """
 
     kind: ClassVar[str] = "stance"
@@ -55,10 +55,10 @@ class JudgeRuling(EventData):
     """One judge's ruling.
 
     Attributes:
-        judge: its full role name.
-        verdict: 1 for supported, 0 for hallucinated; None for none.
-        confidence: stated, in [0, 1]; None when none is.
-        summary: of the debate.
+        judge: the judge's full role name.
+        verdict: 1 for supported, 0 for hallucinated; None without a verdict.
+        confidence: the stated confidence, in [0, 1]; None if none was stated.
+        summary: the judge's summary of the debate.
         missing: why there is no ruling; empty when there is one.
     """
 
@@ -80,11 +80,11 @@ class PanelJudgeRuling(JudgeRuling):
 
 
 class ClassifierReading(EventData):
-    """What the run's classifier makes of the judges' summary.
+    """The classifier's result for the judges' summary.
 
     Attributes:
-        p_hallucinated: in [0, 1].
-        trained_on: whether it was trained on this very claim, so that its reading proves nothing.
+        p_hallucinated: probability of hallucinated, in [0, 1].
+        trained_on: whether the classifier was trained on this claim, so that its result proves nothing.
     """
 
     p_hallucinated: float = Field(ge=0.0, le=1.0)
@@ -92,11 +92,11 @@ class ClassifierReading(EventData):
 
 
 class SummaryGiven(DebateEvent):
-    """What a classifier is trained on of a ruling: any protocol's that notes it of a claim.
+    """The part of a ruling that a classifier is trained on; any protocol may note it for a claim.
 
     Attributes:
-        verdict: the judges' bare one, 1 for supported and 0 for hallucinated.
-        summary: of the first judge who holds the verdict.
+        verdict: the judges' bare verdict, 1 for supported and 0 for hallucinated.
+        summary: the summary of the first judge with that verdict.
         classifier_text: the summary and the points behind it; older records have the summary alone.
     """
 
@@ -108,13 +108,14 @@ class SummaryGiven(DebateEvent):
 
 
 class RulingGiven(SummaryGiven):
-    """Noted once, at the end: the judges' rulings, and the classifier's reading.
+    """The judges' rulings and the classifier's result; noted once, at the end.
 
     Attributes:
-        judges: in the panel's order.
-        verdict: the majority's; None for a tie, or when all abstain.
-        p_hallucinated: mean of what those with a verdict state, in [0, 1]; None unless each of them states it.
-        classifier: None without one.
+        judges: the rulings, in the panel's order.
+        verdict: the majority's verdict; None for a tie, or if all judges abstain.
+        p_hallucinated: mean of the probabilities of the judges with a verdict, in [0, 1]; None unless each of them
+            states one.
+        classifier: the classifier's result; None without a classifier.
     """
 
     judges: Listed[PanelJudgeRuling]
@@ -124,13 +125,13 @@ class RulingGiven(SummaryGiven):
 
 
 class StateAdvanced(DebateEvent):
-    """Noted with each version of the state.
+    """A version of the state; noted with each version.
 
     Attributes:
-        version: from 0.
-        stage: initial, intermediate or output.
-        by: who added to it.
-        added: what was added, not all that is known; see `state.StateContent`.
+        version: number of the version, from 0.
+        stage: `initial`, `intermediate` or `output`.
+        by: the step that added to the state.
+        added: what this version adds, not the whole state; see `state.StateContent`.
     """
 
     kind: ClassVar[str] = "state"
@@ -142,13 +143,13 @@ class StateAdvanced(DebateEvent):
 
 
 class ClaimPayload(EventData):
-    """What any protocol's verdict on a claim may say beside its answer.
+    """The payload of any protocol's verdict on a claim.
 
     Attributes:
-        verdict: the judges' bare one, 1 for supported and 0 for hallucinated.
+        verdict: the judges' bare verdict, 1 for supported and 0 for hallucinated.
         p_judges: the judges' probability that the claim is hallucinated, in [0, 1]; None when unknown.
-        classifier: the classifier's reading; None without one.
-        first_stances: by debater the stance of its first message; None when unknown.
+        classifier: the classifier's result; None without one.
+        first_stances: by debater, the stance of its first message; None if unknown.
     """
 
     verdict: Literal[0, 1] | None = None
@@ -158,13 +159,13 @@ class ClaimPayload(EventData):
 
 
 class CheckPayload(ClaimPayload):
-    """What the verdict of a check says beside its answer.
+    """The payload of a check's verdict.
 
     Attributes:
         p_hallucinated: probability that the claim is hallucinated, in [0, 1]; None when unknown.
-        summary: the judges'.
+        summary: the judges' summary.
         agreed, disputed: points of the debate, by the judge whose summary counts.
-        stances: by debater the stance of its last message.
+        stances: by debater, the stance of its last message.
     """
 
     verdict: Literal[0, 1] | None

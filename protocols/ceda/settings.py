@@ -22,10 +22,10 @@ class EvidenceSettings(Settings):
     """Which texts are evidence, and who is shown them (sections 3.1 and 3.3).
 
     Attributes:
-        passages: n, the most chunks that are retrieved for a claim.
-        shown: `conflicts` gives chunks that are at odds to different debaters, and all others to both; `split` gives
-            each debater a part of all texts; `shared` gives both everything, as in the printed prompts.
-        least_similarity: a chunk is evidence only if its cosine with the claim is above; depends on the encoder.
+        passages: n, the maximum number of chunks that are retrieved for a claim.
+        shown: `conflicts` gives contradicting chunks to different debaters, and all others to both; `split` gives each
+            debater a part of all texts; `shared` gives both everything, as in the printed prompts.
+        least_similarity: a chunk is evidence only if its cosine with the claim is above this; depends on the encoder.
     """
 
     passages: int = Field(default=5, ge=1, le=50)
@@ -37,8 +37,8 @@ class VisionSettings(Settings):
     """How pictures are read.
 
     Attributes:
-        prompt: `dynamic` has a model write what to look for, claim by claim; `fixed` looks for everything, so that a
-            picture that many claims are about is read once in a run.
+        prompt: with `dynamic` a model writes for each claim what to look for; `fixed` looks for everything, so that a
+            run reads a picture of many claims once.
     """
 
     prompt: Literal["dynamic", "fixed"] = "dynamic"
@@ -48,8 +48,8 @@ class ContextSettings(Settings):
     """Who puts the evidence in order (agent C).
 
     Attributes:
-        by: `rules` marks what is at odds by its wording, without a call; `model` asks the role `context`, in one
-            more call, what the evidence says of the claim, and what in it is at odds.
+        by: `rules` marks contradictions by their wording, without a call; `model` asks the role `context`, in one more
+            call, what the evidence says about the claim, and which items contradict each other.
     """
 
     by: Literal["rules", "model"] = "rules"
@@ -59,13 +59,13 @@ class CedaSettings(Settings):
     """All settings of CEDA.
 
     Attributes:
-        max_turns: the most messages of a debate; with 1 there is no second message to agree with, and the one debater
-            sees all evidence.
+        max_turns: maximum number of messages of a debate; with 1 there is no second message to agree with, and the only
+            debater sees all evidence.
         evidence: the texts.
         vision: the pictures.
         context: the evidence put in order.
-        role: who a debater is, as the user puts it; a slot of the system prompt.
-        instruction: what a debater is to do, as the user puts it; a slot of the system prompt.
+        role: who a debater is; a slot of the system prompt.
+        instruction: what a debater does; a slot of the system prompt.
     """
 
     max_turns: int = Field(default=5, ge=1, le=20)

@@ -23,16 +23,16 @@ _NO_LABEL = re.compile(rf"\b(?:not|never|cannot|neither|{_AGREE}|{_DENY})\b", re
 
 
 class StatedPosition(EventData):
-    """Where a message leaves its debater.
+    """The stance of a message.
 
     Attributes:
         turn: the message's number, from 1.
-        debater: who said it: `debater/0` or `debater/1`.
-        says: AGREE or DENY; None when it is neither.
-        of: what it was asked to agree with or deny.
-        stance: on the claim; None when unknown.
-        stated: whether the debater stated its stance; if not, it is the `implied` one.
-        implied: the stance that follows from `says`; None when unknown.
+        debater: the speaker: `debater/0` or `debater/1`.
+        says: AGREE or DENY; None if it is neither.
+        of: what AGREE or DENY refers to: the claim or the previous message.
+        stance: stance on the claim; None if unknown.
+        stated: whether the debater stated its stance; otherwise the stance is the `implied` one.
+        implied: the stance that follows from `says`; None if unknown.
     """
 
     turn: int

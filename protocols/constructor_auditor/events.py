@@ -11,11 +11,11 @@ from moot.protocols.events import DebateEvent, EventData
 
 
 class TextsRetrieved(DebateEvent):
-    """What was found for a question that comes without a passage, at `retrieved`.
+    """Retrieved texts for a question without a passage, at `retrieved`.
 
     Attributes:
         documents: 0-based numbers of the case's documents, nearest first.
-        passages: of the run's library, nearest first, as `document`, `chunk` and `page`.
+        passages: passages of the run's library, nearest first, as `document`, `chunk` and `page`.
     """
 
     kind: ClassVar[str] = "retrieved"
@@ -29,7 +29,7 @@ class ConstructorAuditorPayload(EventData):
 
     Attributes:
         domain: the kind of task.
-        quality, flagged: what judges found, by who wrote the reply; see `ReplyAssessed`. Absent where nobody judged.
+        quality, flagged: the judges' results, by role of the reply; see `ReplyAssessed`. Absent if no judge was asked.
     """
 
     domain: Domain

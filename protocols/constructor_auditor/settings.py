@@ -13,8 +13,9 @@ class JudgeSettings(Settings):
     """The judges of the reasoning (the meta-evaluator).
 
     Attributes:
-        when: `never` leaves the reasoning unjudged: no judge is asked.
-        passes: how often every judge judges each reply; one pass is at temperature 0, several at the role's own.
+        when: `always` or `never`; with `never` no judge is asked.
+        passes: how often every judge scores each reply; one pass is at temperature 0, several are at the role's
+            temperature.
     """
 
     when: Literal["always", "never"] = "always"
@@ -26,13 +27,14 @@ class ConstructorAuditorSettings(Settings):
 
     Attributes:
         judge: how the reasoning is judged.
-        logprobs: ask for the token log-probabilities of the constructor and the auditor, and refuse models without.
-        sections: whether the two write labelled sections: `by-domain` as in the sources, which is everywhere but in
-            rubric scoring ("Early-Token Confidence": with a label first, the first tokens measure the label);
-            `always`, which is "The Confident Liar" in rubric scoring, too; or `never`.
-        answer_first: whether, in mathematics, the two state what they found before the working that leads to it.
-        passages: in factual QA without a passage, how many of the case's documents, and how many passages of the run's
-            library, the debate is given; 0 for none.
+        logprobs: ask for the token log-probabilities of the constructor and the auditor, and refuse models without
+            them.
+        sections: whether the two write labelled sections: `by-domain`, as in the sources: in all domains except rubric
+            scoring ("Early-Token Confidence": with a label first, the first tokens measure the label); `always`, which
+            is "The Confident Liar" in rubric scoring, too; or `never`.
+        answer_first: whether, in mathematics, the two state their result before its derivation.
+        passages: in factual QA without a passage, the number of the case's documents, and the number of passages of the
+            run's library, that the debate gets; 0 for none.
     """
 
     judge: JudgeSettings = JudgeSettings()

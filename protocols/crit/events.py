@@ -10,21 +10,21 @@ from moot.protocols.events import DebateEvent, EventData
 
 
 class CritPoint(EventData):
-    """A reason or a rival, as the judge stated it and as it counts.
+    """A reason or a rival, with the judge's marks and the values that count.
 
     Attributes:
-        text: in the judge's words.
-        why: the judge's ground for its marks; empty where it gave none.
-        gamma: how well it speaks for the claim (a rival: against it), in [0, 1].
-        theta: how credible its source is, in [0, 1].
-        s: what it says of the claim, in [0, 1].
-        stated_gamma: as the judge gave it.
+        text: the reason in the judge's words.
+        why: the judge's justification of its marks; empty if it gave none.
+        gamma: how well it supports the claim (a rival: opposes it), in [0, 1].
+        theta: credibility of its source, in [0, 1].
+        s: its contribution to the score, in [0, 1].
+        stated_gamma: the gamma that the judge gave.
         is_claim: whether the judge calls it a claim.
         contradicts_facts: whether it contradicts a given fact; `gamma` is then 0.
-        repeats: place of the earlier one that it repeats, so that it does not count; None when it counts.
+        repeats: index of the earlier point that it repeats, so that it does not count; None if it counts.
         unread: why a claim was not read deeper; empty otherwise.
-        repairs: its marks that were not written as numbers.
-        deeper: the reading of the reason as a document of its own.
+        repairs: marks that were not written as numbers.
+        deeper: the reading of the reason as a separate document.
     """
 
     text: str
@@ -42,18 +42,18 @@ class CritPoint(EventData):
 
 
 class CritReading(EventData):
-    """What one judge made of a document.
+    """One judge's reading of a document.
 
     Attributes:
-        missing: why there is nothing else; empty when there is. Of a deeper reading not recorded.
-        calls: how often it was asked, deeper readings included. Of a deeper reading not recorded.
-        depth: how deep it read: 0 without deeper readings. Of a deeper reading not recorded.
-        claim: what the document argues for.
-        score: Gamma, in [0, 1]; None when the document brings no reason.
-        reasons, rivals: in the judge's order, those that do not count included.
+        missing: why there is no reading; empty if there is one. Not recorded for a deeper reading.
+        calls: number of asks, including deeper readings. Not recorded for a deeper reading.
+        depth: depth of the reading: 0 without deeper readings. Not recorded for a deeper reading.
+        claim: the claim that the document argues for.
+        score: Gamma, in [0, 1]; None if the document gives no reason.
+        reasons, rivals: all of them, in the judge's order, including those that do not count.
         justification, reflection: in the judge's words.
         source: 0-based number of the source that was read; None for the document's own text.
-        notes: what should be known of the score.
+        notes: remarks on the score.
     """
 
     missing: Any = ""
@@ -70,18 +70,18 @@ class CritReading(EventData):
 
 
 class CritJudged(DebateEvent):
-    """What the judges made of a document, at the path of the reading.
+    """All judges' readings of a document, at the path of the reading.
 
     Attributes:
-        score: mean Gamma over the judges that gave one, in [0, 1]; None when none did.
-        by_judge: each judge's Gamma; None when it gave none.
+        score: mean Gamma over the judges that gave one, in [0, 1]; None if none did.
+        by_judge: each judge's Gamma; None if it gave none.
         missing: the judges that failed, and why.
         weak: texts of the weakest reasons, the weakest first.
         contradicted: texts of the reasons that contradict the given facts, by any judge.
-        notes: what should be known of the score, by any judge.
-        calls: how often judges were asked.
-        depth: how deep the deepest reading went.
-        judges: by judge what it said.
+        notes: remarks on the score, by any judge.
+        calls: number of asks to judges.
+        depth: depth of the deepest reading.
+        judges: each judge's reading.
     """
 
     kind: ClassVar[str] = "crit"

@@ -12,14 +12,14 @@ class CritSettings(Settings):
     """How far and how closely judges read.
 
     Attributes:
-        max_depth: how often a reason that is itself a claim may be read as a document of its own; 0: never.
-        max_calls: asks for one document and judge, the first one included; further ones go to the reasons of the
-            most credible sources.
-        max_reasons: reasons that a judge is asked for at most.
-        max_rivals: rival reasons that a judge is asked for at most.
-        rivals: `printed`: every rival counts, so that a feeble one raises the score; `capped`: no rival raises it. See
+        max_depth: how deep reasons that are themselves claims are read as separate documents; 0: not at all.
+        max_calls: maximum number of asks for one document and judge, including the first; further asks read the reasons
+            with the most credible sources.
+        max_reasons: maximum number of reasons that a judge is asked for.
+        max_rivals: maximum number of rival reasons that a judge is asked for.
+        rivals: `printed`: every rival counts, so that a weak one can raise the score; `capped`: no rival raises it. See
             `moot.protocols.crit.scoring.gamma_of`.
-        weak_points: how many of the weakest reasons are named for feeding back into a debate.
+        weak_points: number of weakest reasons that are returned to a debate.
     """
 
     max_depth: int = Field(default=1, ge=0, le=10)

@@ -17,12 +17,12 @@ Scores = Mapping[str, float | None]
 
 
 class DistributionRepair(EventData):
-    """Something that was mended in a distribution.
+    """A repair of a distribution.
 
     Attributes:
-        what: e.g. `alias`, `unknown`, `renormalised`; see `moot.protocols.distribution.clean`.
-        label: as the model wrote it.
-        to: what the label was read as.
+        what: kind of the repair, such as `alias`, `unknown`, `renormalised`; see `moot.protocols.distribution.clean`.
+        label: the label as the model wrote it.
+        to: the label that it was read as.
         value: the number that was dropped or divided by.
     """
 
@@ -33,11 +33,11 @@ class DistributionRepair(EventData):
 
 
 class DistributionStated(DebateEvent):
-    """Noted after each turn, at its path: the distribution of its side.
+    """The distribution of a side; noted after each turn, at its path.
 
     Attributes:
-        cleaned: the labels with mass, likeliest first.
-        changes: what was mended, in order.
+        cleaned: the labels with mass, most probable first.
+        changes: the repairs, in order.
     """
 
     kind: ClassVar[str] = "distribution"
@@ -47,14 +47,14 @@ class DistributionStated(DebateEvent):
 
 
 class QualityGateDecision(EventData):
-    """What the quality gate says of a turn.
+    """The quality gate's decision on a turn.
 
     Attributes:
-        on: whether there is a gate at all.
-        threshold: the bar for this turn, in [0, 1]; None without a gate.
-        crit: the turn's CRIT score; None when unknown.
+        on: whether the gate is on.
+        threshold: the lowest score with which this turn passes, in [0, 1]; None without a gate.
+        crit: the turn's CRIT score; None if unknown.
         passed: whether the others see the arguments.
-        why: in words.
+        why: the reason in words.
     """
 
     on: bool
@@ -65,10 +65,10 @@ class QualityGateDecision(EventData):
 
 
 class QualityGateDecided(DebateEvent, QualityGateDecision):
-    """Noted after each turn that judges read in a debate, at the turn's path; with the fields of the decision.
+    """The quality gate's decision; noted after each turn that judges read in a debate, at the turn's path.
 
     Attributes:
-        opponents: sides in whose arguments judges looked for rivals, too; older records have none.
+        opponents: sides in whose arguments judges also looked for rivals; empty in older records.
     """
 
     kind: ClassVar[str] = "quality-gate"
@@ -77,28 +77,29 @@ class QualityGateDecided(DebateEvent, QualityGateDecision):
 
 
 class EvinceRoundEnded(DebateEvent):
-    """Noted after each round, at `round/N`; divergences and entropies are in nats. Of a single side few are known.
+    """The figures of a round, at `round/N`; divergences and entropies are in nats. With a single side few are known.
 
     Attributes:
         round: 0 for the opening exchange.
-        order: the sides as they speak.
-        kappa: contentiousness of the round, in [0, 1]; None where none is stated.
-        distributions: by side its last one.
-        entropy: by side; None for one that did not speak.
-        crit: by side, in [0, 1]; None for one that did not speak.
+        order: the sides in speaking order.
+        kappa: contentiousness of the round, in [0, 1]; None if none is stated.
+        distributions: by side, its last distribution.
+        entropy: entropy by side; None for a side that did not speak.
+        crit: CRIT score by side, in [0, 1]; None for a side that did not speak.
         silent: sides whose turn failed.
-        moves: by side the total variation to its last distribution; None for the first round.
-        swapped: whether two sides took each other's last position.
-        information_gain: from the round before; None unless every side spoke in both.
-        agreement_words: agreeing among agreeing and opposing phrases, in [0, 1].
+        moves: by side, the total variation from its previous distribution; None for the first round.
+        swapped: whether two sides exchanged their positions.
+        information_gain: decrease of the mixture's entropy since the previous round; None unless every side spoke in
+            both.
+        agreement_words: share of agreeing phrases among agreeing and opposing ones, in [0, 1].
         failed: paths of the turns that failed.
-        round_score: how much there is to argue about; see `schedule.RoundSignals`.
+        round_score: score of the round for the adaptive schedule; see `schedule.RoundSignals`.
         wd, jsd, tv, mi, nmi: mean over the pairs of sides; see `round_numbers.RoundNumbers`.
         jsd_max: the largest `jsd` of a pair.
-        generalised_jsd: of all sides, where they are more than two.
+        generalised_jsd: Jensen-Shannon divergence of all sides together, if there are more than two.
         kl, ce: by ordered pair, `A>B`.
-        kl_floored: how many of these needed the smoothing of `kl`.
-        mixture_entropy: of the sides' mixture.
+        kl_floored: number of these that needed the smoothing of `kl`.
+        mixture_entropy: entropy of the sides' mixture.
     """
 
     kind: ClassVar[str] = "round"
@@ -130,13 +131,13 @@ class EvinceRoundEnded(DebateEvent):
 
 
 class KappaChanged(ContentiousnessSet):
-    """Noted after a round that another one follows, at its path: the contentiousness of the next one.
+    """The contentiousness of the next round; noted after each round that another one follows, at its path.
 
     Attributes:
-        before, after: kappa in [0, 1]; None where none is stated.
+        before, after: kappa in [0, 1]; None if none is stated.
         schedule: the setting `schedule`.
-        why: in words.
-        score, disagreement, gain, quality, uncertainty: what the schedule looked at; see `schedule.RoundSignals`.
+        why: the reason in words.
+        score, disagreement, gain, quality, uncertainty: the inputs of the schedule; see `schedule.RoundSignals`.
     """
 
     why: str
@@ -148,14 +149,14 @@ class KappaChanged(ContentiousnessSet):
 
 
 class EvinceStopped(DebateEvent):
-    """Noted when the rounds are over, at `stop`; at `stop/again` after a second debate, over what was retrieved.
+    """The end of the rounds, at `stop`; at `stop/again` after a second debate over retrieved documents.
 
     Attributes:
-        reason: see `moderation.Reason`.
-        round: the last one.
-        max_rounds: the setting.
-        moves, jsd, epsilon, tau: what decided, where the sides must stand still.
-        wd_change, mi_change, jsd_change, crit_change: what decided, with `epsilon`, by the printed rule.
+        reason: why the rounds ended; see `moderation.Reason`.
+        round: the last round.
+        max_rounds: the setting `max_rounds`.
+        moves, jsd, epsilon, tau: the values that decided, with `stop=converged`.
+        wd_change, mi_change, jsd_change, crit_change: the values that decided, with `epsilon`, by the printed rule.
     """
 
     kind: ClassVar[str] = "stop"
@@ -174,12 +175,12 @@ class EvinceStopped(DebateEvent):
 
 
 class EvidenceRetrieved(DebateEvent):
-    """Noted before a second debate: what was retrieved for it.
+    """The retrieved documents of a second debate; noted before it.
 
     Attributes:
         documents: 0-based numbers of the case's documents, nearest first.
-        passages: of the run's library, nearest first, as `document`, `chunk` and `page`.
-        entropy, uncertainty: of the consensus that was too uncertain.
+        passages: passages of the run's library, nearest first, as `document`, `chunk` and `page`.
+        entropy, uncertainty: entropy and uncertainty of the consensus that was too uncertain.
     """
 
     kind: ClassVar[str] = "retrieved"
@@ -191,16 +192,16 @@ class EvidenceRetrieved(DebateEvent):
 
 
 class ConsensusReached(DebateEvent):
-    """Noted at the end: what the sides say together.
+    """The consensus of the sides; noted at the end.
 
     Attributes:
-        weights: by side, summing to 1.
-        weights_from: `crit`, or `equal` where a score is unknown or all are 0.
-        distribution: the labels with mass, likeliest first.
-        entropy: in nats.
+        weights: weight by side, summing to 1.
+        weights_from: `crit`, or `equal` if a score is unknown or all are 0.
+        distribution: the labels with mass, most probable first.
+        entropy: entropy of the consensus, in nats.
         uncertainty: entropy as a share of the greatest possible one, in [0, 1].
-        answer: the likeliest label; None when "(other)" is the likeliest.
-        confidence: its probability.
+        answer: the most probable label; None if "(other)" is the most probable.
+        confidence: the probability of the answer.
     """
 
     kind: ClassVar[str] = "consensus"
@@ -215,11 +216,11 @@ class ConsensusReached(DebateEvent):
 
 
 class FollowUpsNamed(DebateEvent):
-    """Noted where sides are asked what to find out next.
+    """Questions and tests that the sides propose; noted if sides are asked for them.
 
     Attributes:
-        questions, tests: of all sides, each once.
-        failed: how many sides did not reply.
+        questions, tests: those of all sides, without repeats.
+        failed: number of sides that did not reply.
     """
 
     kind: ClassVar[str] = "follow-ups"
@@ -230,17 +231,18 @@ class FollowUpsNamed(DebateEvent):
 
 
 class ConsensusPayload(EventData):
-    """What a verdict that is a consensus says of itself; one of a single side has only some of it.
+    """The payload of a verdict that is a consensus; with a single side it has only some of these.
 
     Attributes:
         distribution_from: `consensus`.
         weights, weights_from, entropy, uncertainty: as in `ConsensusReached`.
-        crit: by side its last CRIT score.
+        crit: by side, its last CRIT score.
         crit_mean: their mean, in [0, 1]; None unless all are known.
-        mixture_entropy_first, mixture_entropy_last: of the sides' mixture after the first and the last round, in nats.
-        jsd: after the last round, in nats.
-        distributions, arguments: by side.
-        follow_ups: what to find out next; None where nothing is known.
+        mixture_entropy_first, mixture_entropy_last: entropy of the sides' mixture after the first and the last round,
+            in nats.
+        jsd: Jensen-Shannon divergence after the last round, in nats.
+        distributions, arguments: the last distributions and the arguments, by side.
+        follow_ups: questions and tests that the sides propose; None if there are none.
     """
 
     distribution_from: Any = None

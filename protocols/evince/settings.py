@@ -24,7 +24,7 @@ class EvinceContentiousnessSettings(Settings):
         start: contentiousness of the first round.
         floor: the lowest contentiousness of any schedule.
         ratio: `exponential` divides by it each round (the source's delta).
-        far: `adaptive` holds the level while the disagreement is at least this.
+        far: `adaptive` does not change the level while the disagreement is at least this.
         uncertain: `adaptive` may raise the level only while the normalised entropy of the mixture is at least this.
     """
 
@@ -49,8 +49,8 @@ class QualityGateSettings(Settings):
     the same way, against opponents or without any; in the opening exchange there are none.
 
     Attributes:
-        threshold: the lowest bar, in [0, 1].
-        margin: how far below the mean of the earlier scores an argument may be.
+        threshold: lowest CRIT score with which an argument passes, in [0, 1].
+        margin: how far an argument's score may be below the mean of the earlier scores.
     """
 
     threshold: Share = 0.4
@@ -61,37 +61,40 @@ class EvinceSettings(Settings):
     """All settings of EVINCE.
 
     Attributes:
-        agents: how many sides; the source has two. With three or more, divergences are means over the pairs. One does
-            not debate: what it says alone is the verdict, and nobody judges it, so that a pair can be compared with
-            its better member.
+        agents: number of sides; the source has two. With three or more, divergences are means over the pairs. With one
+            there is no debate and no judge: its distribution is the verdict, so that a pair can be compared with its
+            better member.
         order: which side opens: the first (`given`), the last (`reversed`), or one of these two by the case's seed
-            (`seeded`), so that who opens says nothing about which model it is.
-        top_k: how many labels each side names with a probability.
+            (`seeded`), so that the opening side is independent of the model.
+        top_k: number of labels that each side names with a probability.
         answer_first: whether a side states its distribution before its arguments, as the source asks for it.
-        history: what a side is shown of the others: the whole debate (the source's text), or only their last
+        history: what a side sees of the others: the whole debate (`full`, the source's text), or only their last
             `distribution` (its figure 7.1).
-        max_rounds: rounds after the opening exchange; a second debate, over what was retrieved, has as many more.
-        schedule: of contentiousness: `adaptive`, `exponential`, `linear`, `fixed`, `random` (to measure its
+        max_rounds: maximum number of rounds after the opening exchange; a second debate, over retrieved documents, has
+            as many more.
+        schedule: schedule of contentiousness: `adaptive`, `exponential`, `linear`, `fixed`, `random` (to measure its
             effect), `none` (a debate without it) or `ensemble` (no debate: one answer of each side).
         kappa: the levels of the schedule.
         gate: whether arguments of low quality are withheld from the other sides.
-        quality: the bar of that gate.
-        crit: how arguments are read; see `moot.protocols.crit`. As every turn is read, reasons are not read deeper by
-            default.
-        crit_turns: which turns are read: `every` (which the gate needs), the `last` of each side (its score weighs the
-            consensus), or `none`.
-        stop: `converged` ends a debate at rest (see `moot.protocols.convergence`), `printed` by the rule of figure 7.1.
-        epsilon: total variation below which a side has not moved.
-        tau: Jensen-Shannon divergence in nats below which sides at rest have converged; they have stalled otherwise.
+        quality: the threshold of that gate.
+        crit: how judges read arguments; see `moot.protocols.crit`. They read every turn, so they do not read reasons
+            deeper by default.
+        crit_turns: the turns that judges read: `every` (which the gate needs), the `last` of each side (its score is
+            the side's weight in the consensus), or `none`.
+        stop: `converged` ends a debate whose sides no longer move (see `moot.protocols.convergence`); `printed` applies
+            the rule of figure 7.1.
+        epsilon: total variation below which a side counts as unmoved.
+        tau: Jensen-Shannon divergence in nats below which unmoved sides have converged; otherwise they have stalled.
         printed_epsilon: bound of the rule of figure 7.1.
         ground: distance between labels for the Wasserstein distance: `nominal` 0/1, or `embedding` of their texts.
-        kl_epsilon: smoothing of the distribution that a Kullback-Leibler divergence or a cross-entropy is taken from;
-            how many needed it is recorded.
-        retrieve: how many of the case's documents, and how many passages of the run's library, are shown for a second
-            debate when the consensus is still uncertain; 0 for never.
-        retrieve_from: normalised entropy of the consensus from which that happens.
-        follow_ups: ask what else to find out: when the consensus is `unsure`, `always` or `never`.
-        unsure_below: a confidence below is unsure. The source names 0.5 to 0.6; a lower one needs questions even more.
+        kl_epsilon: smoothing of the reference distribution of a Kullback-Leibler divergence or a cross-entropy; the
+            record has the number of distributions that needed it.
+        retrieve: number of the case's documents, and number of passages of the run's library, for a second debate if
+            the consensus is still uncertain; 0 for no second debate.
+        retrieve_from: normalised entropy of the consensus from which there is a second debate.
+        follow_ups: ask what else to find out: if the consensus is `unsure`, `always` or `never`.
+        unsure_below: a confidence below this is unsure. The source names 0.5 to 0.6, but a lower confidence needs
+            questions even more.
     """
 
     agents: int = Field(default=2, ge=1, le=20)

@@ -23,8 +23,8 @@ class JudgePanelSettings(Settings):
     """How replies are judged.
 
     Attributes:
-        rubric: what judges look at, as data or as the name of one that comes with the package.
-        passes: how often each judge reads each reply.
+        rubric: the rubric of the judges, as data or as the name of a bundled one.
+        passes: how often each judge scores each reply.
     """
 
     rubric: Rubric = shipped_rubric("reasoning")

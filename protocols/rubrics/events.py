@@ -14,19 +14,19 @@ from moot.protocols.events import DebateEvent, EventData
 
 
 class JudgeMark(EventData):
-    """One judge's reading of one reply in one pass.
+    """One judge's marks for one reply in one pass.
 
     `scores`, `flag` and `total` are None where `missing` says why; `flag` also under a rubric without a flag.
 
     Attributes:
         judge: the judge's full role name.
-        model: its model; empty where the mark is missing.
+        model: the judge's model; empty if the mark is missing.
         pass_index: number of the pass, from 0; `pass` in the record.
-        scores: by dimension, on the rubric's scale.
+        scores: score by dimension, on the rubric's scale.
         flag: whether the judge found a severe failure.
-        total: Q, the sum of the scores; 0 when flagged.
-        missing: the kind of failure and what it was; empty for a mark that is there.
-        issues, reasoning: in the judge's words.
+        total: Q, the sum of the scores; 0 if flagged.
+        missing: kind and message of the failure; empty if the mark is not missing.
+        issues, reasoning: the judge's texts.
     """
 
     judge: str
@@ -46,21 +46,21 @@ class JudgeMark(EventData):
 
 
 class ReplyAssessed(DebateEvent):
-    """What judges found of one reply, at `assessment/PATH` of the reply; None is unknown.
+    """The judges' results for one reply, at `assessment/PATH` of the reply; None means unknown.
 
     Attributes:
         reply: path of the judged reply.
-        role: family of who spoke.
-        domain: of the case; None or empty when the task does not say.
-        rubric: its name.
+        role: role family of the speaker.
+        domain: domain of the case; None or empty if the task does not name one.
+        rubric: name of the rubric.
         scales: each dimension's name with the lowest and the highest score, in the rubric's order (the record sorts the
-            keys of mappings), and the flag's where the rubric has one; empty where the event does not say.
-        passes_at: by dimension the lowest score that passes, where the rubric says one.
-        judges: every mark, missing ones included.
+            keys of mappings), and the flag's if the rubric has one; empty if the event does not say.
+        passes_at: by dimension, the lowest score that passes, if the rubric states one.
+        judges: every mark, including missing ones.
         scores: by dimension, the mean over the marks.
         flag: share of the marks that flag the reply, in [0, 1].
-        quality: mean Q over the marks, 0 and up.
-        missing: how many marks are missing.
+        quality: mean Q over the marks, at least 0.
+        missing: number of missing marks.
     """
 
     kind: ClassVar[str] = "assessment"

@@ -14,11 +14,11 @@ from moot.protocols.verdict_sources import VerdictSources
 
 
 class GateDecided(DebateEvent):
-    """The gate's decision after the openings, at `gate`: its signals beside their thresholds (None: off).
+    """The gate's decision after the openings, at `gate`: its signals with their thresholds (None: off).
 
     Attributes:
         skip: whether the debate is skipped.
-        reasons: the tests that failed, or why none was needed; see `gate.GateDecision`.
+        reasons: the tests that failed, or why no test was needed; see `gate.GateDecision`.
         untested: tests that are on but had no known value.
         when: the setting `gate.when`.
         d: disagreement D of the openings, in [0, 2].
@@ -28,16 +28,16 @@ class GateDecided(DebateEvent):
         p: mean intrinsic probability, in [0, 1].
         tau_p: p must be at least this to skip.
         c: mean stated confidence, in [0, 1].
-        unanimous: whether every agent that was asked gave the same answer.
+        unanimous: whether all agents gave the same answer.
         equal: whether all valid answers are the same.
         require_unanimity: whether `equal` is tested.
-        complete: whether every agent that was asked gave a valid opening.
+        complete: whether all agents gave a valid opening.
         require_complete: whether `complete` is tested.
-        comparable: whether the known p_i are of one stage; those of several must not be pooled.
+        comparable: whether the known p_i belong to one stage; p_i of several stages must not be pooled.
         intrinsic_reading: the setting `gate.intrinsic`.
         answers, stated: answer and stated confidence per valid opening, in the agents' order.
-        intrinsic: p_i likewise.
-        logprob_stages: where p_i is taken, likewise; empty where it is not read.
+        intrinsic: p_i per valid opening, in the agents' order.
+        logprob_stages: stage of each p_i, in the same order; empty if it is unknown.
     """
 
     kind: ClassVar[str] = "gate"
@@ -76,15 +76,15 @@ class RoundEnded(DebateEvent):
     """A round of revision, at `round/N`.
 
     Attributes:
-        round: its number, from 1.
-        d: disagreement D after it, in [0, 2].
-        d_before: D before it.
-        delta: `d` less `d_before`.
-        answers: by agent, its answer after the round.
-        stated: by agent, its stated confidence, in [0, 1].
+        round: number of the round, from 1.
+        d: disagreement D after the round, in [0, 2].
+        d_before: D before the round.
+        delta: `d` minus `d_before`.
+        answers: by agent, the answer after the round.
+        stated: by agent, the stated confidence, in [0, 1].
         changed: agents that changed their answer.
         joined: agents whose first valid answer came in this round.
-        failed: by agent, the kind of failure where no revision came.
+        failed: by agent, the kind of failure if there was no revision.
     """
 
     kind: ClassVar[str] = "round"
@@ -104,10 +104,10 @@ class DebateStopped(DebateEvent):
     """The end of the rounds, at `stop`.
 
     Attributes:
-        reason: why; see `debate.stop_reason`.
-        rounds: how many there were.
+        reason: why the rounds ended; see `debate.stop_reason`.
+        rounds: number of rounds.
         d: disagreement D at the end, in [0, 2].
-        delta: by how much D changed in the last round.
+        delta: change of D in the last round.
         epsilon: the setting `debate.epsilon`.
         max_rounds: the setting `debate.max_rounds`.
     """
@@ -126,13 +126,13 @@ class CandidateJudgment(EventData):
     """One judge's pass over one candidate on one evidence variant.
 
     Attributes:
-        path: of the judgment.
+        path: path of the judgment.
         judge: the judge's full role name.
         variant: number of the evidence variant, from 0.
         pass_index: number of the pass, from 0; `pass` in the record.
-        score: in [0, 1].
-        support: what the evidence says of the candidate: `supported`, `contradicted` or `not covered`.
-        missing: why there is no score; empty where there is one.
+        score: the score, in [0, 1].
+        support: the judge's finding: `supported`, `contradicted` or `not covered`.
+        missing: why there is no score; empty if there is one.
     """
 
     path: str
@@ -145,17 +145,17 @@ class CandidateJudgment(EventData):
 
 
 class JudgedCandidate(EventData):
-    """A candidate with its judgments.
+    """A candidate answer with its judgments.
 
     Attributes:
-        answer: canonical label or folded free text.
-        text: the answer with the words of its choice, if it has any.
+        answer: canonical label, or normalised free text.
+        text: the answer with the text of its choice, if it has one.
         support: number of agents that gave it.
-        mean_p: their mean known intrinsic probability, in [0, 1].
+        mean_p: mean known intrinsic probability of these agents, in [0, 1].
         score: S_i, in [0, 1].
         stability: 1 - Var over the variants.
         variant_scores: mean score by variant.
-        judgments: every judgment, missing ones included.
+        judgments: every judgment, including missing ones.
     """
 
     answer: str
@@ -175,20 +175,20 @@ class CandidatesJudged(DebateEvent):
     Attributes:
         branch: `debate`, `skip` or `audit`.
         method, weighting, lam: the settings of `judging`.
-        evidence_from: where the evidence comes from.
-        evidence_sentences: of how many sentences it is.
-        variants: how it is perturbed: `subset`, `paraphrase`, or `none`.
-        variant_sizes: sentences by variant.
-        paraphrases_failed: variants that could not be paraphrased.
-        unperturbed: whether nothing could be perturbed.
-        candidates: what was judged.
-        winner: the place of the best candidate; None where nobody has a score.
-        answer: the answer that was chosen.
+        evidence_from: source of the evidence.
+        evidence_sentences: number of sentences of the evidence.
+        variants: how the evidence is perturbed: `subset`, `paraphrase`, or `none`.
+        variant_sizes: number of sentences by variant.
+        paraphrases_failed: number of variants that could not be paraphrased.
+        unperturbed: whether no variant could be perturbed.
+        candidates: the judged candidates.
+        winner: index of the best candidate; None if no candidate has a score.
+        answer: the chosen answer.
         tie_broken_by: `support`, `mean_p` or `seed`; empty without a tie.
         judge_stability: mean stability of the candidates.
         flip_rate: share of the variants with another winner than the most frequent, in [0, 1].
-        at_odds: judgments whose support contradicts their score.
-        missing: judgments that did not come.
+        at_odds: number of judgments whose support contradicts their score.
+        missing: number of missing judgments.
     """
 
     kind: ClassVar[str] = "judging"
@@ -214,7 +214,7 @@ class CandidatesJudged(DebateEvent):
 
 
 class AnswerVotes(EventData):
-    """The votes for one answer: how many, and the mean stated confidence of those who gave it, in [0, 1]."""
+    """The votes for one answer: their number, and the mean stated confidence of the agents that gave it, in [0, 1]."""
 
     answer: str
     count: int
@@ -222,11 +222,11 @@ class AnswerVotes(EventData):
 
 
 class VotesCounted(DebateEvent):
-    """A vote of the agents, at `vote`; of those who skip a debate and disagree, at `vote/consensus`.
+    """A vote of the agents, at `vote`; at `vote/consensus` if the agents of a skipped debate disagree.
 
     Attributes:
-        votes: of every answer, the most frequent first.
-        tied: the answers that share the most votes; empty when one has more than any other.
+        votes: the votes for every answer, the most frequent first.
+        tied: the answers that share the most votes; empty if one answer has more than any other.
         tie_broken_by: `stated_confidence` or `seed`; empty without a tie.
         answer: the most frequent answer, or the one that the tie-break chose.
     """
@@ -240,15 +240,15 @@ class VotesCounted(DebateEvent):
 
 
 class BranchesCompared(DebateEvent):
-    """Both ways through the protocol on one case, for calibration (`both_branches`), at `branches`.
+    """Results of both branches on one case, for calibration (`both_branches`), at `branches`.
 
     Attributes:
         verdict_from: the branch that gives the verdict: `skip` or `debate`.
-        skipped_answer, debated_answer: each branch's answer.
-        skipped_confidence, debated_confidence: the judge's score of it, in [0, 1].
-        skipped_flags, debated_flags: each branch's flags.
+        skipped_answer, debated_answer: answer of each branch.
+        skipped_confidence, debated_confidence: the judge's score of that answer, in [0, 1].
+        skipped_flags, debated_flags: flags of each branch.
         stop: how the debate ended.
-        rounds: how many rounds it took.
+        rounds: number of rounds of the debate.
     """
 
     kind: ClassVar[str] = "branches"
@@ -265,18 +265,18 @@ class BranchesCompared(DebateEvent):
 
 
 class SkipAudited(BranchesCompared):
-    """The same on a skipped case that was debated to audit the gate (`audit_skipped`), at `audit`."""
+    """Results of both branches on a skipped case that was debated to audit the gate (`audit_skipped`), at `audit`."""
 
     kind: ClassVar[str] = "audit"
 
 
 class SelenePayload(VerdictSources):
-    """The payload of a verdict; without a gate it holds only where the figures are from.
+    """The payload of a verdict; without a gate it has only the sources of the figures.
 
     Attributes:
-        skip, reasons, d, m, p: what the gate decided and its signals; see `GateDecided`.
-        distribution_from: `votes` where there is a distribution.
-        confidence_stage: of a mean p, where it is known.
+        skip, reasons, d, m, p: the gate's decision and its signals; see `GateDecided`.
+        distribution_from: `votes` if there is a distribution.
+        confidence_stage: stage of a mean p, if it is known.
     """
 
     skip: bool | None = None

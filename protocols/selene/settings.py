@@ -36,23 +36,22 @@ class GateSettings(Settings):
     """When a case is debated (SELENE section 3.2, selective debate initiation).
 
     Attributes:
-        when: `selective` asks the signals; `always` debates every case; `never` debates none.
-        tau_d: skip only when the disagreement D (eq. 2) is below; `none` turns the test off. Belongs to
-            `tau_d_encoder`. When neither is set, it is 0.35 with `hashed-ngrams`, 0.3 with `minilm-l6-v2`, and the test
-            is off with any other encoder.
-        tau_m: skip only when the misalignment M (eq. 3) is below; `none` turns the test off.
-        tau_p: skip only when the mean intrinsic probability is at least this; `none` turns the test off. Not in the
-            paper: without it, low D and low M at c = p = 0.5 would skip, which the paper itself calls collective
-            uncertainty.
+        when: `selective` decides by the signals; `always` debates every case; `never` debates none.
+        tau_d: skip only if the disagreement D (eq. 2) is below; `none` turns the test off. Belongs to `tau_d_encoder`.
+            If neither is set, it is 0.35 with `hashed-ngrams` and 0.3 with `minilm-l6-v2`, and the test is off with any
+            other encoder.
+        tau_m: skip only if the misalignment M (eq. 3) is below; `none` turns the test off.
+        tau_p: skip only if the mean intrinsic probability is at least this; `none` turns the test off. The paper does
+            not have this test. Without it, a case with low D, low M and c = p = 0.5 would be skipped, which the paper
+            itself calls collective uncertainty.
         tau_d_encoder: name of the encoder that `tau_d` was chosen for; another encoder is refused.
-        require_unanimity: skip only when all valid answers are equal (embeddings hardly see a negation).
-        require_complete: skip only when every agent that was asked gave a valid answer: an opening that failed is no
-            agreement. False: the valid ones decide.
-        intrinsic: where p_i comes from: `normalised` over the case's labels at the answer's position;
-            `printed`, the paper's sigma(l) = p/(1+p), which never exceeds 0.5, so that with the default
-            thresholds every case is debated; `resampled`, the share of equal answers among `resamples`
-            further replies; `none`.
-        resamples: further replies per agent when `intrinsic` is `resampled`.
+        require_unanimity: skip only if all valid answers are equal, because embeddings hardly notice a negation.
+        require_complete: skip only if every agent gave a valid answer, because a failed opening is not an agreement.
+            False: the valid answers decide.
+        intrinsic: source of p_i: `normalised`, the probability among the case's labels at the answer's position;
+            `printed`, the paper's sigma(l) = p/(1+p), which never exceeds 0.5, so that with the default thresholds
+            every case is debated; `resampled`, the share of equal answers among `resamples` further replies; `none`.
+        resamples: further replies per agent if `intrinsic` is `resampled`.
         embed_rationale: embed question, rationale and answer (eq. 1); False: without the rationale
             (Algorithm 1).
     """
@@ -81,12 +80,12 @@ class DebateSettings(Settings):
     """How long agents discuss (section 3.3).
 
     Attributes:
-        max_rounds: the most rounds of a debate (T_max).
-        epsilon: stop when |D(t-1) - D(t)| is below (the absolute value, as in Algorithm 1 and unlike eq. 6).
-        failed_openings: an agent whose opening failed is left out of the debate (`leave-out`), or is asked in every
-            round, having seen the others' answers, until it gives a valid one (`join`). The paper does not say.
-        show_confidence: show the confidence that was stated with each last reply, one's own and the others'; the
-            paper's debaters see answers and reasoning only.
+        max_rounds: maximum number of rounds of a debate (T_max).
+        epsilon: stop if |D(t-1) - D(t)| is below (the absolute value, as in Algorithm 1 and unlike eq. 6).
+        failed_openings: `leave-out` leaves an agent whose opening failed out of the debate; `join` asks it in every
+            round, with the others' answers, until it gives a valid one. The paper does not say.
+        show_confidence: agents see the stated confidence of each last reply, their own and the others'; the paper's
+            agents see only answers and reasoning.
     """
 
     max_rounds: int = Field(default=3, ge=1, le=50)
@@ -99,20 +98,20 @@ class JudgingSettings(Settings):
     """How the final answers are judged (section 3.4, evidence-weighted self-consistency, EWSC).
 
     Attributes:
-        method: `evidence-weighted` over `k` perturbed evidence sets; `single`, one pass over the evidence as
-            it stands; `none`, the majority of the agents without a judge.
+        method: `evidence-weighted`, over `k` perturbed evidence sets; `single`, one pass over the unchanged evidence;
+            `none`, the majority of the agents without a judge.
         k: evidence variants, shared by all candidates of a case.
         repeats: passes of each judge on each variant.
-        variants: `subset` samples at least half of the sentences, without a further call; `paraphrase` has a judge
-            model rewrite them, which takes `k` more calls a case. The paper allows both and used paraphrases in its
-            experiments, so the default departs from these. A single sentence has no subset: then nothing is perturbed,
+        variants: `subset` samples at least half of the sentences, without a further call; with `paraphrase` a judge
+            model rewrites them, which takes `k` more calls per case. The paper allows both and used paraphrases in its
+            experiments, so the default differs from these. A single sentence has no subset: nothing is then perturbed,
             and the verdict says so.
-        weighting: `printed` is the paper's formula, where the weights cancel to the plain mean;
-            `variance-penalised` is mean x exp(-lam Var); `per-variant` weights each variant by the spread of
-            its own repeats and needs `repeats` of at least 2.
-        lam: penalty on variance; above 2 a better score could lose, so more is refused.
+        weighting: `printed` is the paper's formula, in which the weights cancel to the plain mean; `variance-penalised`
+            is mean x exp(-lam Var); `per-variant` weights each variant by the spread of its own repeats and needs
+            `repeats` of at least 2.
+        lam: penalty on variance; at most 2, because a better score could lose above that.
         candidates: `distinct` final answers, or the reply of `every-agent` as printed.
-        show_rationale: show the judge the reasoning behind a candidate, too.
+        show_rationale: the judge also sees the reasoning behind a candidate.
     """
 
     method: Annotated[Literal["evidence-weighted", "single", "none"], BeforeValidator(_none_is_a_word)] = (
@@ -137,8 +136,8 @@ class VoteSettings(Settings):
     """How many answers a vote counts.
 
     Attributes:
-        samples: independent answers per agent; those after the first are asked only where nothing is debated
-            or judged, to vote at the budget of a debate.
+        samples: independent answers per agent; above 1 only without a debate and without judges, to vote with the
+            budget of a debate.
     """
 
     samples: int = Field(default=1, ge=1, le=1000)
@@ -148,16 +147,15 @@ class SeleneSettings(Settings):
     """All settings of SELENE; the baselines are other defaults of the same tree.
 
     Attributes:
-        agents: how many agents answer.
+        agents: number of agents that answer.
         answer_first: agents write the answer before its reasoning, as in the paper's prompts, so that its probability
-            is the model's own; False: after it, which is chain of thought: often more accurate, but given the
-            reasoning the answer is nearly certain, and M of little use.
+            is the model's own. False: after the reasoning, which is chain of thought. That is often more accurate, but
+            the answer is then nearly certain, and M is of little use.
         gate, debate, judging, vote: the stages.
-        audit_skipped: share of the skipped cases that is debated anyway, chosen by the case's seed; the
-            verdict stays the consensus.
-        audit_judging: judge the final answers once more over `judging.k` subset variants, outside the
-            verdict, so that judge stability and flip rate are measured by the same passes for every system
-            compared.
+        audit_skipped: share of the skipped cases that are also debated, chosen by the case's seed; the verdict is still
+            the consensus.
+        audit_judging: judge the final answers once more over `judging.k` subset variants, outside the verdict, so that
+            the same passes measure judge stability and flip rate for every system compared.
         both_branches: run the skip branch and the debate on every case, for calibration.
     """
 

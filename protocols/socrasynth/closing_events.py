@@ -14,16 +14,16 @@ from moot.protocols.events import DebateEvent, EventData
 
 
 class SidesClosed(DebateEvent):
-    """The closing statements are given and scored.
+    """The scores of the closing statements.
 
     Attributes:
-        kappa: their contentiousness.
-        topics: titles.
-        crit: by role.
-        crit_by_topic: by role, in the topics' order; empty unless that is asked for.
+        kappa: contentiousness of the closing statements.
+        topics: titles of the topics.
+        crit: CRIT score by role.
+        crit_by_topic: CRIT scores by role, in the topics' order; empty unless the settings ask for them.
         gamma: mean of `crit` over both sides; None unless both are known.
-        agreement_words: agreeing words over agreeing and opposing ones, in [0, 1].
-        failed: by role, why its last arguments stand in for its statements.
+        agreement_words: share of agreeing words among agreeing and opposing ones, in [0, 1].
+        failed: by role, why its last arguments replace its statements.
     """
 
     kind: ClassVar[str] = "closing"
@@ -38,15 +38,15 @@ class SidesClosed(DebateEvent):
 
 
 class JointProposal(EventData):
-    """A proposal for whoever has to decide, that both sides may stand behind.
+    """A proposal that both sides may support.
 
     Attributes:
-        answer: on a closed list, the label that it names; None on a subject.
-        proposal: what is proposed; None, in the event, where A gave no draft.
-        questions: what should be found out next: questions to ask, tests to order.
-        drafted_by, amended_by: roles; None where nobody has amended the draft.
-        consents: by role whether it stands behind these points; None when it did not say.
-        reservations: by role, what it does not agree with.
+        answer: the label that it names, on a closed list; None on a subject.
+        proposal: the points of the proposal; None, in the event, if A gave no draft.
+        questions: questions to ask and tests to order.
+        drafted_by, amended_by: roles; None if the draft was not amended.
+        consents: by role, whether it supports the proposal; None if it did not say.
+        reservations: by role, the points that it does not support.
     """
 
     answer: str | None = None
@@ -64,11 +64,11 @@ class JointProposal(EventData):
 
 
 class ProposalNegotiated(JointProposal, DebateEvent):
-    """The sides have negotiated a joint proposal, or A gave no draft.
+    """The negotiated joint proposal, or why A gave no draft.
 
     Attributes:
         kappa: the contentiousness of the negotiation.
-        failed: by role, why nothing came from it.
+        failed: by role, why there is no reply.
     """
 
     kind: ClassVar[str] = "joint"
@@ -85,14 +85,14 @@ class SideTotals(EventData):
 
 
 class MissingMarks(EventData):
-    """A judgment that did not come, and why; topics are counted from 1."""
+    """A missing judgment and the reason; topics count from 1."""
 
     topic: int
     why: str
 
 
 class RepairedMarks(EventData):
-    """The marks of a judgment that were not written as numbers, e.g. `first: 8/10`; topics are counted from 1."""
+    """Marks of a judgment that were not written as numbers, such as `first: 8/10`; topics count from 1."""
 
     topic: int
     marks: list[str]
@@ -102,14 +102,15 @@ class JudgeScoreSheet(EventData):
     """One judge's marks in one order.
 
     Attributes:
-        order: 1: A comes first and B second; 2: swapped.
-        judge: its full role name.
-        scores: per topic a pair, A's and B's, whoever came first; None for a missing judgment, which is no mark of 0.
-        totals: sums over the topics that were judged.
+        order: 1: A first and B second; 2: the reverse.
+        judge: the judge's full role name.
+        scores: per topic a pair of marks, A's and B's, in either order; None for a missing judgment, which is not a
+            mark of 0.
+        totals: sums over the judged topics.
         winner: `A`, `B` or `tie`, by `totals`.
-        rationales: one per topic; empty where there is none.
-        overall: one rationale for all of it; empty where each topic has its own.
-        missing, repairs: judgments that did not come, and those that had to be read with care.
+        rationales: one per topic; empty if there is none.
+        overall: one rationale for all topics; empty if each topic has its own.
+        missing, repairs: missing judgments; judgments whose marks were repaired.
     """
 
     order: Literal[1, 2]
@@ -124,17 +125,17 @@ class JudgeScoreSheet(EventData):
 
 
 class PanelJudged(DebateEvent):
-    """The panel has judged the closing statements.
+    """The panel's marks for the closing statements.
 
     Attributes:
-        topics: titles.
+        topics: titles of the topics.
         orders: every judge's marks in both orders.
         winner: `A`, `B` or `tie`, by `totals`; None without any complete pair of orders.
-        totals: means per judge and order, over topics that a judge marked in both orders.
-        position_bias: by judge, what coming first is worth, in marks.
-        missing: how many judgments did not come.
-        models: by judge.
-        not_independent: judges on a model that also debated.
+        totals: means over judges and orders, of the topics that a judge marked in both orders.
+        position_bias: by judge, the advantage of the first position, in marks.
+        missing: number of missing judgments.
+        models: model by judge.
+        not_independent: judges whose model also debated.
     """
 
     kind: ClassVar[str] = "panel"
@@ -150,12 +151,12 @@ class PanelJudged(DebateEvent):
 
 
 class AnswerCompared(DebateEvent):
-    """The judges have compared the debate's proposal (A) with a model's single answer (B), blind.
+    """A blind comparison of the debate's proposal (A) with a model's single answer (B).
 
     Attributes:
-        winner: `debate`, `answer` or `tie`; None when unknown.
-        why: what kept them from comparing; empty where nothing did.
-        words: lengths of `debate` and `answer`.
+        winner: `debate`, `answer` or `tie`; None if unknown.
+        why: why there is no comparison; empty if there is one.
+        words: number of words of `debate` and `answer`.
         answer: the points of the single answer.
         orders, totals, position_bias, missing: see `PanelJudged`.
     """

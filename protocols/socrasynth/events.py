@@ -50,7 +50,7 @@ __all__ = [
 
 
 class TopicMerge(EventData):
-    """What was merged into a topic: tags of proposals (`A2`), or repeated titles."""
+    """The topics that were merged into one: tags of proposals (`A2`), or repeated titles."""
 
     into: str
     sources: list[str] = Field(validation_alias="from", serialization_alias="from")
@@ -64,15 +64,15 @@ class SubjectBalance(EventData):
 
 
 class TopicsFixed(DebateEvent, strict=False):
-    """The topics are fixed, before the opening; a person may still edit them after a round.
+    """The list of topics, before the opening; a person may still edit it after a round.
 
     Attributes:
         proposed, refined: topics by role; a side whose ask failed is left out.
-        topics: the list.
-        merged, dropped: what was merged; titles beyond those that were asked for.
-        wanted: how many were asked for.
-        by: who had the last word: `moderator`, `person`, or `protocol`, which has one topic for a closed list.
-        balance: by role, where that is asked.
+        topics: the final list.
+        merged, dropped: merged topics; titles beyond the requested number.
+        wanted: requested number of topics.
+        by: who decided last: `moderator`, `person`, or `protocol`, which has one topic for a closed list.
+        balance: by role, if both sides were asked.
     """
 
     kind: ClassVar[str] = "topics"
@@ -88,11 +88,11 @@ class TopicsFixed(DebateEvent, strict=False):
 
 
 class AnswerPositions(EventData):
-    """On a closed list, the answers of both sides; labels by role.
+    """The answers of both sides on a closed list; labels by role.
 
     Attributes:
-        named: before they had heard each other.
-        held: now.
+        named: the answers before the debate.
+        held: the current answers.
     """
 
     named: dict[str, str]
@@ -100,10 +100,10 @@ class AnswerPositions(EventData):
 
 
 class PositionsNamed(AnswerPositions, DebateEvent):
-    """Both sides have named their answers; after the opening on a closed list.
+    """The first answers of both sides; noted after the opening on a closed list.
 
     Attributes:
-        agreed_at_once: whether both named the same one.
+        agreed_at_once: whether both named the same answer.
     """
 
     kind: ClassVar[str] = "positions"
@@ -112,12 +112,12 @@ class PositionsNamed(AnswerPositions, DebateEvent):
 
 
 class SocraSynthContentiousnessSet(ContentiousnessSet):
-    """The contentiousness of a round is set, before the round.
+    """The contentiousness of a round; noted before the round.
 
     Attributes:
-        before: that of the round before; None for the opening.
-        after: that of this round.
-        schedule: the setting of that name.
+        before: contentiousness of the previous round; None for the opening.
+        after: contentiousness of this round.
+        schedule: the setting `schedule`.
         why: `opening`, `schedule` or `set by a person`.
     """
 
@@ -126,21 +126,21 @@ class SocraSynthContentiousnessSet(ContentiousnessSet):
 
 
 class SocraSynthRoundEnded(DebateEvent):
-    """A round is over and scored.
+    """The figures of a round; noted after it was scored.
 
     Attributes:
         round: 0 for the opening.
-        kappa: its contentiousness.
-        temperature: of the sides' replies; None leaves it to their roles.
-        topics: titles, as they stood then.
-        crit: by role.
+        kappa: contentiousness of the round.
+        temperature: temperature of the sides' replies; None: that of their roles.
+        topics: titles of the topics in this round.
+        crit: CRIT score by role.
         gamma: mean of `crit` over both sides; None unless both are known.
-        agreement_words: agreeing words over agreeing and opposing ones, in [0, 1].
-        words: of both sides together.
-        finished, conceded: roles.
+        agreement_words: share of agreeing words among agreeing and opposing ones, in [0, 1].
+        words: number of words of both sides together.
+        finished, conceded: roles that have presented everything; roles that conceded.
         asked: questions of a person that both sides had to answer.
-        left_out: by role, titles of the topics that it passed over.
-        failed: by role, why nothing came from it.
+        left_out: by role, titles of the topics without an argument.
+        failed: by role, why there is no turn.
     """
 
     kind: ClassVar[str] = "round"
@@ -161,7 +161,7 @@ class SocraSynthRoundEnded(DebateEvent):
 
 
 class SideConceded(DebateEvent):
-    """A side takes the other to be right, in this round; noted at the path of its reply."""
+    """A concession: a side accepts the other's position in this round; noted at the path of its reply."""
 
     kind: ClassVar[str] = "concession"
 
@@ -170,11 +170,11 @@ class SideConceded(DebateEvent):
 
 
 class PersonDecided(DebateEvent):
-    """A person has decided something on a form; noted at the form's path.
+    """A person's decision on a form; noted at the form's path.
 
     Attributes:
-        action, text: as they gave them.
-        by: who.
+        action, text: the action and the text that the person gave.
+        by: the person.
         outcome: `Done: ...`, or `Not used: ...` with the reason.
     """
 
@@ -193,14 +193,14 @@ class PersonDecided(DebateEvent):
 
 
 class SocraSynthStopped(DebateEvent):
-    """The rounds have ended.
+    """The end of the rounds.
 
     Attributes:
-        reason: see `moot.protocols.socrasynth.state.Stop`.
-        round, kappa: of the last round.
-        gammas: one per round.
-        patience, min_delta, max_rounds: the settings that it was decided by.
-        finished: roles that had no more to say in the last round, or conceded.
+        reason: why the rounds ended; see `moot.protocols.socrasynth.state.Stop`.
+        round, kappa: number and contentiousness of the last round.
+        gammas: Gamma of each round.
+        patience, min_delta, max_rounds: the settings that decided.
+        finished: roles that had presented everything in the last round, or conceded.
         conceded: roles that conceded in any round.
     """
 
@@ -218,16 +218,17 @@ class SocraSynthStopped(DebateEvent):
 
 
 class LastWordsGiven(DebateEvent):
-    """Both sides were asked whether that was all, after rounds that ended without their saying so; by role.
+    """The sides' last arguments, by role; both are asked for them unless they said that they had presented everything.
 
     Attributes:
-        round: the last one.
-        topics: titles.
-        presented_all: None for a side that did not say.
-        added: titles of the topics that it added an argument on.
-        passed_over: how many arguments it added although it had presented all; of older records none are known.
-        conceded: roles.
-        failed: why nothing came from a side.
+        round: the last round.
+        topics: titles of the topics.
+        presented_all: whether the side has presented everything; None if it did not say.
+        added: titles of the topics with an added argument.
+        passed_over: number of ignored arguments, added although the side had presented everything; empty in older
+            records.
+        conceded: roles that conceded.
+        failed: why there is no reply of a side.
     """
 
     kind: ClassVar[str] = "confirm"
@@ -245,15 +246,15 @@ class SocraSynthPayload(EventData):
     """The payload of a verdict.
 
     Attributes:
-        winner: who closed better; None when unknown, and where no side had an answer of its own left to close for.
-        totals, position_bias: see `PanelJudged`; None and empty where no panel judged.
-        topics: titles.
+        winner: the side with the better closing; None if unknown, and if no side had an own answer left to close for.
+        totals, position_bias: see `PanelJudged`; None and empty without a panel.
+        topics: titles of the topics.
         conceded: roles that conceded in any round.
-        gammas: one per round.
-        joint: the joint proposal; None when A gave no draft.
-        positions: on a closed list.
-        consensus: on a closed list, how both sides came to one answer; None where they did not.
-        versus: `winner` of `AnswerCompared`, where configured.
+        gammas: Gamma of each round.
+        joint: the joint proposal; None if A gave no draft.
+        positions: the answers of both sides, on a closed list.
+        consensus: on a closed list, how both sides reached one answer; None if they did not.
+        versus: `winner` of `AnswerCompared`, if configured.
     """
 
     winner: Literal["For", "Against", "Tie"] | None

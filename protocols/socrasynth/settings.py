@@ -20,10 +20,10 @@ class TopicSettings(Settings):
     """What is debated.
 
     Attributes:
-        count: how many topics the moderator fixes; fewer when it finds no more.
-        proposed: how many each side proposes.
-        ask_balance: ask both sides first whether the subject is balanced (the source's appendix 6.B, step 2); the
-            verdict is flagged `subject-unbalanced` if one says no.
+        count: number of topics that the moderator chooses; fewer if it finds no more.
+        proposed: number of topics that each side proposes.
+        ask_balance: first ask both sides whether the subject is balanced (the source's appendix 6.B, step 2); the
+            verdict has the flag `subject-unbalanced` if one says no.
     """
 
     count: int = Field(default=5, ge=1, le=20)
@@ -36,7 +36,8 @@ class SocraSynthContentiousnessSettings(Settings):
 
     Attributes:
         start: contentiousness of the opening; with `schedule=fixed` also in all rounds and in the closing statements.
-        delta: what the geometric schedule divides contentiousness by after each round, at least 1 (the source's delta).
+        delta: divisor by which the geometric schedule lowers contentiousness after each round, at least 1 (the source's
+            delta).
     """
 
     start: Share = START
@@ -48,25 +49,25 @@ class SocraSynthSettings(Settings):
 
     Attributes:
         kappa: where contentiousness starts, and what it is divided by.
-        openings: `blind`: both at once, neither has seen the other's; `answered`: B has seen A's and answers it (the
+        openings: `blind`: both at the same time, without seeing the other's; `answered`: B sees A's and answers it (the
             source's printed transcripts). On a closed list they are always blind: each side names its own answer.
         schedule: how contentiousness falls from `kappa.start`: `geometric` divides it while it is above 0.1 (twelve
             rounds from 0.9 by 1.2), `three-phase` has 0.7, 0.5 and 0.1, `two-phase` keeps the level in the rounds and
             has 0.3 after them, and `fixed` keeps it throughout.
-        max_rounds: refutation rounds at most, after the opening; 0: closing statements follow the opening.
-        patience: stop after so many rounds without a rise of Gamma, the panel's mean over both sides.
-        min_delta: the least rise of Gamma, which lies in [0, 1], that counts.
-        temperature: None leaves to each side the decoding of its role. A number T has the sides asked at
-            temperature T x contentiousness, with top-p 0.9 and `max_tokens`: heated rounds are sampled more freely.
-        max_tokens: the longest reply, unless a role says otherwise and `temperature` is None.
-        crit: how arguments are read and scored after each round.
-        crit_scope: what CRIT reads of a side after a round, and of the other as opposing it: `latest`: what it said in
-            that round; `whole`: all that it has said so far (the source's pseudo-code).
-        crit_topics: score the closing statements topic by topic, too.
-        panel: what a judge marks at once: `topics`: the closing statements on one topic, with a rationale for each;
-            `whole`: all of them; it first names the claim and both sides' arguments, and ends with an overall rationale
-            (the source's appendix 6.D).
-        versus_qa: have the judges compare what the debate gave with a single answer of agent 0's model, blind.
+        max_rounds: maximum number of refutation rounds after the opening; 0: closing statements follow the opening.
+        patience: stop after this number of rounds without a rise of Gamma, the panel's mean over both sides.
+        min_delta: the smallest rise of Gamma that counts; Gamma is in [0, 1].
+        temperature: None: each side uses the decoding of its role. With a number T, the sides are asked at temperature
+            T x contentiousness, with top-p 0.9 and `max_tokens`, so that contentious rounds are sampled more freely.
+        max_tokens: length of the longest reply, unless a role sets another and `temperature` is None.
+        crit: how judges read and score arguments after each round.
+        crit_scope: the text of a side, and of the opposing side, that CRIT reads after a round: `latest`: the turns of
+            that round; `whole`: all turns so far (the source's pseudo-code).
+        crit_topics: also score the closing statements topic by topic.
+        panel: what a judge marks in one call: `topics`: the closing statements on one topic, with a rationale; `whole`:
+            all closing statements. With `whole` the judge first names the claim and both sides' arguments, and ends
+            with an overall rationale (the source's appendix 6.D).
+        versus_qa: judges also compare the debate's proposal with a single answer of agent 0's model, blind.
     """
 
     topics: TopicSettings = TopicSettings()
