@@ -70,21 +70,20 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """One case to debate; everything in it may be shown to a model.
 
     Attributes:
-        id: unique in its task; `TASK-INDEX` when the file gives none.
+        id: id, unique in its task; `TASK-INDEX` if the file gives none.
         question: the question or subject as the file has it.
         labels: the closed set of answers, in the order in which prompts list them; None for free-text answers.
         choices: for lettered labels, the text behind each label; empty otherwise.
-        passage: the evidence that comes with the case; empty when there is none.
+        passage: the evidence that comes with the case; empty if there is none.
         title: a heading for the passage; may be empty.
         images: pictures that belong to the case.
-        aliases: for each label, in the labels' order, its other spellings; empty when no label has any.
+        aliases: for each label, in the labels' order, its other spellings; empty if no label has any.
         documents: texts that a protocol may retrieve from; no prompt shows one that was not retrieved.
-        domain: what kind of answer it asks for; None when the task does not say.
-        criterion: what the text in `passage` is scored on; None for a case that is not about scoring a text.
-        judged: the reply that judges are to score, `passage` being what they are told of the matter; None for a case
-            that is to be debated.
-        scoring: how two answers to it are compared, see `moot.protocols.tasks.alike`; the task sets it, to the
-            reference's. It is shown to nobody.
+        domain: kind of answer that the case asks for; None if the task does not say.
+        criterion: what the text in `passage` is scored on; None if the case is not about scoring a text.
+        judged: the reply to judge; `passage` is then what judges know about the matter. None for a case to debate.
+        scoring: how two answers are compared, see `moot.protocols.tasks.alike`; the task sets it from the reference. No
+            message contains it.
     """
 
     id: str
@@ -102,7 +101,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     scoring: Scoring = "label"
 
     def characters(self) -> int:
-        """How many characters its texts have together, those of a reply that is to be judged among them."""
+        """Total number of characters of its texts, including those of a reply to judge."""
         return characters(self) - len(self.scoring)
 
     def content_hash(self) -> str:
@@ -117,11 +116,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True):
-    """What else is known of a case's right answer; like the gold label it never reaches a message.
+    """Reference for scoring a case: what else is known about its right answer. Like the gold label, it never reaches a
+    message.
 
     Attributes:
-        scoring: how an answer is held against the gold one, and against another one.
-        accepted: all answers that count as right, the gold one among them; empty when that one is the only one.
+        scoring: how an answer is compared with the gold answer, and with another answer.
+        accepted: all answers that count as right, including the gold answer; empty if only that one is right.
         ratings: scores that human raters gave, in the raters' order, None where one is missing; empty for other tasks.
         group: names what several cases have in common, such as the essay whose traits are scored one by one: such cases
             are not independent. Empty when a case stands alone.
@@ -141,11 +141,11 @@ class LabelledCase(msgspec.Struct, frozen=True):
     """A case with its place in the task's file and its gold label, which only the record's writer reads.
 
     Attributes:
-        case: what is debated.
+        case: the case to debate.
         index: 0-based place in the file.
-        gold: the correct label; None when the file has none.
-        invalid: why a row that could not be validated beforehand is no case; empty for a good one.
-        reference: what else is known of the right answer.
+        gold: the right label; None if the file has none.
+        invalid: why a row that could not be validated in advance is not a valid case; empty for a valid one.
+        reference: what else is known about the right answer.
     """
 
     case: Case

@@ -93,7 +93,7 @@ def as_event(event: Event | DebateEvent) -> Event:
 class RoundFigures(DebateEvent):
     """Figures of a round that any protocol may note at `round/N`; a protocol notes those that it has.
 
-    A run's figures by round and the traces of its debates are made of these, a user's own protocol included.
+    A run's figures by round and the traces of its debates use these, also for a user's own protocol.
 
     Attributes:
         round: number of the round, as the protocol counts it.

@@ -18,9 +18,9 @@ _BASES = ("EventData", "DebateEvent")
 
 def events_page() -> str:
     """The kinds of event that protocols note."""
-    intro = """What a protocol notes during a debate: rows of the table [`events`](record.md#events), and what
-`moot.stream` yields. A table lists the keys of an event's data, or of a part of it, those of base types included. A key
-with a default may be absent."""
+    intro = """An event is what a protocol notes during a debate. Events are the rows of the table
+[`events`](record.md#events), and `moot.stream` yields them. Each table on this page lists the keys of an event's data,
+or of a part of it, including those of base types. A key with a default may be absent."""
     parts = [intro]
     folder = None
     for file in sorted((ROOT / "protocols").rglob("*events.py"), key=lambda each: (each.parent, each.name)):

@@ -8,12 +8,12 @@ from generator.markdown import code, first_paragraph, markdown_of, page, prose, 
 from generator.source import ROOT, dotted_name, entry, is_public, tree_of
 from moot.actors.telemetry.meter import METRICS
 
-_EXPORTED = """What a run on Ray exports to Prometheus, which sees each name with `ray_` before it. Every metric has
-the label `protocol`, too; no label names a debate or a case. [Monitoring](../operate/monitoring.md) says how to scrape
+_EXPORTED = """A run on Ray exports these metrics to Prometheus, which puts `ray_` before each name. Every metric also
+has the label `protocol`. No label names a debate or a case. [Monitoring](../operate/monitoring.md) says how to scrape
 and read them."""
 
-_LIBRARY = """`moot.metrics` can be used by itself: numbers in, numbers out, without a model, a run or a record. What is
-unknown is NaN or None, never 0."""
+_LIBRARY = """You can use `moot.metrics` by itself: its functions take numbers and return numbers, without a model, a
+run or a record. Unknown values are NaN or None, never 0."""
 
 
 def metrics_page() -> str:

@@ -8,10 +8,10 @@ from moot.deploy.runs.capabilities import forms
 from moot.protocols.presets.preset import find_preset, preset_names
 from moot.protocols.templates import template_headers
 
-_TEMPLATES = """The prompts that come with moot, as `moot templates` lists them. A protocol of your own may ask with
-each of them; a folder given with `--prompts` may replace them, with the same slots. Whoever asks with a template gives
-every slot of it: `[...]` behind a slot says that it is a list and what of, `{...}` which keys its mapping has, `(...)`
-what it holds or that it may be empty. `{}` inside of `[]` is a list of such mappings."""
+_TEMPLATES = """These are moot's own prompts, as `moot templates` lists them. Your own protocol may ask with each of
+them, and a folder given with `--prompts` may replace them, with the same slots. An ask must give every slot of its
+template. After a slot, `[...]` says that it is a list and of what, `{...}` lists the keys of a mapping, and `(...)`
+describes the content, or says that it may be empty. `{}` inside of `[]` is a list of such mappings."""
 
 
 def names_page() -> str:
@@ -29,16 +29,28 @@ def names_page() -> str:
     kinds = list(next(iter(capabilities.values())))
     can = [(code(form), *(words[kind] for kind in kinds)) for form, words in capabilities.items()]
     return _page(
-        ("Protocols", "`--protocol NAME`; your own is `module:Class`.", table(("name", "what it is"), protocols)),
-        ("Presets", "`--preset NAME`.", table(("name", "protocol", "paper", "its models"), presets)),
-        ("Tasks", "`--task NAME`.", table(("name", "what it is", "its file"), tasks)),
-        ("Models", "`--model NAME`, `--role ROLE=NAME`.", table(("name", "what it is"), models)),
-        ("Capabilities of models", "What each form of name declares.", table(("name", *kinds), can)),
-        ("Encoders", "`--encoder NAME`.", table(("name", "what it does"), encoders)),
+        (
+            "Protocols",
+            "Use `--protocol NAME`; name your own protocol as `module:Class`.",
+            table(("name", "what it is"), protocols),
+        ),
+        ("Presets", "Use `--preset NAME`.", table(("name", "protocol", "paper", "its models"), presets)),
+        ("Tasks", "Use `--task NAME`.", table(("name", "what it is", "its file"), tasks)),
+        ("Models", "Use `--model NAME`, or `--role ROLE=NAME` for one role.", table(("name", "what it is"), models)),
+        (
+            "Capabilities of models",
+            "Each form of a model's name declares these capabilities.",
+            table(("name", *kinds), can),
+        ),
+        ("Encoders", "Use `--encoder NAME`.", table(("name", "what it does"), encoders)),
         ("Templates", _TEMPLATES, table(("template", "read by", "slots"), templates)),
     )
 
 
 def _page(*sections: tuple[str, str, str]) -> str:
     parts = [part for heading, *rest in sections for part in (f"## {heading}", *rest)]
-    return page("# Names", "What a run can name, on the command line, in a configuration and from Python.", *parts)
+    return page(
+        "# Names",
+        "This page lists every name that a run accepts, on the command line, in a configuration and in Python.",
+        *parts,
+    )

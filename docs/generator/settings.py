@@ -103,25 +103,25 @@ def settings_page() -> str:
     parts = [
         "Every setting with its default. A key with dots is in a group: `--set gate.tau_d=0.3`, or nested in YAML.",
         "## A run",
-        "The keys of a configuration file and of `moot.run(...)`, with the flag of the command line.",
+        "These are the keys of a configuration file and of `moot.run(...)`, with the flags of the command line.",
         table(("key", "default", "flag", "meaning"), rows),
         "## A role",
-        "The keys of each entry of `roles`.",
+        "These are the keys of each entry of `roles`.",
         _settings(role),
         "### `early_stop`",
         _settings(early_stop),
         "## Limits of one model",
-        "The keys of each entry of `limits`.",
+        "These are the keys of each entry of `limits`.",
         _settings(limits),
         "## A cluster",
-        "The keys of `cluster`.",
+        "These are the keys of `cluster`.",
         _settings(cluster),
         *_settings_of_protocols(),
         "## The simulated model",
-        "Given in the model's name: `simulated?competence=0.9&latency_ms=50`.",
+        "Write these settings in the model's name: `simulated?competence=0.9&latency_ms=50`.",
         _settings(SimulatedSettings),
         "## An analysis",
-        "The settings of `moot analyze` and `moot.analyze`.",
+        "These are the settings of `moot analyze` and `moot.analyze`.",
         _settings(moot.AnalysisSettings),
     ]
     return page("# Settings", *parts)
@@ -152,5 +152,5 @@ def _settings_of_protocols() -> Iterator[str]:
             for key, value in {**moot.PROTOCOLS[name].preset, **moot.PROTOCOLS[name].fixed}.items()
         ]
         if different:
-            yield "Where one of them differs:"
+            yield "These protocols have other values:"
             yield table(("protocol", "key", "value", "which is"), different)

@@ -13,14 +13,15 @@ class AnalysisSettings(BaseModel):
     """Settings of an analysis.
 
     Attributes:
-        resamples: cluster-bootstrap resamples for every interval of the sweep.
-        permutations: cluster permutations for every p-value.
-        seed: of both, and of the folds.
-        folds: of every cross-validation, grouped by case.
+        resamples: number of cluster-bootstrap resamples for every interval of the sweep.
+        permutations: number of cluster permutations for every p-value.
+        seed: random seed of resamples, permutations and folds.
+        folds: number of folds of every cross-validation, grouped by case.
         least_n: a feature that fewer replies have is not ranked.
         least_class: a yes/no target with fewer replies of its rarer class has no intervals and is not ranked.
         too_few: a stratum with fewer replies is listed as too small and not analysed.
-        quantile: confidence is high above the upper and low below the lower one of these within (domain, role).
+        quantile: tail share within (domain, role): confidence is high above the upper quantile, and low below the lower
+            one.
         low_quality: a reply with at most this Q, or a flagged one, is weak.
         high_quality: a reply with at least this Q, and not flagged, is well reasoned.
     """
