@@ -19,34 +19,34 @@ class DebateProtocol(ABC):
     """A debate protocol: settings in, one coroutine per case.
 
     Every capability that a run asks for is an attribute or a method of this class, with its default. A subclass states
-    those that differ: on the class, or on the instance where they depend on its settings.
+    those that differ: on the class, or on the instance if they depend on its settings.
     """
 
     name: str = ""
-    """How users call it. A user's own protocol that states none is called `module:Class`."""
+    """Its name. A user's own protocol without a name is called `module:Class`."""
     roles: Sequence[str] = ("agent",)
     """The role families that it asks; `()` for none."""
     Settings: type[BaseModel] | None = None
     """The model of its settings: the class is called with an instance. None: the class is called without arguments."""
     settings: Any = None
-    """The settings that it was made with; a pydantic model is recorded with the run."""
+    """Its settings; the run records a pydantic model."""
     templates: Mapping[str, str] = MappingProxyType({})
-    """Its own prompts, from name to Jinja text."""
+    """Its own prompts: a mapping from name to Jinja text."""
     sample: str = "sample"
-    """The task that `moot doctor --protocol` tries it on."""
+    """The task on which `moot doctor --protocol` tries it."""
 
     needs_logprobs: bool = False
     """Whether its speakers' models must give token log-probabilities."""
     without_logprobs: str = ""
-    """How to continue with a model that gives no log-probabilities; shown when one is refused."""
+    """How to use a model without log-probabilities; shown if such a model is refused."""
     goes_on_without_logprobs: bool = False
-    """Whether it continues where a server gives no log-probabilities of a reply that is constrained to a schema."""
+    """Whether it continues if a server gives no log-probabilities for replies that are constrained to a schema."""
     needs_labels: bool = False
     """Whether to refuse a task whose cases have no labels."""
     needs_reply: bool = False
-    """Whether its cases are replies to judge, as `replies:PATH` has them."""
+    """Whether its cases are replies to judge, as those of `replies:PATH`."""
     needs_claims: bool = False
-    """Whether to refuse a task whose cases are no claims."""
+    """Whether to refuse a task whose cases are not claims."""
     reads_documents: bool = False
     """Whether it searches the run's library (`floor.search`)."""
     classifies: bool = False
@@ -55,37 +55,37 @@ class DebateProtocol(ABC):
     speakers: Sequence[str] | None = None
     """The role families whose log-probabilities are read, and that see pictures. None: `agent`, or all without one."""
     judges_see_pictures: bool = False
-    """Whether the role family `judge` is sent pictures, too: its models must take them then."""
+    """Whether the role family `judge` also gets pictures; its models must then accept them."""
     judges_apart: bool = False
-    """Whether to warn when a model judges that also speaks."""
+    """Whether to warn if a judge's model also debates."""
     most_members: Mapping[str, int] = MappingProxyType({})
-    """By role family, how many of its members are asked; a run that names more is refused. All where it says none."""
+    """By role family, the maximum number of members; a run that names more is refused. Without an entry: no maximum."""
     replies: Mapping[str, Sequence[type[BaseModel]]] = MappingProxyType({})
-    """By role family, the reply types beside free text whose schemas a run tries first. Empty: `Position` for each."""
+    """By role family, the reply types besides free text whose schemas the trial calls use; by default `Position`."""
     reply_tokens: Mapping[str, int] = MappingProxyType({})
-    """By role family, the longest reply where the run sets no `max_tokens`."""
+    """By role family, the longest reply if the run sets no `max_tokens`."""
     temperatures: Mapping[str, float | Sequence[float] | None] = MappingProxyType({})
-    """By role family, the temperature where the run sets none; a list has one for each member."""
+    """By role family, the temperature if the run sets none; a list has one for each member."""
     top_ps: Mapping[str, float | None] = MappingProxyType({})
-    """By role family, the nucleus share where the run sets none."""
+    """By role family, the nucleus share if the run sets none."""
 
     unread_settings: AbstractSet[str] = frozenset()
     """The settings that have no effect beside the others: setting one logs a warning."""
     gated: bool = False
     """Whether a gate decides which cases are debated."""
     compares_embeddings: bool = False
-    """Whether its steps depend on distances between embeddings: `--encoder auto` then takes the best one installed."""
+    """Whether its steps depend on distances between embeddings; `--encoder auto` then chooses the best one."""
     embedding_threshold: float | None = None
-    """The distance at which its gate decides; None where it tests no distance."""
+    """The distance at which its gate decides; None if it tests no distance."""
     threshold_encoder: str | None = None
-    """The encoder that a user set `embedding_threshold` for; None where it is a default."""
+    """The encoder for which a user set `embedding_threshold`; None if that is a default."""
 
     def replies_for(self, case: Case) -> Mapping[str, Sequence[type[BaseModel]]]:
         """Those of `replies` that a debate of `case` may ask for."""
         return self.replies
 
     def effective_settings(self) -> Mapping[str, Any] | None:
-        """Its settings as plain data, those without an effect set to one value: equal ones debate alike.
+        """Its settings as plain data, with one fixed value for those without an effect: equal ones give equal debates.
 
         None: every setting has an effect.
         """

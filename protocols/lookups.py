@@ -11,7 +11,7 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         document: the document's name, as the user gave it.
         chunk: 0-based number of the chunk in its document.
-        text: of the chunk, as it stands in the document.
+        text: text of the chunk, unchanged.
         page: 1-based page on which it begins; None for documents without pages.
         similarity: cosine of its vector and the query's, in [-1, 1].
     """

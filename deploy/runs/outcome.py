@@ -36,18 +36,19 @@ EXIT_HALLUCINATED, EXIT_UNDECIDED = 5, 6
 
 @dataclass(frozen=True, repr=False)
 class Run(DisplayMixin):
-    """Result of a session of a run, or a recorded run opened with `moot.open_run`; accepted wherever a folder is.
+    """Result of a session of a run, or a recorded run opened with `moot.open_run`; every function that accepts a folder
+    accepts it.
 
     Attributes:
         path: the record's folder.
         status: how the session ended; for an opened run also `failed`, `live`, `killed` or `unknown`.
-        done: cases with a verdict, failed ones included.
+        done: cases with a verdict, including failed ones.
         failed: cases whose latest attempt failed.
-        left: cases without a verdict; None when the source cannot be read twice.
+        left: cases without a verdict; None if the source cannot be read twice.
         parked: ids of the cases that wait for a person.
-        under_way: cases whose debate was interrupted: it resumes from its recorded replies. Known for a stopped or
-            interrupted run. For a live run, the cases in progress.
-        worked: False when nothing was started: there was nothing to do, or the run was only opened.
+        under_way: cases whose debate was interrupted and resumes from its recorded replies, for a stopped or
+            interrupted run; for a live run, the cases in progress.
+        worked: False if nothing was started: there was nothing to do, or the run was only opened.
         stopped_by: the stop reason as text; empty unless `stopped`.
         mirror: for a run in a store, the owner of `path`, its local copy; else None.
     """

@@ -30,19 +30,19 @@ class Debated(DebateResult, frozen=True, kw_only=True):
 
     Attributes:
         answer: the answer; None without one.
-        how: how it was reached, such as `skipped` or `stable-agree`.
-        confidence: in [0, 1]; None when unknown.
-        distribution: probability per label; None when the protocol gives none.
+        how: how the answer was reached, such as `skipped` or `stable-agree`.
+        confidence: confidence in the answer, in [0, 1]; None if unknown.
+        distribution: probability per label; None if the protocol gives none.
         rounds: debate rounds after the independent answers.
         flags: notable conditions.
         payload: the protocol's own result.
-        failure, error: why there is no verdict; empty when there is one.
-        calls: replies that the verdict rests on.
-        tokens: tokens of those replies; a lower bound where `calls_without_usage` is not 0.
+        failure, error: why there is no verdict; empty if there is one.
+        calls: number of replies that the verdict is based on.
+        tokens: tokens of those replies; a lower bound if `calls_without_usage` is not 0.
         wall_s: seconds from the debate's start to its verdict.
-        simulated: whether the simulated model replied: then the answer means nothing.
+        simulated: whether the simulated model replied; the answer then means nothing.
         turns: the replies: rows with `path`, `role`, `model`, `text` and `answer`, in order of time.
-        path: the record; None when it was not kept.
+        path: the record's folder; None if no record was kept.
     """
 
     tokens: int

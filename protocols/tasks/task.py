@@ -105,14 +105,14 @@ class Task:
     """A source of cases. `open_task` makes one from a spec, `Task.from_cases` from your own cases.
 
     Attributes:
-        spec: as the user wrote it, such as `boolq:PATH`.
-        name: such as `boolq`; generated case ids begin with it.
+        spec: the spec as the user wrote it, such as `boolq:PATH`.
+        name: name of the task, such as `boolq`; generated case ids begin with it.
         path: the file as the user named it; for a task without one, its spec.
-        labels: the closed set of answers of every case; None when each case brings its own or has none.
+        labels: the closed set of answers of every case; None if each case has its own or none.
         replayable: whether the source can be read twice; False for standard input and pipes, whose bad rows
             become invalid cases instead of errors.
-        load_picture: reads the pictures that a file names; without it such cases come without them.
-        remarks: what the user should know of the source once it was read, a line each.
+        load_picture: reads the pictures that a file names; without it such cases have no pictures.
+        remarks: what the user should know about the source after it was read, one line each.
     """
 
     spec: str

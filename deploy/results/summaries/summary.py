@@ -70,69 +70,70 @@ _OF_THE_RUN += ["wall_s", "wall_unknown_since"]
 class Summary(DisplayMixin, FrozenModel):
     """Summary of a run. The latest attempt with a verdict counts for each case; None is unknown, never 0.
 
-    Shares of right answers are over the verdicts that can be scored (not failed, with a gold label), and one without an
-    answer is wrong there; failed cases are counted apart and never as wrong. Claims that the run's classifier was
-    trained on, or on others of their groups, are in no accuracy, paired test or evaluation. Intervals are Wilson's,
-    95 %; there is none where several cases are about one text, as those are not independent.
+    Accuracies cover the verdicts that can be scored (not failed, with a gold label); a verdict without an answer counts
+    as wrong. Failed cases are counted separately and never as wrong. No accuracy, paired test or evaluation includes
+    claims that the run's classifier was trained on, or claims of their groups. Intervals are Wilson's, 95 %; there is
+    none if several cases are about one text, because those are not independent.
 
     Attributes:
-        run: the folder.
+        run: the run's folder.
         models: model names by role family.
         simulated: whether any answer comes from the simulated model.
-        cases: that the run is over, or where that is not known the ones seen so far; `finished + failed + open`.
+        cases: number of cases of the run, or those seen so far if that is unknown; `finished + failed + open`.
         open: cases without a verdict; `parked` of them wait for a person.
-        reused: cases whose verdict was there before the last session began.
-        answered: of the verdicts that `accuracy` is over, those with an answer; `accuracy_answered` is over these.
-        accuracy: over all parts of the task together; `accuracy_by_part` is None for a task of one part.
-        scored: verdicts that `accuracy` is over; so for `scored_skipped` and `scored_debated`.
+        reused: cases that already had a verdict before the last session.
+        answered: number of scored verdicts with an answer; `accuracy_answered` is the accuracy of these.
+        accuracy: share of right answers over all parts of the task; `accuracy_by_part` is None for a task of one part.
+        scored: number of verdicts that `accuracy` covers; likewise `scored_skipped` and `scored_debated`.
         skip_rate: share of the finished cases with a gate whose debate was skipped; None without a gate.
-        debate_rounds_mean: over all finished cases; `debate_rounds_mean_debated` over the debated ones.
-        judge_stability: 1 - Var over the evidence variants, mean over the candidates with at least two of them
-            scored, of the passes that belong to the protocol; `judge_stability_audit` of the audit's passes, which
-            are the same for every protocol.
-        flip_rate: share of variants that alone would choose another winner than most, mean over the judgings;
-            `flip_rate_split` over those of at least two answers, for a single one cannot flip.
-        judgments_at_odds: of the `judgments_read` that belong to the protocol, those whose `support` contradicts their
-            own score; None where no judging was noted.
-        judge_passes_per_case: judgments of a finished case, without what served only to measure.
-        accuracy_by_rounds: of the debated cases; None where all debates are of one length.
-        confidence: how well the verdicts' confidences fit their being right, by their source; None when unknown.
-        rulings: of the panels that judged debates on subjects; None when there are none.
-        reasoning: of the judges of reasoning, by role; None when there are none.
-        judging: of a run that only judges replies: scores by judge and pass, and how far the judges agree; None for any
+        debate_rounds_mean: mean over all finished cases; `debate_rounds_mean_debated` over the debated ones.
+        judge_stability: 1 - Var over the evidence variants, mean over the candidates with at least two scored variants,
+            of the protocol's own passes; `judge_stability_audit` is that of the audit's passes, which are the same for
+            every protocol.
+        flip_rate: share of variants that alone would choose another winner than most variants, mean over the judgings;
+            `flip_rate_split` covers those with at least two answers, because a single answer cannot flip.
+        judgments_at_odds: number of judgments whose `support` contradicts their own score, among the `judgments_read`
+            that belong to the protocol; None if no judging was noted.
+        judge_passes_per_case: judgments per finished case, without those that only measure.
+        accuracy_by_rounds: accuracy of the debated cases by number of rounds; None if all debates have the same length.
+        confidence: calibration of the verdicts' confidences, by source; None if unknown.
+        rulings: verdicts of the panels that judged debates on subjects; None if there are none.
+        reasoning: results of the judges of reasoning, by role; None if there are none.
+        judging: scores by judge and pass and the judges' agreement, for a run that only judges replies; None for any
             other.
-        labels_questioned: cases whose label a converged, confident consensus contradicts, see
-            `moot.deploy.results.summaries.label_audit`; None when no verdict can be compared like that.
-        evaluation: how good the distributions are; None when none is a consensus that can be compared with a label.
-        scores: how scores of texts agree with the human raters, by trait; None for a run that scores no texts.
-        detection: how well claims are classified; None for a run over anything else. A claim left open is wrong there,
-            as it is in `accuracy`.
-        votes: of the verdicts that a vote of the agents decided, ties apart; None when none did.
-        short_answers: how near the answers come to the accepted ones; None where there are none such.
-        tokens_paid: every reply paid for here, in any attempt; a lower bound if `calls_without_usage` is not 0.
-        tokens_reused: of the `replies_reused` replies taken from another run, by `--reuse` or `replay/RUN`; a lower
-            bound where one did not say what it had cost, None when none did.
+        labels_questioned: number of cases whose label a converged, confident consensus contradicts, see
+            `moot.deploy.results.summaries.label_audit`; None if no verdict allows this comparison.
+        evaluation: quality of the distributions; None if none is a consensus that can be compared with a label.
+        scores: agreement of scores of texts with the human raters, by trait; None for a run that scores no texts.
+        detection: figures of claim checking; None for a run over anything else. A claim left open counts as wrong, as
+            in `accuracy`.
+        votes: figures of the verdicts that a vote of the agents decided, with ties separate; None if no vote decided.
+        short_answers: similarity of the answers to the accepted ones; None if there are no short answers.
+        tokens_paid: tokens of every reply that this run paid for, in any attempt; a lower bound if
+            `calls_without_usage` is not 0.
+        tokens_reused: tokens of the `replies_reused` replies from another run, by `--reuse` or `replay/RUN`; a lower
+            bound if the usage of one is unknown, None if that of all is.
         tokens_repaid: upper bound of what was paid again after a kill; see `tokens_repaid`.
-        tokens_unconfirmed: least and most tokens of the `attempts_unconfirmed` attempts that may have been billed
-            without the server saying what they used.
-        unsettled: by budget (`tokens`, `usd`), what killed sessions had reserved beyond the record: the run's budgets
-            count it as spent. Known once the run was resumed; empty when there is none, or no budget was set.
-        cost_usd: cost of the reported usage; None when the price of a model is unknown.
-        stopped_by: what stopped the last session by itself, in words; None when nothing did.
-        calls: replies paid for here.
+        tokens_unconfirmed: lower and upper bound of the tokens of the `attempts_unconfirmed` attempts that may have
+            been billed although the server reported no usage.
+        unsettled: by budget (`tokens`, `usd`), what killed sessions had reserved beyond the record; the run's budgets
+            count it as spent. Known once the run was resumed; empty if there is none, or no budget was set.
+        cost_usd: cost of the reported usage; None if the price of a model is unknown.
+        stopped_by: why the last session stopped by itself, in words; None if it did not.
+        calls: number of replies that this run paid for.
         usage_estimated: replies whose server reported fewer tokens than their texts must have; an estimate is used.
-        token_cost_x: all tokens of the finished cases over the tokens of agent 0's openings on the same cases;
-            `token_cost_x_without_audits` leaves out what served only to measure.
-        tokens_per_case: without what served only to measure.
-        wall_s: over all sessions; None when one is unknown (a killed one is).
-        wall_unknown_since: when the first session began whose end is not on record; None when there is none such.
-        how: verdicts by how they were reached, failed ones included.
+        token_cost_x: all tokens of the finished cases divided by the tokens of agent 0's openings on the same cases;
+            `token_cost_x_without_audits` leaves out what only measures.
+        tokens_per_case: tokens per finished case, without what only measures.
+        wall_s: seconds over all sessions; None if the time of one is unknown (a killed session).
+        wall_unknown_since: start of the first session without a recorded end; None if there is none.
+        how: verdicts by how they were reached, including failed ones.
         failures: failed cases by kind.
         asks_failed: asks without a usable reply by kind; `replies`: replies by outcome; both of the latest attempts.
-        model_replies: what the models did, by role and template; `warnings` in words, with what mends it.
-        stopped_early: replies that were stopped early, with estimates; None when there are none.
-        audit: where skipped cases were debated anyway (`audit_skipped`, `both_branches`): the skipped answers (first)
-            against the debated ones.
+        model_replies: what the models did, by role and template; `warnings` says it in words, with a remedy.
+        stopped_early: replies that were stopped early, with estimates; None if there are none.
+        audit: comparison of the skipped answers (first) with the debated ones, if skipped cases were also debated
+            (`audit_skipped`, `both_branches`).
     """
 
     schema_version: int

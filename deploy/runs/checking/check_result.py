@@ -68,9 +68,9 @@ class Checked(BaseModel):
 
     Attributes:
         claim: the claim.
-        label: `supported` or `hallucinated`; None when undecided or failed.
-        confidence: in the label, in [0, 1]; None when unknown.
-        p_hallucinated: probability that the claim is hallucinated; None when unknown.
+        label: `supported` or `hallucinated`; None if undecided or failed.
+        confidence: confidence in the label, in [0, 1]; None if unknown.
+        p_hallucinated: probability that the claim is hallucinated; None if unknown.
         source: the source of label and confidence: `classifier` or `judges`; None without a label.
         how: how the debate ended: `consensus` or `max turns`.
         rationale: the judge's summary.
@@ -80,10 +80,10 @@ class Checked(BaseModel):
         missing_pictures: 0-based numbers of pictures without a description, which no model has seen.
         messages: the debate.
         judges: each judge's ruling, or why it is missing.
-        failure, error: why there is no verdict; empty when there is one.
-        cost: of all attempts, including descriptions of pictures.
-        simulated: whether the simulated model replied: then the label means nothing.
-        record: the run's folder; None when it was not kept.
+        failure, error: why there is no verdict; empty if there is one.
+        cost: cost of all attempts, including descriptions of pictures.
+        simulated: whether the simulated model replied; the label then means nothing.
+        record: the run's folder; None if no record was kept.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -73,14 +73,14 @@ class RunPlan:
     Attributes:
         pilot: the pilot run.
         settings: the plan's settings; scenario, placement: the planned bounds and placement.
-        time_s: from the first debate's opening to the last verdict; neither start nor end of the engine is in it.
+        time_s: time from the first debate's opening to the last verdict, without the start and the end of the engine.
         totals: calls, tokens, money, failures.
         in_flight, open_debates: means over the run.
         needs: cores, moderators, memory; needs_low, needs_high: the ends of their intervals.
         cores_at_hand: available cores; None without a number of nodes.
         binding: the bottleneck.
         alone_s: duration under each bound alone.
-        relaxed_s: the time without the binding bound; None where `latency` binds.
+        relaxed_s: the time without the binding bound; None if `latency` binds.
         then_binding: the bottleneck without it.
         remarks: caveats: assumptions, and what the pilot does not show.
         warnings: reasons why the plan may be too optimistic.
