@@ -109,13 +109,13 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
         "ceda",
         Ceda,
         Ceda.Settings,
-        "is a claim supported or hallucinated? Evidence from texts and pictures, a debate of two, judges, a classifier",
+        "is a claim supported or hallucinated? Two agents debate over the evidence; judges or a classifier decide",
     ),
     "judge-panel": _entry(
         "judge-panel",
         JudgePanel,
         JudgePanel.Settings,
-        "no debate: judges score replies that were given elsewhere under a rubric, in one or several passes",
+        "no debate: judges score existing replies under a rubric, in one or several passes",
     ),
 }
 """Every built-in protocol by its name."""

@@ -1,4 +1,4 @@
-"""`moot judge`: a panel of judges on replies that were given elsewhere, and how far the judges agree."""
+"""`moot judge`: a panel of judges scores existing replies, and the agreement of the judges."""
 
 from __future__ import annotations
 

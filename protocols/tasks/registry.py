@@ -89,7 +89,7 @@ _KINDS = (
     ),
     TaskKind(
         "asap:PATH[:set=7,8]",
-        "ASAP-AES essays, a case per essay and trait, held against each rater's score",
+        "ASAP-AES essays, a case per essay and trait, compared with each rater's score",
         "training_set_rel3.tsv as downloaded; only sets 7 and 8 have trait scores",
         options={"set": "the essay sets to read: 7, 8 or 7,8"},
         of_source=asap_task,
@@ -158,21 +158,21 @@ _KINDS = (
     TaskKind(
         "nq:PATH[:as=claims]",
         "NQ-open: questions with short answers, exact match and token F1; or claims that are all supported",
-        "JSON Lines: question, answer (a text, or a list, each one right); optional passage, title, id",
+        "JSON Lines: question, answer (a text, or a list of right texts); optional passage, title, id",
         options={"as": "questions, or claims: each question with its first answer"},
         claims=True,
         of_source=nq_task,
     ),
     TaskKind(
         "qags:PATH",
-        "QAGS: a claim per sentence of a summary, the article as passage, what most of three people said",
+        "QAGS: a claim per sentence of a summary, the article as passage, the label of most of three people",
         "mturk_cnndm.jsonl or mturk_xsum.jsonl as downloaded",
         claims=True,
         of_source=QAGS.task,
     ),
     TaskKind(
         "replies:PATH",
-        "replies that were given elsewhere, for judges only",
+        "existing replies, for judges only",
         "CSV or JSON Lines: reply; optional id, prompt, system, evidence, role, domain, group",
         of_source=REPLIES.task,
     ),
