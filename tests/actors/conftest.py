@@ -15,7 +15,7 @@ from moot.actors.record.folder import RunFolder
 
 @pytest.fixture(scope="package", autouse=True)
 def _without_company() -> Iterator[None]:
-    """Runs that are held in this process: no verdict waits for others, and no news for more of them."""
+    """Runs in this process: no verdict waits for others, and no report for more of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("moot.actors.record.journal._COMMIT_S", 0.005)
         patch.setattr("moot.actors.debate.moderator._LINGER_S", 0.005)

@@ -62,7 +62,7 @@ def test_clusters_of_a_size_of_their_own_stay_where_they_are() -> None:
 
 
 def test_the_order_inside_a_block_is_kept() -> None:
-    """Both columns tell first from second in each cluster, which no exchange of blocks can change."""
+    """Both columns distinguish first from second in each cluster, which no exchange of blocks can change."""
     turn = np.tile([0.0, 1.0], 30)
     found = permutation_test(turn, turn, np.arange(60) // 2, 99)
     assert found.statistic.item() == pytest.approx(1.0)

@@ -1,4 +1,4 @@
-"""The chosen penalty against scikit-learn's, what is held out, and how sure a model may be."""
+"""The chosen penalty against scikit-learn's, held-out rows, and the bounds of probabilities."""
 
 from __future__ import annotations
 

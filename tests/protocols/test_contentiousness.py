@@ -1,4 +1,5 @@
-"""The dial: every level has a manner, relative to one's own stand, and the described levels are met exactly."""
+"""Contentiousness: every level has a style, relative to one's own position, and the described levels are met
+exactly."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def test_what_is_no_level_is_refused(level: float) -> None:
 
 
 def test_no_level_turns_a_debater_against_its_own_position() -> None:
-    """The printed table is written for one side: as it stands, it would have the proponent list its own risks."""
+    """The printed table is written for one side: unchanged, it would have the proponent list its own risks."""
     for level, manner in STYLES.items():
         assert not re.search(r"\byour (own|stand|side)\b", f"{manner.tone} {manner.emphasis} {manner.language}")
         if level >= 0.7:

@@ -1,4 +1,4 @@
-"""A user's own protocol: what it may declare, and what is said of a mistyped or malformed capability."""
+"""A user's own protocol: its possible declarations, and the errors of a mistyped or malformed capability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Protocols of one's own: how they are named and set, and what is said of one that is named or set wrongly."""
+"""Users' own protocols: their names and settings, and the errors of wrong ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdict words are masked wherever they stand; the rest of a text is left alone."""
+"""Verdict words are masked wherever they occur; the rest of a text is unchanged."""
 
 from __future__ import annotations
 

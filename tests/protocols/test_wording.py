@@ -1,4 +1,4 @@
-"""Nothing of pydantic's own wording reaches whoever wrote a value."""
+"""None of pydantic's own wording reaches the user."""
 
 from __future__ import annotations
 

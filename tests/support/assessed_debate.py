@@ -1,4 +1,4 @@
-"""A protocol whose replies are judged, a stand-in for the judges' panel included: what it finds hangs on the text."""
+"""Protocol whose replies are judged, with a stand-in for the judges' panel: its scores depend on the text."""
 
 from __future__ import annotations
 

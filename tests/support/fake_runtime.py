@@ -14,7 +14,7 @@ from moot.protocols.case import Case, LabelledCase
 
 
 class FakeModeratorHandle:
-    """Ends every debate that it has when it is told to wait; is lost at the exchange number `lost_at`."""
+    """Moderator that ends all its debates when it is told to wait; it is lost at the exchange number `lost_at`."""
 
     def __init__(self, lost_at: int = -1) -> None:
         self.open: list[Assignment] = []

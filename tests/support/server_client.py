@@ -27,7 +27,7 @@ CASE = {"question": "is seven a prime", "labels": ["Yes", "No"]}
 
 @dataclass
 class ServerResponse:
-    """What a server said."""
+    """Response of a server."""
 
     status: int
     headers: Mapping[str, str]
@@ -69,7 +69,7 @@ class ServerClient:
         return await self.ask("GET", path, **options)
 
     async def end(self, path: str, within_s: float = 60.0) -> Any:
-        """Where a request stands at its end."""
+        """State of a request at its end."""
         async with asyncio.timeout(within_s):
             while True:
                 told = (await self.get(f"{path}?wait_s=20")).json
@@ -77,7 +77,7 @@ class ServerClient:
                     return told
 
     async def until(self, path: str, *wanted: str) -> None:
-        """Until a request stands so."""
+        """Wait until a request has a state."""
 
         async def stands() -> bool:
             answer = await self.get(path)
@@ -130,7 +130,7 @@ async def listening(app: Any) -> AsyncIterator[tuple[int, uvicorn.Server]]:
 
 
 async def until(holds: Callable[[], Any]) -> None:
-    """Until something holds, which is said at once or awaited."""
+    """Wait until a condition is true, evaluated at once or awaited."""
     async with asyncio.timeout(60):
         while True:
             found = holds()

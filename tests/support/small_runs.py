@@ -37,7 +37,7 @@ QUICK = RetryPolicy(max_attempts=3, base_s=0.01, cap_s=0.02, total_s=30.0)
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run that was held: its folder, who waits for a person, and the running totals at its end."""
+    """Completed run: its folder, pending decisions, and the running totals at its end."""
 
     folder: Path
     parked: list[str]
@@ -124,7 +124,7 @@ def make_spec(folder: Path, roles: Mapping[str, Sequence[RoleBinding]], **change
 
 
 def make_runtime(kind: str, spec: RunSpec, protocol: DebateProtocol, moderators: int = 2) -> Runtime:
-    """The runtime of that kind; on Ray with two moderators unless told otherwise."""
+    """Runtime of that kind; on Ray with two moderators by default."""
     if kind == "inline":
         return InlineRuntime(spec, protocol)
     from moot.actors.remote.runtime import RayRuntime

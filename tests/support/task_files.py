@@ -1,4 +1,4 @@
-"""Files of cases as tests write them, what is read of them, and what is said of those that cannot be read."""
+"""Files of cases for tests, what is read from them, and the errors of unreadable ones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def summary(task: str | Task, load: Load | None = None) -> TaskSummary:
 
 
 def fails(task: str | Task, line: int, field: str, expected: str, *, file: str = "", load: Load | None = None) -> None:
-    """The file of a task, or this one in its folder, is bad at this place; that is said in one line."""
+    """The file of a task, or this one in its folder, is invalid at this place; the error is one line."""
     with pytest.raises(TaskFileError) as caught:
         (open_task(task, load) if isinstance(task, str) else task).validate()
     error = caught.value
@@ -54,7 +54,7 @@ def fails(task: str | Task, line: int, field: str, expected: str, *, file: str =
 
 
 def refused(spec: str, load: Load | None = None) -> str:
-    """What is said of a task that cannot be read."""
+    """Error of an unreadable task."""
     with pytest.raises(UserError) as caught:
         open_task(spec, load).validate()
     said = str(caught.value)

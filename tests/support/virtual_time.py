@@ -1,4 +1,4 @@
-"""Event loops that wait for nothing: where all tasks sleep, the loop's clock leaps to the first that wakes."""
+"""Virtual-time event loops: when all tasks sleep, the loop's clock advances to the next timer at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ P = ParamSpec("P")
 
 
 class _Selector(selectors.DefaultSelector):
-    """Looks whether anything is there, and leaps instead of waiting; without timers it waits as any other."""
+    """Poll for events, and advance the clock instead of waiting; without timers it waits like any other selector."""
 
     ahead_s = 0.0
 
@@ -38,13 +38,13 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run_in_virtual_time(work: Coroutine[Any, Any, None]) -> None:
-    """As `asyncio.run`, in a loop that leaps."""
+    """`asyncio.run` in a virtual-time loop."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(work)
 
 
 def virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a test in a loop that leaps."""
+    """Run a test in a virtual-time loop."""
 
     @wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:

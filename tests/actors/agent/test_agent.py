@@ -238,7 +238,7 @@ FREE = replied("I think so")
 async def test_a_misfit_is_reported_in_plain_words_and_reaches_the_model_unchanged(
     reply: ModelReply, said: list[str], told: str
 ) -> None:
-    """What the first row keeps is told again after a crash, and records are replayed."""
+    """The content of the first row is used again after a crash, and records are replayed."""
     answered, sink, model = await asked(reply, reply)
     assert (answered.outcome, answered.failure, answered.error) == ("failed", "unparsable", sink[-1]["error"])
     assert all(words in answered.error for words in said)

@@ -120,7 +120,7 @@ def _with_vision(model: str) -> dict[str, list[RoleBinding]]:
 
 @pytest.fixture(scope="module")
 def seen_on(server: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ObservedRun]:
-    """The run of all behaviours on a runtime, held when it is first asked for."""
+    """Run of all behaviours on a runtime, executed on first use."""
 
     @cache
     def held_on(kind: str) -> ObservedRun:

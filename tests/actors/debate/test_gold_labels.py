@@ -97,7 +97,7 @@ async def test_permuted_gold_leaves_every_byte_on_the_wire_alone(server: Scripte
 
 
 async def test_gold_labels_are_only_in_the_tables_of_cases_and_verdicts(tmp_path: Path) -> None:
-    """Gold that no model could guess; accepted answers, ratings and groups stand with the cases alone."""
+    """Gold labels that no model could guess; accepted answers, ratings and groups are in the cases alone."""
     secret = Reference(scoring="short answer", accepted=("zebra-4410", "gnu-8821"), ratings=(7731.25,), group="okapi-1")
     gold = "zebra-crossing-7731"
     case = Case(id="c", question="what is it", title="single-agent")

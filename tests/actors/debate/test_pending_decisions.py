@@ -158,7 +158,7 @@ async def test_a_run_that_is_stopped_asks_no_longer(kind: str, server: ScriptedS
 
 
 async def test_an_action_that_the_form_does_not_have_is_refused(server: ScriptedServer, tmp_path: Path) -> None:
-    """Its debate waits; the others go on."""
+    """Its debate waits; the others continue."""
     person = ScriptedPerson({"moderation/topics": "shrug"})
     with capture_logs() as logged:
         held = await _run("inline", tmp_path / "run", server, person, "a", "plain")

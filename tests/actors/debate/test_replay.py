@@ -279,7 +279,7 @@ def test_no_recorded_reply_speaks_for_two_agents(recorded: FinishedRun, tmp_path
 
 
 def test_other_protocols_and_other_case_ids(recorded: FinishedRun, tmp_path: Path) -> None:
-    """An equal fingerprint counts, wherever it stands; of equal ones the first by key."""
+    """An equal fingerprint counts under any key; of equal ones the first by key."""
     first, *_ = made_cases(EACH, "default")
     twins = [LabelledCase(msgspec.structs.replace(first.case, id=f"twin-{i}"), i, first.gold) for i in range(2)]
     held = _run(tmp_path / "one", twins, recorded, make_protocol("single-agent"))

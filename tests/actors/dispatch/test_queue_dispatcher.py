@@ -124,7 +124,7 @@ async def test_a_stopped_run_returns_the_results_of_debates_that_ended_before() 
 
 
 async def test_a_cancelled_case_is_resumed_from_the_record_later() -> None:
-    """Whoever follows it is let go when its case comes again."""
+    """Its followers are released when its case comes again."""
     async with debating(1) as (found, runtime, (holding,)):
         (moderator,) = runtime.places
         earlier = found.event_stream("q0")

@@ -1,4 +1,4 @@
-"""The limiter against simulated time: no window is ever overfull, no budget overspent, whoever dies."""
+"""The limiter against simulated time: no window is ever overfull and no budget exceeded when holders die."""
 
 from __future__ import annotations
 

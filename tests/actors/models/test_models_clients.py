@@ -1,4 +1,4 @@
-"""Every client against small servers on loopback: what is sent, which faults are told apart, and what is bounded."""
+"""Every client against small servers on loopback: what is sent, which faults are distinguished, and what is bounded."""
 
 from __future__ import annotations
 

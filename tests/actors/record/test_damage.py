@@ -234,7 +234,7 @@ def test_a_roll_whose_name_is_too_long_is_none(tmp_path: Path) -> None:
 
 
 def _bucket_copy(place: Path, delta: bytes, roll: str = "e0001-w0-r0000") -> Path:
-    """The folder of a run that a bucket held, not finished."""
+    """Folder of an unfinished run in a bucket."""
     journal = place / "copy" / "journal" / roll
     journal.mkdir(parents=True)
     (place / "copy" / "run.yaml").write_text("schema_version: 1\n")
@@ -338,7 +338,7 @@ def test_a_flipped_bit_of_the_last_delta_is_no_torn_one(run: Path, tmp_path: Pat
 
 @given(data=st.data())
 def test_damaged_deltas_are_an_error_or_change_nothing(written: Path, data: Any) -> None:
-    """The last may be torn: what it held is gone then."""
+    """The last may be torn: its content is then lost."""
     with tempfile.TemporaryDirectory() as place:
         copy = _as_deltas(written, Path(place))
         whole = rows_of(record_path(copy))

@@ -102,7 +102,7 @@ def test_zeros_that_a_lost_machine_leaves_are_a_torn_tail(
 
 
 async def overtaken(folder: RunFolder, debates: int) -> tuple[RecordWriter, Ownership]:
-    """A recorder that has held so many debates, and the owner that has taken the folder over from it."""
+    """A writer with this many debates, and the owner that has taken the folder over from it."""
     first = Ownership.acquire(folder)
     old = RecordWriter(folder.path, first.epoch)
     await old.load()
@@ -172,7 +172,7 @@ def test_a_second_live_owner_is_refused(folder: RunFolder) -> None:
 async def test_nothing_more_is_taken_once_a_row_could_not_be_written(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a run would go on paying for what cannot be kept."""
+    """Else a run would continue to pay for what cannot be recorded."""
 
     def full(self: object, batch: pa.RecordBatch) -> None:
         raise OSError(28, "No space left on device")

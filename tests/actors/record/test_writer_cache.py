@@ -84,7 +84,7 @@ async def test_what_is_kept_in_mind_of_withdrawn_debates_is_bounded(folder: RunF
 
 @pytest.mark.parametrize("incarnations", [1, 2])
 async def test_an_evicted_debate_resumes_where_it_was(folder: RunFolder, incarnations: int) -> None:
-    """Whether this life of the writer has put it aside, or an earlier one has recorded it."""
+    """Whether this incarnation of the writer has evicted it, or an earlier one has recorded it."""
     if incarnations == 2:
         async with open_writer(folder) as made:
             begun = [await begin(made, number) for number in range(5)]

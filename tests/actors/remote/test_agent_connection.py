@@ -245,7 +245,7 @@ async def test_a_cancellation_that_overtakes_its_ask_holds() -> None:
 
 @virtual_time
 async def test_a_record_that_takes_no_more_rows_breaks_every_line_of_the_agent() -> None:
-    """Otherwise its asks would end as timeouts, one after the other, and the run would go on."""
+    """Otherwise its asks would time out, one after the other, and the run would continue."""
 
     paid: list[int] = []
 

@@ -169,7 +169,7 @@ async def test_an_ask_that_kills_each_incarnation_of_its_agent_is_given_up(deadl
 
 
 class ForgetfulAgent(CrashingPeer):
-    """An agent that says whether it has an ask as it is told to, and answers when it is let to."""
+    """Agent whose `has_ask` is set by the test, and which answers when released."""
 
     def __init__(self, holds: list[bool]) -> None:
         super().__init__(0)

@@ -64,13 +64,13 @@ Hold = Callable[[FaultyRuntime, Path, list[LabelledCase]], Awaitable[Told]]
 
 
 async def _as_a_task(runtime: FaultyRuntime, folder: Path, cases: list[LabelledCase]) -> Told:
-    """All cases are known when the run begins; nobody is told of any."""
+    """All cases are known when the run begins; no caller waits for a result."""
     await Dispatcher(runtime, iter(cases), completed_cases(folder)).run()
     return {}
 
 
 async def _as_they_come(runtime: FaultyRuntime, folder: Path, cases: list[LabelledCase]) -> Told:
-    """Cases are brought while the run lives, each by somebody who is told of its verdict."""
+    """Cases are submitted during the run, each by a caller that waits for its verdict."""
     dispatcher = QueueDispatcher(runtime, completed_cases(folder))
     dispatcher.start()
 

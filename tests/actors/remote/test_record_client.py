@@ -102,7 +102,7 @@ async def test_a_verdict_says_which_incarnation_of_the_writer_took_its_first_not
 
 @virtual_time
 async def test_embeddings_that_were_read_from_an_earlier_incarnation_may_be_lost_with_it() -> None:
-    """They were told by it, perhaps not yet written, and a debate that has them does not note them again."""
+    """It acknowledged them, perhaps not yet written, and a debate that has them does not note them again."""
     writer = _RestartedPeer()
     record_client = RemoteRecordClient([writer], "moderator")
     await record_client.history("c000", 0)

@@ -1,4 +1,4 @@
-"""The simulated speakers of constructor-auditor: what an argument holds, and what its tokens tell of it, or do not."""
+"""Simulated speakers of constructor-auditor: the parts of an argument, and what its tokens reveal about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated model's filler: any form or schema gets a reply that fits it, whoever thought of it."""
+"""The simulated model's filler: any form or schema gets a reply that fits it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces: a debate is one tree of spans, whatever the engine and whoever dies; nothing is exported unasked."""
+"""Traces: a debate is one tree of spans, with any engine and after any crash; nothing is exported unless requested."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class DockerStage:
     steps: list[tuple[str, str]] = field(default_factory=list)
 
     def all(self, kind: str) -> list[str]:
-        """What stands behind each instruction of a kind."""
+        """Arguments of each instruction of a kind."""
         return [rest for step, rest in self.steps if step == kind]
 
 

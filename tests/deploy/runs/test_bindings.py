@@ -57,7 +57,7 @@ LIKE = "http://127.0.0.1:9/v1#like"
 
 
 def said(protocol: object, folder: Path, **roles: list[dict[str, str]]) -> list[dict[str, Any]]:
-    """The warnings of a run that is prepared but not held."""
+    """Warnings of a run that is prepared but not executed."""
     config = RunConfig.build(None, {"model": "simulated", "roles": roles, "out": str(folder / "run")})
     with capture_logs() as logged:
         log_caveats(prepare(config, protocol=protocol))

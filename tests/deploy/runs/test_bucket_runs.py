@@ -82,7 +82,7 @@ def moot(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Exit code, and what it said."""
+    """Exit code, and output."""
     out, err = process.communicate(timeout=120)
     return process.returncode, out + err
 

@@ -62,7 +62,7 @@ def served_roles(port: int) -> dict[str, list[dict[str, Any]]]:
 
 @pytest.fixture(scope="module")
 def inline(material: dict[str, Any], port: int, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The run that the others are held against."""
+    """The run that the others are compared with."""
     return check(material, tmp_path_factory.mktemp("inline") / "run", roles=served_roles(port))
 
 

@@ -1,4 +1,4 @@
-"""`--encoder auto`: what it is for which run, that it is found out once, and what is said of an encoder of words."""
+"""`--encoder auto`: the encoder of each kind of run, that it is chosen once, and the warning about word encoders."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What was found of a model, and how its replies are held to schemas, stays with its run: whoever resumes, replays or
-reuses it is asked as before."""
+"""Model profiles and constraints of replies stay with their run: resuming, replaying or reusing it sends the same
+requests."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_dry_run_says_what_is_there(first: Path, tmp_path: Path) -> None:
 
 
 def test_a_replay_is_bound_as_its_run_was(first: Path, tmp_path: Path) -> None:
-    """Persona, decoding and the number of models come from the recorded run; nothing has to be said again."""
+    """Persona, decoding and the number of models come from the recorded run; nothing has to be repeated."""
     plain = {**SMALL, "model": f"replay/{first}"}
     done = run(**plain, out=tmp_path / "again")
     assert (done.failed, done.exit_code) == (0, 0)

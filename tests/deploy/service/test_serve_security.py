@@ -121,7 +121,7 @@ async def test_without_a_token_only_this_machine_and_no_page_is_answered(tmp_pat
 
 
 class _Asked:
-    """One request to a guard, and what it said."""
+    """Response of a guard to one request."""
 
     def __init__(self, method: str, path: str, server: Any = ("127.0.0.1", 1)) -> None:
         headers = [(b"host", b"localhost")]

@@ -408,7 +408,7 @@ class TestCases:
 
 
 class TestContentiousness:
-    """Its start and delta are settings; fixed levels can be held side by side (Study 3)."""
+    """Its start and delta are settings; fixed levels can be compared (Study 3)."""
 
     async def test_rounds_and_closings_say_how_agreeable_their_words_are(self) -> None:
         floor, _ = await run_scripted({"closing/*": lambda path, slots: agreeing(slots)})

@@ -1,4 +1,4 @@
-"""One rule for what tells no right answer, whatever task reads the file."""
+"""One rule for absent right answers, in every task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user is told of a file that can be read, but may not be meant so."""
+"""Warnings about a file that can be read, but may not be meant so."""
 
 from __future__ import annotations
 

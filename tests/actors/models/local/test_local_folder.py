@@ -1,4 +1,4 @@
-"""Folders that `local/PATH` refuses, and what is said of them; needs neither torch nor transformers."""
+"""Folders that `local/PATH` refuses, and the errors; needs neither torch nor transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`local/PATH` on tiny models with random weights: its replies are those of the model, whoever shares the batch."""
+"""`local/PATH` on tiny models with random weights: its replies are those of the model, whatever the batch."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class TestCancelling:
 
 
 def _hold_steps(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
-    """Every step says that it begins, and waits until it may go on."""
+    """Every step signals its start, and waits until it may continue."""
     begun, go_on = threading.Event(), threading.Event()
     step = Generation.step
 

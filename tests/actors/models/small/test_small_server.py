@@ -1,4 +1,4 @@
-"""`small`: one server for all processes of a user, gone with the last, tried with a stand-in engine; and its name."""
+"""`small`: one server for all processes of a user, stopped after the last, with a stand-in engine; and its name."""
 
 from __future__ import annotations
 

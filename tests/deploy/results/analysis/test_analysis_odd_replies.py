@@ -1,4 +1,4 @@
-"""Replies that lack something are counted and said to, and poison no figure: what is undefined is unknown, never 0."""
+"""Incomplete replies are counted and reported, and poison no figure: undefined values are unknown, never 0."""
 
 from __future__ import annotations
 

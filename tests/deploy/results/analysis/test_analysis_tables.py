@@ -1,4 +1,4 @@
-"""Tables that users bring: what is taken in under which type, and what is refused, in one line that says what to do."""
+"""Users' tables: what is imported under which type, and what is refused, with one line of advice."""
 
 from __future__ import annotations
 

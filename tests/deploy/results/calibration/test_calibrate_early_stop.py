@@ -202,7 +202,7 @@ def test_a_bound_that_stops_nothing_does_not_work(session: PlantedSession) -> No
 
 
 def test_replies_are_scored_as_the_record_scored_them(session: PlantedSession) -> None:
-    """By label `$5.00` would be wrong everywhere, and nothing could be told apart."""
+    """As a label, `$5.00` would be wrong everywhere, and nothing could be distinguished."""
     _plant(session, -0.8)
     numbers = {"Yes": "$5.00", "No": "6"}
     for case, reply in enumerate(session.replies):

@@ -90,7 +90,7 @@ def test_the_gain_over_the_judges_is_drawn_from_the_same_groups() -> None:
 
 
 def test_intervals_are_by_group() -> None:
-    """Each claim four times in one group tells no more than once; alone it would."""
+    """Each claim four times in one group is no more evidence than once; alone it would be."""
     once = [replace(claim, group=claim.case_id) for claim in pairs(40, 0.7)]
     copies = [replace(claim, case_id=f"{claim.case_id}-{copy}") for claim in once for copy in range(4)]
     apart = [replace(claim, group=claim.case_id) for claim in copies]

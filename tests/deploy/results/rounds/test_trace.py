@@ -1,5 +1,5 @@
-"""The numbers of a debate round by round: as a table, as a plot in the terminal, as Markdown, JSON and a figure,
-told apart without colour, and written whole or not at all."""
+"""Numbers of a debate round by round: as a table, as a plot in the terminal, as Markdown, JSON and a figure,
+distinguishable without colour, and written whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far judges agree: what is compared with what, and what is said where there is nothing to say."""
+"""Agreement of judges: what is compared with what, and what is reported where nothing can be compared."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A run's distributions held against the labels: the right figures, each over the cases that it can be over;
-and labels to review again: exactly the confident contradictions, and never more said than is known."""
+"""A run's distributions scored against the labels: the right figures, each over the cases with it; and labels to
+review: exactly the confident contradictions."""
 
 from __future__ import annotations
 

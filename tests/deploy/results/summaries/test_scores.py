@@ -85,7 +85,7 @@ def test_kappa_is_by_trait_and_rater(essays: tuple[Path, Any]) -> None:
 
 
 def test_cases_of_one_group_are_drawn_together(session: PlantedSession) -> None:
-    """Each essay four times under one group tells no more than once: the intervals are the same."""
+    """Each essay four times under one group is no more evidence than once: the intervals are equal."""
     widths = []
     for copies in (1, 4):
         one, random = session.new(), np.random.default_rng(6)

@@ -1,4 +1,4 @@
-"""A debate of distributions as a transcript: who held what, why the dial turned, what was withheld, how it ended."""
+"""A debate of distributions as a transcript: positions, changes of contentiousness, withheld arguments, outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells whose settings come to the same share one run, which is held, compared and counted once."""
+"""Cells with equal effective settings share one run, which is executed, compared and counted once."""
 
 from __future__ import annotations
 

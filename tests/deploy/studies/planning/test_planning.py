@@ -94,7 +94,7 @@ def test_each_bound_alone_takes_what_it_lets_through() -> None:
 
 @pytest.mark.parametrize("places", [1, 40])
 def test_with_places_bound_a_run_takes_as_long_as_debates_one_after_another(places: int) -> None:
-    """Against the debates held in order, each in the place that is free first."""
+    """Compared with running the debates in order, each in the first free slot."""
     random, cases, runs = np.random.default_rng(0), 300, []
     for _ in range(40):
         free = np.zeros(places)

@@ -1,4 +1,4 @@
-"""`cases:FILE`: what users' files look like, and what is said of those that cannot be read."""
+"""`cases:FILE`: users' files, and the errors of unreadable ones."""
 
 from __future__ import annotations
 
