@@ -16,7 +16,7 @@ from moot.protocols.messages import Verdict
 
 
 class DebateProtocol(ABC):
-    """A debate protocol: settings in, one coroutine per case.
+    """Base class of a debate protocol: settings in, one coroutine per case.
 
     Every capability that a run asks for is an attribute or a method of this class, with its default. A subclass states
     those that differ: on the class, or on the instance if they depend on its settings.
@@ -25,9 +25,10 @@ class DebateProtocol(ABC):
     name: str = ""
     """Its name. A user's own protocol without a name is called `module:Class`."""
     roles: Sequence[str] = ("agent",)
-    """The role families that it asks; `()` for none."""
+    """Role families that it asks; `()` for none."""
     Settings: type[BaseModel] | None = None
-    """The model of its settings: the class is called with an instance. None: the class is called without arguments."""
+    """Model of its settings, with an instance of which the class is called. None: the class is called without
+    arguments."""
     settings: Any = None
     """Its settings; the run records a pydantic model."""
     templates: Mapping[str, str] = MappingProxyType({})
@@ -36,7 +37,7 @@ class DebateProtocol(ABC):
     """The task on which `moot doctor --protocol` tries it."""
 
     needs_logprobs: bool = False
-    """Whether its speakers' models must give token log-probabilities."""
+    """Whether its speakers' models must return token log-probabilities."""
     without_logprobs: str = ""
     """How to use a model without log-probabilities; shown if such a model is refused."""
     goes_on_without_logprobs: bool = False
@@ -50,10 +51,10 @@ class DebateProtocol(ABC):
     reads_documents: bool = False
     """Whether it searches the run's library (`floor.search`)."""
     classifies: bool = False
-    """Whether it asks the run's classifier (`floor.classify`)."""
+    """Whether it uses the run's classifier (`floor.classify`)."""
 
     speakers: Sequence[str] | None = None
-    """The role families whose log-probabilities are read, and that see pictures. None: `agent`, or all without one."""
+    """Role families whose log-probabilities are read, and that see pictures. None: `agent`, or all without one."""
     judges_see_pictures: bool = False
     """Whether the role family `judge` also gets pictures; its models must then accept them."""
     judges_apart: bool = False
@@ -70,7 +71,7 @@ class DebateProtocol(ABC):
     """By role family, the nucleus share if the run sets none."""
 
     unread_settings: AbstractSet[str] = frozenset()
-    """The settings that have no effect beside the others: setting one logs a warning."""
+    """Settings without an effect beside the others: setting one logs a warning."""
     gated: bool = False
     """Whether a gate decides which cases are debated."""
     compares_embeddings: bool = False
@@ -81,7 +82,7 @@ class DebateProtocol(ABC):
     """The encoder for which a user set `embedding_threshold`; None if that is a default."""
 
     def replies_for(self, case: Case) -> Mapping[str, Sequence[type[BaseModel]]]:
-        """Those of `replies` that a debate of `case` may ask for."""
+        """The `replies` that a debate of `case` may ask for."""
         return self.replies
 
     def effective_settings(self) -> Mapping[str, Any] | None:
@@ -92,7 +93,7 @@ class DebateProtocol(ABC):
         return None
 
     def for_encoder(self, encoder: str) -> DebateProtocol:
-        """The protocol for a run with `encoder`, named as the run records it.
+        """Protocol for a run with `encoder`, named as in the record.
 
         Raises:
             ConfigError: its settings fit another encoder only.

@@ -1,4 +1,4 @@
-"""A case: one thing to debate. Its gold label travels apart from it and never reaches a message."""
+"""Case: one thing to debate. Its gold label is stored separately and never reaches a message."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ _SHARED_ID = re.compile("shared-[0-9a-f]{32}")
 
 
 def is_shared_id(case_id: str) -> bool:
-    """Whether an id is that of a reply which several cases share: no case may be called so."""
+    """Whether an id is that of a reply shared by several cases: no case may have such an id."""
     return _SHARED_ID.fullmatch(case_id) is not None
 
 
 class Image(msgspec.Struct, frozen=True):
-    """A picture given by the user: its media type (`image/png` ...) and its bytes."""
+    """Picture of the user: its media type (`image/png` ...) and its bytes."""
 
     media_type: str
     data: bytes
 
 
 Domain = Literal["rubric scoring", "mathematics", "factual QA"]
-"""What kind of answer a case asks for, where that changes how it is debated."""
+"""Kind of answer of a case, where it affects the debate."""
 
 Scoring = Literal["label", "number", "short answer", "score"]
-"""How an answer is held against the gold one, and against another one: as a label, by numeric value, as a short text
-of which several may be accepted, or as a whole-number score that human raters gave, too."""
+"""How answers are compared with each other and with the gold one: as a label, by numeric value, as a short text of
+which several may be accepted, or as a whole-number score that human raters also gave."""
 
 
 class Criterion(msgspec.Struct, frozen=True, kw_only=True):
-    """What a text is scored on.
+    """Scoring criterion of a text.
 
     Attributes:
         trait: its name, such as `Organization`.
-        lowest, highest: the scores that can be given, whole numbers.
-        guide: what the scores mean, in words.
-        assignment: what the writer was asked to write; may be empty.
+        lowest, highest: range of the scores, whole numbers.
+        guide: meaning of the scores, as text.
+        assignment: the writer's task; may be empty.
     """
 
     trait: str
@@ -51,13 +51,13 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgedReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply that was given elsewhere and is only to be judged, with what it answers.
+    """Existing reply that is only to be judged, with the messages that it answers.
 
     Attributes:
-        reply: as it was given.
-        sent: the messages that it answers, each as who speaks and what; empty where they are not known.
-        role: who gave it, in words; may be empty.
-        domain: what kind of task it was, in words; may be empty.
+        reply: its text.
+        sent: the messages that it answers, each as speaker and text; empty when unknown.
+        role: description of its author; may be empty.
+        domain: description of its kind of task; may be empty.
     """
 
     reply: str
@@ -67,7 +67,7 @@ class JudgedReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One case to debate; everything in it may be shown to a model.
+    """Case to debate; everything in it may be shown to a model.
 
     Attributes:
         id: id, unique in its task; `TASK-INDEX` if the file gives none.
@@ -105,10 +105,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return characters(self) - len(self.scoring)
 
     def content_hash(self) -> str:
-        """32 hex digits over everything but id and scoring: the same text gives the same hash in any file."""
+        """32 hex digits over everything but id and scoring: equal texts have equal hashes in any file."""
         body = {**msgspec.structs.asdict(self), "id": ""}
         del body["scoring"]
-        # fields that records from before them do not have
+        # newer fields, which older records lack
         for later in ("aliases", "documents", "domain", "criterion", "judged"):
             if not body[later]:
                 del body[later]
@@ -138,7 +138,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LabelledCase(msgspec.Struct, frozen=True):
-    """A case with its place in the task's file and its gold label, which only the record's writer reads.
+    """Case with its index in the task's file and its gold label, which only the record writer reads.
 
     Attributes:
         case: the case to debate.
@@ -156,7 +156,7 @@ class LabelledCase(msgspec.Struct, frozen=True):
 
 
 def case_slots(case: Case) -> dict[str, Any]:
-    """The case as the agents' templates take it."""
+    """Slots of the case for the agents' templates."""
     return {
         "question": case.question,
         "labels": list(case.labels or ()),
@@ -167,7 +167,7 @@ def case_slots(case: Case) -> dict[str, Any]:
 
 
 def label_in_words(case: Case, answer: str) -> str:
-    """An answer as a judge reads it: a lettered label with the text of its choice.
+    """An answer for a judge: a lettered label with the text of its choice.
 
     >>> label_in_words(Case(id="c", question="?", labels=("A", "B"), choices=("red", "blue")), "B")
     'B) blue'

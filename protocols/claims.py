@@ -1,4 +1,4 @@
-"""Claims: statements that are checked, and the two labels that every such case has."""
+"""Claims: statements that are checked, and the two labels of every such case."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from moot.protocols.text.unicode_form import nfkc
 SUPPORTED, HALLUCINATED = "supported", "hallucinated"
 
 CLAIM_LABELS = (SUPPORTED, HALLUCINATED)
-"""The labels of a claim, in the order in which prompts list them."""
+"""Labels of a claim, in the order in which prompts list them."""
 
 CLAIM_ALIASES = (("correct", "true", "not hallucinated", "1"), ("incorrect", "wrong", "false", "not supported", "0"))
-"""For each of `CLAIM_LABELS` its other spellings."""
+"""Other spellings of each of `CLAIM_LABELS`."""
 
 
 def is_claim(case: Case) -> bool:
@@ -23,7 +23,7 @@ def is_claim(case: Case) -> bool:
 
 
 def classified_label(p_hallucinated: float) -> str:
-    """The label that a probability of "hallucinated" stands for: hallucinated from 0.5 on.
+    """Label for a probability of "hallucinated": hallucinated from 0.5 on.
 
     >>> classified_label(0.5), classified_label(0.499)
     ('hallucinated', 'supported')
@@ -32,7 +32,7 @@ def classified_label(p_hallucinated: float) -> str:
 
 
 def is_bare_question(claim: str) -> bool:
-    """Whether a claim asks, and names no answer: what "supported" would mean of it is open.
+    """Whether a claim is a question without an answer, so that the meaning of "supported" is open.
 
     >>> is_bare_question("Is it free?"), is_bare_question(answered_claim("Is it free?", "Yes"))
     (True, False)
@@ -41,7 +41,7 @@ def is_bare_question(claim: str) -> bool:
 
 
 def answered_claim(question: str, answer: str) -> str:
-    """The claim that `answer` is right for `question`.
+    """Claim that `answer` is right for `question`.
 
     >>> answered_claim("Who wrote Emma?", "Jane Austen")
     'Question: Who wrote Emma?\\nAnswer: Jane Austen'
@@ -50,10 +50,10 @@ def answered_claim(question: str, answer: str) -> str:
 
 
 def text_hash(text: str) -> str:
-    """32 hex digits that are the same for a text in every spelling: of its letters and digits alone, case folded.
+    """Hash of a text's letters and digits, case folded, as 32 hex digits: equal for every spelling of a text.
 
-    It tells a claim, or what names its source, in another file, format or passage. Texts that differ in signs only, as
-    -5 and 5, have the same, too; a text without any letter or digit is taken as it stands.
+    It identifies a claim, or the name of its source, in another file, format or passage. Texts that differ in signs
+    only, such as -5 and 5, have equal hashes too; a text without any letter or digit is hashed unchanged.
 
     >>> text_hash("Is n't  it 5 o'clock ?") == text_hash("isn't it 5 O'Clock"), text_hash("5") == text_hash("6")
     (True, False)

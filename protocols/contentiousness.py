@@ -1,9 +1,9 @@
 """Contentiousness: how strongly a debater disagrees with the OTHER side, from 0 (full agreement) to 1.
 
-What a level asks for in tone, emphasis and language follows SocraSynth, table 6.1. That table is written for the
-opponent of one subject, so that its lowest level praises the subject; here every level is relative to the stand that a
-debater holds itself, and to the other side's, whatever these are. At 0.7 and above nobody is asked for what
-speaks against its own stand; at 0.5, where a middle way is sought, for the weaknesses of both.
+The tone, emphasis and language of a level follow SocraSynth, table 6.1. That table is written for the opponent of one
+subject, so that its lowest level praises the subject; here every level is relative to the debater's own position and to
+the other side's, whatever these are. At 0.7 and above no debater is asked for arguments against its own position; at
+0.5, where a compromise is sought, for the weaknesses of both.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 START = 0.9
-"""The level of an opening, in every schedule of the sources."""
+"""Level of an opening, in every schedule of the sources."""
 
 FLOOR = 0.1
-"""The level below which the schedules of the sources do not go."""
+"""Lowest level of the sources' schedules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What a level asks of a debater; each a phrase that completes "Your tone: ...".
+    """Style of a level; each field is a phrase that completes "Your tone: ...".
 
     Attributes:
         tone: towards the other side.
         emphasis: what to dwell on.
-        language: which words to choose.
+        language: choice of words.
     """
 
     tone: str
@@ -60,12 +60,12 @@ STYLES: dict[float, Style] = {
         "definitive and uncompromising; say plainly that its claims do not hold",
     ),
 }
-"""What is asked for at the levels that the source describes."""
+"""Styles at the levels that the source describes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentiousnessLevel:
-    """A level with the manner that belongs to it, as prompts take it.
+    """Level with its style, for prompts.
 
     Attributes:
         level: the contentiousness, in [0, 1].
@@ -76,7 +76,7 @@ class ContentiousnessLevel:
     style: Style
 
     def slots(self) -> dict[str, object]:
-        """The slot `contentiousness` of a debater's prompt: level with two digits, tone, emphasis, language."""
+        """Slot `contentiousness` of a debater's prompt: level with two digits, tone, emphasis, language."""
         return {
             "level": f"{self.level:.2f}",
             "tone": self.style.tone,
@@ -86,9 +86,9 @@ class ContentiousnessLevel:
 
 
 def contentiousness_level(level: float) -> ContentiousnessLevel:
-    """The manner of any level; between two described ones their phrases are mixed, the nearer one first.
+    """Style of any level; between two described ones their phrases are mixed, the nearer one first.
 
-    A level below the lowest or above the highest described one has the manner of that one.
+    Below the lowest and above the highest described level, the style is that of the nearest one.
 
     Raises:
         ValueError: the level is not in [0, 1].

@@ -1,4 +1,4 @@
-"""When a debate has come to rest: its distributions converged, stalled or swapped, or its quality no longer rising."""
+"""Convergence of a debate: its distributions converged, stalled or swapped, or its quality no longer rises."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from moot.metrics.divergence import total_variation
 Rest = Literal["converged", "stalled"]
 
 _ROUNDING = 1e-9
-"""Models state two decimals: a move of exactly the bound shall not hang on how a computer subtracts them."""
+"""Rounding tolerance: models state two decimals, and a move of exactly the bound must not depend on subtraction."""
 
 
 @dataclass(frozen=True, slots=True)
 class DistributionShift:
-    """What happened to the sides' distributions from one round to the next.
+    """Shift of the sides' distributions from one round to the next.
 
     Attributes:
         moves: per side, the total variation to its last distribution, in [0, 1].
-        swapped: whether two sides took each other's last position. All symmetric divergences stand still then, though
-            nothing has come to rest.
+        swapped: whether two sides took each other's last position. All symmetric divergences are then unchanged,
+            although the debate has not converged.
     """
 
     moves: tuple[float, ...]
@@ -35,7 +35,7 @@ class DistributionShift:
 def distribution_shift(
     before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], epsilon: float
 ) -> DistributionShift:
-    """Compare two rounds.
+    """Compares two rounds.
 
     Args:
         before, after: `(sides, classes)`, one distribution per row.
@@ -52,14 +52,14 @@ def distribution_shift(
 
 
 def convergence_status(moves: Sequence[float], divergence: float, *, epsilon: float, tau: float) -> Rest | None:
-    """Whether a debate has come to rest, and how; None when it moves on.
+    """Whether and how a debate has converged; None when it has not.
 
-    `max(moves) < epsilon` and `divergence < tau`: converged. `max(moves) < epsilon` alone: stalled, for nobody moves
-    and they still differ. The source compares changes of WD, MI and JSD instead; see `printed_convergence`.
+    `max(moves) < epsilon` and `divergence < tau`: converged. `max(moves) < epsilon` alone: stalled, because no side
+    moves and they still differ. The source compares changes of WD, MI and JSD instead; see `printed_convergence`.
 
     Args:
-        moves: per side, how far it went in the last round, as total variation.
-        divergence: Jensen-Shannon divergence between the sides now, in nats.
+        moves: total variation of each side's distribution in the last round.
+        divergence: current Jensen-Shannon divergence between the sides, in nats.
         epsilon: bound on the moves.
         tau: bound on the divergence, in nats.
 
@@ -72,11 +72,12 @@ def convergence_status(moves: Sequence[float], divergence: float, *, epsilon: fl
 
 
 def printed_convergence(changes: Sequence[float | None], crit_change: float | None, *, epsilon: float) -> bool:
-    """The rule of EVINCE, figure 7.1: |change| of WD, MI and JSD below `epsilon`, and CRIT no longer rising.
+    """Rule of EVINCE, figure 7.1: |change| of WD, MI and JSD below `epsilon`, and CRIT no longer rising.
 
-    The figure has signed differences, the text absolute ones; these are absolute, but for CRIT, which may "plateau or
-    decline". On a mutual swap, which changes no symmetric measure, it hangs on CRIT alone: the printed swap (jaundice,
-    round 2) does not end the debate, for CRIT is printed as 0.76, then 0.83. What is unknown is no sign of rest.
+    The figure has signed differences, the text absolute ones; these are absolute, except for CRIT, which may "plateau
+    or decline". On a mutual swap, which changes no symmetric measure, it depends on CRIT alone: the printed swap
+    (jaundice, round 2) does not end the debate, because CRIT is printed as 0.76, then 0.83. An unknown value is no sign
+    of convergence.
 
     >>> printed_convergence([0.0, 0.0, 0.004], -0.2, epsilon=0.01)
     True
@@ -91,14 +92,15 @@ def printed_convergence(changes: Sequence[float | None], crit_change: float | No
 
 
 def plateaued(scores: Sequence[float | None], patience: int, min_delta: float) -> bool:
-    """Whether none of the last `patience` known scores rose over the best one before them by at least `min_delta`.
+    """Whether none of the last `patience` known scores exceeds the best one before them by at least `min_delta`.
 
-    SocraSynth's printed rule goes on while the new score is at least the last one. It begins without a last score,
-    goes on for ever on a plateau, and stops at the first dip that a noisy judge makes. Here a dip alone stops nothing.
+    SocraSynth's printed rule continues while the new score is at least the last one. It begins without a last score,
+    continues forever on a plateau, and stops at the first dip that a noisy judge causes. Here a dip alone stops
+    nothing.
 
     Args:
-        scores: one per round, in order; None where it is unknown, which is neither a rise nor a round without one.
-        patience: how many rounds may pass without a rise; at least 1.
+        scores: one per round, in order; None for an unknown score, which is neither a rise nor a round without one.
+        patience: number of rounds without a rise; at least 1.
         min_delta: the least rise that counts; 0: any.
 
     >>> plateaued([0.5, 0.6, 0.55, 0.6], 2, 0.01)

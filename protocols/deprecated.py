@@ -1,4 +1,4 @@
-"""Deprecated names: names that pages have shown before keep working, with a warning that says the new one."""
+"""Deprecated names: documented old names keep working, with a warning that names the new one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 
 
 def deprecated_names(module: str, **names: str) -> Callable[[str], Any]:
-    """A module's `__getattr__` for names that it had before: each gives what the new name gives, with a
-    `DeprecationWarning`.
+    """A module's `__getattr__` for its old names: each resolves to the new name's object, with a `DeprecationWarning`.
 
     Args:
         module: the module's `__name__`.
-        names: by old name, the new one in the same module.
+        names: new name in the same module, by old name.
     """
 
     def look_up(name: str) -> Any:

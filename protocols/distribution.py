@@ -1,7 +1,7 @@
-"""The one place where distributions that models write are read and cleaned.
+"""Parser of the distributions that models write.
 
 Models write probabilities that do not sum to 1, name labels outside the closed set, repeat labels or use other
-spellings. All of it is mended in the open: what was changed is part of the result.
+spellings. Every repair is part of the result.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from moot.protocols.reply_limits import case_label, most
 from moot.protocols.text.labels import canonical_label
 
 OTHER = "(other)"
-"""Where mass goes that a model puts on something outside the closed set."""
+"""Class for mass on anything outside the closed set."""
 
 _SUM_TOLERANCE = 1e-6
 _PERCENT_FROM = 10.0
 _MOST_NAMED = 500
 _LARGEST = 1e300
-"""What is larger is no probability, and sums of it would overflow."""
+"""Largest accepted number: sums of larger ones would overflow."""
 
 
 class Likelihood(Reply):
@@ -44,7 +44,7 @@ class Likelihood(Reply):
     @field_validator("probability", mode="before")
     @classmethod
     def _number(cls, value: Any) -> float:
-        # What is no number becomes NaN, so that `clean` can tell it.
+        # Non-numbers become NaN, which `clean` recognises.
         number: float = math.nan
         if isinstance(value, str):
             text = value.strip()
@@ -82,12 +82,12 @@ class Predicted(Reply):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CleanedDistribution:
-    """A distribution over the closed set and `OTHER`.
+    """Distribution over the closed set and `OTHER`.
 
     Attributes:
         labels: the closed set, then `OTHER`.
         probabilities: one per label, each in [0, 1], summing to 1; shape (k + 1,).
-        changes: what was mended, in order; each with `what` and, where they apply, `label`, `to` and `value`.
+        changes: repairs, in order; each with `what` and, where they apply, `label`, `to` and `value`.
     """
 
     labels: tuple[str, ...]
@@ -96,12 +96,12 @@ class CleanedDistribution:
 
     @property
     def top(self) -> tuple[str, float]:
-        """The likeliest label and its probability; the first in the labels' order among equals."""
+        """Most likely label and its probability; the first in the labels' order among equals."""
         place = int(self.probabilities.argmax())
         return self.labels[place], float(self.probabilities[place])
 
     def named(self) -> dict[str, float]:
-        """The labels with mass, likeliest first; equals in the labels' order."""
+        """Labels with mass, most likely first; equals in the labels' order."""
         order = np.argsort(-self.probabilities, kind="stable")
         return {self.labels[i]: float(self.probabilities[i]) for i in order if self.probabilities[i] > 0.0}
 
@@ -112,20 +112,20 @@ def clean(
     choices: tuple[str, ...] = (),
     aliases: tuple[tuple[str, ...], ...] = (),
 ) -> CleanedDistribution:
-    """The distribution that a model meant.
+    """Cleans a distribution that a model wrote.
 
-    In this order: what is no number, or below 0, is dropped; a sum of at least 10 is taken for per cent; labels are
-    mapped through the one canonicaliser, unknown ones to `OTHER`; repeated ones are added up; what remains is divided
-    by its sum. Each of these is told in `changes` if it changed anything.
+    In this order: non-numbers and negative numbers are dropped; a sum of at least 10 is read as per cent; labels are
+    mapped through the one canonicaliser, unknown ones to `OTHER`; repeated ones are added up; the rest is divided by
+    its sum. Each step that changed anything is listed in `changes`.
 
     Args:
-        given: as the model wrote it; at least one positive number, which `Predicted` ensures.
+        given: original pairs; at least one positive number, which `Predicted` ensures.
         labels: the closed set.
         choices: for lettered labels, the text behind each.
-        aliases: per label, its other spellings; empty for none at all.
+        aliases: other spellings per label; empty for none at all.
 
     Raises:
-        ValueError: no positive number is among `given`.
+        ValueError: `given` has no positive number.
 
     >>> found = clean([Likelihood(label="Flu", probability=0.6), Likelihood(label="Plague", probability=0.2)], ("Flu",))
     >>> [round(float(p), 3) for p in found.probabilities], [change["what"] for change in found.changes]
@@ -166,7 +166,7 @@ def _usable(one: Likelihood, changes: list[dict[str, Any]]) -> bool:
 
 
 def _placed(given: str, places: Mapping[str, int], label: str | None, changes: list[dict[str, Any]]) -> str:
-    """The label that `given` stands for; `label` is what the canonicaliser says."""
+    """Label of `given`; `label` is the canonicaliser's result."""
     if given in places and given != OTHER:
         return given
     if label is None:

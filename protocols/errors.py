@@ -28,11 +28,11 @@ from collections.abc import Iterable
 
 
 class MootError(Exception):
-    """Base of every error that moot raises on purpose."""
+    """Base of all exceptions that moot raises deliberately."""
 
 
 class UserError(MootError):
-    """An error that the user can mend; printed as one line, exit code 2."""
+    """An error that the user can fix; printed as one line, exit code 2."""
 
 
 class ConfigError(UserError):
@@ -40,13 +40,13 @@ class ConfigError(UserError):
 
 
 class TaskFileError(UserError):
-    """A row of a task's file is not what the format promises.
+    """A row of a task's file does not match the format.
 
     Args:
-        file: the path as the user gave it.
+        file: the path as the user wrote it.
         line: 1-based line on which the row starts; 0 when the whole file is meant.
         field: the column or key.
-        expected: what should have stood there.
+        expected: expected content.
     """
 
     def __init__(self, file: str, line: int, field: str, expected: str) -> None:
@@ -60,7 +60,7 @@ class TaskFileError(UserError):
 
 
 class MissingKey(UserError):
-    """The environment variable that should hold an API key is not set."""
+    """The environment variable for an API key is not set."""
 
 
 class ModelUnavailable(UserError):
@@ -68,7 +68,7 @@ class ModelUnavailable(UserError):
 
 
 class CapabilityMissing(UserError):
-    """The model cannot do what the protocol needs; the message names the alternatives."""
+    """The model lacks a capability that the protocol needs; the message names the alternatives."""
 
 
 class RunFolderBusy(UserError):
@@ -76,7 +76,7 @@ class RunFolderBusy(UserError):
 
 
 class RunMismatch(UserError):
-    """The run folder holds a run whose settings differ in a way that resume cannot allow."""
+    """The run folder contains a run whose settings differ in a way that resume does not allow."""
 
 
 class AskFailed(MootError):
@@ -116,31 +116,31 @@ class EncoderFailed(MootError):
 
 
 class CaseUnfit(MootError):
-    """A case is nothing that its protocol can debate: it has no labels where some are needed, for one."""
+    """A case that its protocol cannot debate, such as one without labels where they are needed."""
 
 
 class QuorumFailed(MootError):
-    """A debate has too few valid replies to go on."""
+    """A debate has too few valid replies to continue."""
 
 
 TRUNCATED = "truncated at max_tokens="
-"""How the message of an ask begins whose reply ended at its token limit before it could be read."""
+"""Start of the message of an ask whose reply ended at its token limit before it could be parsed."""
 
 RAISE_MAX_TOKENS = "raise the role's max_tokens (`--max-reply-tokens`)"
-"""What mends truncated replies."""
+"""Remedy for truncated replies."""
 
 UNCONSTRAINED = "not constrained to a schema: `--structured on`"
 """The remedy for an unreadable reply that was generated without a schema."""
 
 UNSENT = "unsent"
-"""The kind of failure of an ask of which nothing could be sent: its template lacks a slot, for one. It is no call."""
+"""Kind of failure of an ask that could not be sent, such as for a missing slot of its template. It is no call."""
 
 REPLAY_DIVERGED = "replay_diverged"
-"""The kind of failure of an ask that ends its debate with `ReplayDiverged`."""
+"""Kind of failure of an ask that ends its debate with `ReplayDiverged`."""
 
 
 class ReplayDiverged(MootError):
-    """A debate that is replayed asks what its record does not hold: nothing after that would be the recorded run."""
+    """A replayed debate makes an ask that its record lacks: nothing after that would be the recorded run."""
 
 
 class PathReused(MootError):
@@ -156,7 +156,7 @@ class RecordError(MootError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like a mistyped one, capitals apart; None where none is like it.
+    """The known name most similar to a mistyped one, case-insensitive; None where none is similar.
 
     >>> nearest("SELEN", ["selene", "single-agent"])
     'selene'
@@ -167,7 +167,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
-    """The error for a name that is not in a closed set; it names the nearest known one.
+    """Error for a name that is not in a closed set; it names the nearest known one.
 
     >>> str(unknown_name("protocol", "selen", ["selene", "single-agent"]))
     "unknown protocol 'selen': did you mean 'selene'? Known: selene, single-agent"

@@ -1,4 +1,4 @@
-"""Typed events: what a protocol notes of a debate, defined once for whoever writes it and whoever reads it."""
+"""Typed events of protocols, each defined once for its writers and its readers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Listed = Annotated[tuple[T, ...], Field(strict=False), WrapSerializer(_as_list)]
 
 
 class _NoneOnError:
-    """What cannot be validated is None. Not a validator function: it would be called for each value of each event."""
+    """Schema that turns invalid values into None. Not a validator function, which would be called for each value."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.with_default_schema(handler(source), default=None, on_error="default")
 
 
 OrNone = Annotated[T | None, _NoneOnError()]
-"""None for a value of another form: of what any protocol may record, one odd value must not hide the others."""
+"""None for a value of another form: one odd value of a user's protocol must not hide the others."""
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -45,13 +45,13 @@ Figures = OrNone[Finite | dict[str, OrNone[Finite]] | list[Any]]
 
 
 class EventData(BaseModel):
-    """A part of an event's data. Keys that it does not define are ignored: records of other versions may have them."""
+    """Part of an event's data. Undefined keys are ignored: records of other versions may have them."""
 
     model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True)
 
     @classmethod
     def read(cls, data: Any) -> Self | None:
-        """Recorded data in this type; None when they are not of it."""
+        """Recorded data in this type; None for data of another type."""
         try:
             return cls.model_validate(data, extra="ignore")
         except ValidationError:
@@ -59,10 +59,10 @@ class EventData(BaseModel):
 
 
 class DebateEvent(EventData):
-    """A typed event: the base of the events that each protocol defines in its `events.py`.
+    """Base class of the typed events that each protocol defines in its `events.py`.
 
-    The field names are the keys of the recorded data, and stay. A field with a default may be absent in older records;
-    what a writer does not set is not recorded, and what the type does not define cannot be written.
+    The field names are the keys of the recorded data, and are stable. A field with a default may be absent in older
+    records; unset fields are not recorded, and undefined ones cannot be written.
 
     Attributes:
         kind: the kind of the event in the record.
@@ -76,17 +76,17 @@ class DebateEvent(EventData):
     path: str = Field(default="", exclude=True)
 
     def as_event(self) -> Event:
-        """The event as it is recorded."""
+        """The event in its recorded form."""
         return Event(self.kind, self.path, self.model_dump(by_alias=True, exclude_unset=True))
 
     @classmethod
     def read(cls, data: Any, path: str = "") -> Self | None:
-        """A recorded event's data in this type; None when they are not of it: another protocol's event of that kind."""
+        """Recorded data of an event in this type; None for another protocol's event of that kind."""
         return super().read({**data, "path": path} if path and isinstance(data, dict) else data)
 
 
 def as_event(event: Event | DebateEvent) -> Event:
-    """An event as it is recorded, whichever way it was noted."""
+    """Recorded form of a typed or an untyped event."""
     return event.as_event() if isinstance(event, DebateEvent) else event
 
 

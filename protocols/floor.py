@@ -1,4 +1,4 @@
-"""The floor: everything that a protocol can ask for. A protocol awaits only this."""
+"""Floor: everything that a protocol can ask for. A protocol awaits only this."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[R]):
-    """One ask of a fan-out; the arguments of `Floor.ask`."""
+    """One ask of a fan-out; see the arguments of `Floor.ask`."""
 
     role: str
     template: str
@@ -56,9 +56,9 @@ class Brief:
 class Floor(Protocol):
     """Services that a protocol may ask for.
 
-    Every method that can change a later step takes a `path`, unique in its debate. Replies are journalled under
-    (case, attempt, path); after a crash the protocol runs again and gets the recorded replies back, so it must not use
-    a clock, a random source or a race of its own.
+    Every method that can change a later step takes a `path`, unique in its debate. Replies are journalled under (case,
+    attempt, path); after a crash the protocol runs again and gets the recorded replies, so it must not use a clock, a
+    random source or a race of its own.
     """
 
     case: Case
@@ -77,11 +77,11 @@ class Floor(Protocol):
         images: Sequence[Image] = (),
         decoding: Decoding | None = None,
     ) -> Turn[R]:
-        """Ask one role. Raises `AskFailed` when no usable reply came, `PathReused` on a used path."""
+        """Ask one role. Raises `AskFailed` without a usable reply, `PathReused` on a used path."""
         ...
 
     async def ask_all(self, requests: Sequence[Request[R]]) -> list[Turn[R] | Failure]:
-        """Ask several at once; results in the order asked, failures as values."""
+        """Ask several roles at once; results in the order of the requests, failures as values."""
         ...
 
     async def judge(
@@ -94,15 +94,15 @@ class Floor(Protocol):
         ...
 
     def panel(self, role: str = "judge") -> list[str]:
-        """The full names behind a role family, in order: `judge/0`, `judge/1` ... Part of the run's configuration."""
+        """Full names of a role family's members, in order: `judge/0`, `judge/1` ... Part of the run's configuration."""
         ...
 
     async def consult(self, form: Form, *, path: str) -> Decision:
-        """Ask a person. Unattended runs answer `go on`; attended ones may park the debate until it is answered."""
+        """Ask a person. Unattended runs answer `go on`; attended ones may park the debate until there is an answer."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Unit vectors, shape (len(texts), d), from the run's encoder; stored, so a replay sees the same."""
+        """Unit vectors, shape (len(texts), d), from the run's encoder; stored, so that a replay gets the same."""
         ...
 
     async def retrieve(self, query: str, documents: Sequence[str], *, n: int = 5) -> list[int]:
@@ -110,14 +110,14 @@ class Floor(Protocol):
         ...
 
     async def search(self, query: str, *, n: int = 5) -> list[Passage]:
-        """The `n` passages of the run's library nearest to `query` by cosine, best first; ties by place.
+        """The `n` passages of the run's library nearest to `query` by cosine, best first; ties by index.
 
         Exact, and the same on a replay. Empty when the run has no library.
         """
         ...
 
     async def classify(self, text: str) -> Classified | None:
-        """What the run's classifier makes of a text; None when the run has none."""
+        """Result of the run's classifier for a text; None when the run has none."""
         ...
 
     async def compute(self, function: Callable[..., T], *args: Any) -> T:
@@ -125,15 +125,16 @@ class Floor(Protocol):
         ...
 
     async def shared(self, key: str, request: Request[R]) -> Turn[R]:
-        """One reply for every case of the run that asks with this key; paid once. Raises as `ask` does."""
+        """One reply for every case of the run that asks with this key; paid for once. Raises like `ask`."""
         ...
 
     async def shared_all(self, requests: Sequence[tuple[str, Request[R]]]) -> list[Turn[R] | Failure]:
-        """Several shared replies at once, each with its key; results in the order asked, failures as values."""
+        """Several shared replies at once, each with its key; results in the order of the requests, failures as
+        values."""
         ...
 
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
-        """The messages that produced `turn`, exactly as the model was sent them."""
+        """Messages that produced `turn`, exactly as they were sent to the model."""
         ...
 
     def note(self, event: Event | DebateEvent) -> None:

@@ -1,4 +1,4 @@
-"""How long texts may be that come with a case, and from which length on work on them leaves the event loop."""
+"""Bounds of a case's texts, and the length from which work on texts leaves the event loop."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 MOST_CHARACTERS = 400_000
-"""Characters of all texts of one case together: about 100,000 tokens, more than most models read at once."""
+"""Most characters of a case's texts: about 100,000 tokens, more than most models read at once."""
 
 LONG = 20_000
-"""Characters of text that take some milliseconds to split, to render or to read."""
+"""Length in characters from which splitting, rendering or reading takes some milliseconds."""
 
 _BESIDE_PIECE = 40
-"""Characters that stand for what a piece of text costs besides its own: a prompt puts tags around it."""
+"""Overhead of a piece of text in characters: a prompt adds tags."""
 
 
 def is_long(value: object) -> bool:
-    """Whether work on texts is too much for an event loop; takes no time itself, however much there is.
+    """Whether work on texts is too much for an event loop; takes constant time.
 
     Args:
         value: a text, or lists, mappings and structs of texts, nested less deep than Python recurses.
@@ -29,7 +29,7 @@ def is_long(value: object) -> bool:
 
 
 def _left(value: object, room: int) -> int:
-    """What is left of `room` for further characters; below 0 when the value alone is more."""
+    """Remainder of `room` for further characters; negative when the value alone is longer."""
     if isinstance(value, str):
         return room - len(value) - _BESIDE_PIECE
     for each in _inner(value):
@@ -40,7 +40,7 @@ def _left(value: object, room: int) -> int:
 
 
 def characters(value: object) -> int:
-    """How many characters the texts in a value have together.
+    """Total number of characters of the texts in a value.
 
     >>> characters({"question": "why?", "documents": ("so", "because"), "images": None})
     13

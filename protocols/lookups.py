@@ -1,4 +1,4 @@
-"""What a floor looks up for a protocol: passages of the run's library, and a classifier's reading of a text."""
+"""Results of a floor's lookups: passages of the run's library, and the classification of a text."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import msgspec
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):
-    """A chunk of a document of the run's library.
+    """Chunk of a document of the run's library.
 
     Attributes:
-        document: the document's name, as the user gave it.
+        document: the document's name, as the user wrote it.
         chunk: 0-based number of the chunk in its document.
         text: text of the chunk, unchanged.
         page: 1-based page on which it begins; None for documents without pages.
@@ -24,11 +24,11 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Classified(msgspec.Struct, frozen=True, kw_only=True):
-    """What the run's classifier makes of a judge's summary.
+    """Classification of a judge's summary by the run's classifier.
 
     Attributes:
         p_hallucinated: probability that the claim is hallucinated, in [0, 1].
-        trained_on: whether the classifier was trained on this very case, so that its reading proves nothing.
+        trained_on: whether the classifier was trained on this very case, so that the result is no evidence.
     """
 
     p_hallucinated: float

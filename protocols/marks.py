@@ -1,4 +1,4 @@
-"""A judge's marks out of ten: numbers, or what plainly means one, with what was repaired on record."""
+"""Scores out of ten in a judge's reply: numbers, or texts that clearly mean one, with repairs on record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _truth_is_no_mark(value: Any) -> Any:
 
 
 Mark = Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False), BeforeValidator(_truth_is_no_mark)]
-"""A judge's mark, from 0 to 10."""
+"""Score of a judge, from 0 to 10."""
 
 
 class Marked(Reply):
@@ -49,7 +49,7 @@ class Marked(Reply):
 
 
 def _out_of_ten(written: str) -> float | None:
-    """The mark behind `8/10` or `80%`; None for anything else."""
+    """The score in `8/10` or `80%`; None for anything else."""
     if found := _OUT_OF_TEN.fullmatch(written):
         return float(found[1])
     if found := _PERCENT.fullmatch(written):

@@ -1,7 +1,7 @@
-"""The typed messages of a debate: what is asked, what comes back, and how it ends.
+"""Typed messages of a debate: requests, replies, and the verdict.
 
-Messages that cross between actors are `msgspec.Struct`s, because thousands cross each second; what users and models
-write is validated by pydantic before it becomes one of these.
+Messages between actors are `msgspec.Struct`s, because thousands are sent each second; input of users and models is
+validated by pydantic before it becomes one of these.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Slots = Mapping[str, Any]
 
 
 LogprobStage = Literal["before", "after", "raw", "masked", "unknown"]
-"""Where log-probabilities are taken; see `Intrinsic.stage`."""
+"""Sampling stage of log-probabilities; see `Intrinsic.stage`."""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One chat message exactly as it is sent to a model."""
+    """Chat message exactly as it is sent to a model."""
 
     role: Literal["system", "user", "assistant"]
     content: str
@@ -34,21 +34,22 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Decoding(msgspec.Struct, frozen=True, kw_only=True):
-    """How a reply is sampled.
+    """Sampling parameters of a reply.
 
     Attributes:
         temperature: 0 and up; None leaves the server's default.
         top_p: nucleus share in (0, 1]; None leaves the server's default.
         max_tokens: upper bound of the reply's length.
-        top_logprobs: alternatives per token that are asked for; None asks for no log-probabilities.
-        seed: what the server draws the reply from, together with the step; None leaves it to chance.
+        top_logprobs: requested alternatives per token; None requests no log-probabilities.
+        seed: base of the server's sampling seed, together with the step; None for a random one.
         stop: texts that end the reply.
-        repetition_penalty: above 1 makes tokens that were written less likely; None leaves the server's default.
-        reasoning_effort: how much a model thinks before it replies; None leaves the server's default.
-        extra: a JSON object whose keys are sent as they are; empty for none.
-        bounds_completion: whether the bound is sent as `max_completion_tokens`, for servers that refuse `max_tokens`.
-        stream_usage: whether the usage of a streamed reply is asked for (`stream_options`).
-        forbids_storing: whether a service that may store replies is told not to (`store` of the Responses API).
+        repetition_penalty: above 1 makes repetition less likely; None uses the server's default.
+        reasoning_effort: amount of reasoning before the reply; None uses the server's default.
+        extra: a JSON object whose keys are sent unchanged; empty for none.
+        bounds_completion: whether the length limit is sent as `max_completion_tokens`, for servers that refuse
+            `max_tokens`.
+        stream_usage: whether to request the usage of a streamed reply (`stream_options`).
+        forbids_storing: whether to forbid a service to store replies (`store` of the Responses API).
     """
 
     temperature: float | None = 0.3
@@ -66,10 +67,10 @@ class Decoding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens that the server billed; None where it did not say.
+    """Billed tokens as the server reports them; None where it does not.
 
     Attributes:
-        prompt_tokens: of what was sent.
+        prompt_tokens: of the prompt.
         completion_tokens: of the reply, hidden reasoning included where the server counts it there.
         reasoning_tokens: of hidden reasoning alone.
     """
@@ -80,17 +81,17 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Intrinsic(msgspec.Struct, frozen=True, kw_only=True):
-    """What the token probabilities say about the chosen answer.
+    """Probability of the chosen answer from token probabilities.
 
     Attributes:
-        normalised: probability of the answer among the case's labels, in [0, 1]; None when it cannot be known.
-        printed: sigma(l) = p/(1+p) with p the answer's raw probability, the reading printed in SELENE eq. 3.
+        normalised: probability of the answer among the case's labels, in [0, 1]; None when unknown.
+        printed: sigma(l) = p/(1+p) with p the answer's raw probability, as printed in SELENE eq. 3.
         raw: the answer's raw probability at its first token.
-        bound_shift: how far `normalised` could move because a label was not among the listed alternatives;
-            None when no label was.
-        stage: whether probabilities are taken before or after temperature, both before a schema's mask; `raw` when the
-            server says no more than that no mask has changed them; `masked` when they are taken after one (then `raw`
-            and `printed` are unknown); `unknown` when nothing is known.
+        bound_shift: how far `normalised` could move because a label was not among the listed alternatives; None when no
+            label was.
+        stage: whether probabilities are taken before or after temperature, both before a schema's mask; `raw` when it
+            is only known that no mask has changed them; `masked` when they are taken after one (then `raw` and
+            `printed` are unknown); `unknown` otherwise.
         reason: why `normalised` is None; empty otherwise.
     """
 
@@ -103,12 +104,12 @@ class Intrinsic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unreadable(msgspec.Struct, frozen=True):
-    """A first reply that could not be read, so that its model is asked again.
+    """Unparsable first reply, whose model is asked again.
 
     Attributes:
-        reply_id: of the ask's reply; the record marks the first one with a suffix.
-        text: as the model wrote it.
-        error: what was wrong with it.
+        reply_id: of the ask's reply; the record adds a suffix for the first one.
+        text: original text.
+        error: why it could not be parsed.
         usage: tokens billed for it.
     """
 
@@ -119,10 +120,10 @@ class Unreadable(msgspec.Struct, frozen=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A request on its way to an agent or judge: everything needed to render, send and parse it.
+    """Request to an agent or judge: everything needed to render, send and parse it.
 
     Attributes:
-        case_id, attempt, path: the journal's key.
+        case_id, attempt, path: key in the journal.
         role: the role's full name, e.g. `agent/1`.
         template: name of the prompt template.
         slots: the template's slots.
@@ -130,12 +131,12 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         labels, choices, aliases: the closed answer set, when the reply has an answer; see `Case`.
         sample: number of the sample among otherwise equal asks.
         fingerprint: hash of model, decoding, template text, persona, slots and images.
-        earlier_fingerprints: others that the same request may have in records from before equal ones had one only.
-        seconds_left: deadline, counted from when the message is received.
+        earlier_fingerprints: further fingerprints of the same request in older records.
+        seconds_left: deadline, counted from the receipt of the message.
         supersedes: id of the recorded reply that this one replaces, because its fingerprint no longer fits.
         unreadable: the recorded first reply, when the run ended before its model was asked again.
-        cuts: how many replies to the call that comes next were stopped early before the run ended.
-        traceparent: W3C context of the debate's trace. No part of the fingerprint or of the record.
+        cuts: number of replies to the next call that were stopped early before the run ended.
+        traceparent: W3C context of the debate's trace. Not part of the fingerprint or of the record.
     """
 
     case_id: str
@@ -161,40 +162,40 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[str, int, str]:
-        """The journal's key of this ask."""
+        """Key of this ask in the journal."""
         return (self.case_id, self.attempt, self.path)
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
-        """All under which a reply to this request may be recorded, its own first."""
+        """All fingerprints under which a reply to this request may be recorded, its own first."""
         return (self.fingerprint, *self.earlier_fingerprints)
 
     @property
     def step_key(self) -> str:
-        """Identifies the step across processes and servers: seeds and server-side counts hang on it."""
+        """Identifies the step across processes and servers: seeds and server-side counts depend on it."""
         return f"{self.case_id}/{self.attempt}/{self.path}"
 
 
 class AskResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes back for an ask, without token arrays (those go to the record's writer).
+    """Result of an ask, without token arrays (those go to the record writer).
 
     Attributes:
         path: the ask's path.
-        reply_id: unique for each reply that was paid for; names the winning row of the record.
+        reply_id: unique for each paid reply; names the winning row of the record.
         model: the model's name as configured.
-        text: the reply as the model wrote it.
+        text: original text of the reply.
         data: the validated reply as plain data; None when the ask failed.
         answer: the canonical label, or the normalised free text; None when the reply has no answer.
-        intrinsic: what the token probabilities say; None when no log-probabilities came.
+        intrinsic: probability of the answer from token probabilities; None without log-probabilities.
         usage: tokens of every call made for this ask.
-        outcome: `ok`, `repaired` (mended JSON), `reasked` (second call), `failed`, or `unpaid`: not asked, because the
-            run is about to stop.
+        outcome: `ok`, `repaired` (JSON was repaired), `reasked` (second call), `failed`, or `unpaid`: not asked,
+            because the run is stopping.
         failure: kind of failure (see `AskFailed.kind`), or why the run stops; empty unless `failed` or `unpaid`.
         error: message of the failure.
-        reasked: the first reply's text and what was wrong with it, when the model was asked again.
-        stopped: whether replies to it were stopped early: what those used is not in `usage`.
-        free: whether it surely used nothing, though no server says so: each attempt was refused before it was worked
-            on.
+        reasked: the first reply's text and its error, when the model was asked again.
+        stopped: whether replies to it were stopped early: their usage is not in `usage`.
+        free: whether it certainly used nothing, though no server reports so: each attempt was refused before it was
+            worked on.
     """
 
     path: str
@@ -215,16 +216,16 @@ class AskResult(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Turn(Generic[R]):
-    """A usable reply of a model, parsed into the type that was asked for.
+    """A usable reply of a model, parsed into the requested type.
 
     Attributes:
-        path: where in the debate it was said.
-        role: who said it.
+        path: step of the debate.
+        role: author.
         model: the model's name as configured.
-        text: the reply as the model wrote it.
+        text: original text of the reply.
         reply: the reply, validated.
         answer: canonical label or normalised free text; None when the reply has no answer.
-        intrinsic: what the token probabilities say of the answer; None when there are none.
+        intrinsic: probability of the answer from token probabilities; None without any.
         usage: tokens billed.
     """
 
@@ -240,7 +241,7 @@ class Turn(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An ask that ended without a usable reply; see `AskFailed` for the kinds."""
+    """Ask that ended without a usable reply; see `AskFailed` for the kinds."""
 
     path: str
     role: str
@@ -250,11 +251,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """One judge's score of one candidate under one evidence variant.
+    """Judge's score of one candidate under one evidence variant.
 
     Attributes:
         score: judged correctness in [0, 1].
-        support: what the evidence says of the candidate.
+        support: relation of the evidence to the candidate.
     """
 
     path: str
@@ -269,7 +270,7 @@ class Judgment:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A judgment that did not come: the judge failed or abstained. It is never a score of 0."""
+    """Missing judgment: the judge failed or abstained. It is never a score of 0."""
 
     path: str
     judge: str
@@ -279,7 +280,7 @@ class Missing:
 
 
 class Event(msgspec.Struct, frozen=True):
-    """Something that happened in a debate; `data` is JSON-like. The last event per (kind, path) counts."""
+    """Event of a debate; `data` is JSON-like. The last event per (kind, path) counts."""
 
     kind: str
     path: str
@@ -287,14 +288,14 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Form(msgspec.Struct, frozen=True):
-    """A question to a person.
+    """Question to a person.
 
     Attributes:
-        title: what it is about, in a few words.
+        title: subject, in a few words.
         body: the text to read.
-        actions: to choose from.
-        needs_text: those of the actions that mean nothing without a text, such as `ask`.
-        drafts: by action, the text as it stands now, for a person to change; these need a text, too.
+        actions: choices.
+        needs_text: actions that require a text, such as `ask`.
+        drafts: current text by action, for a person to change; these actions also require a text.
     """
 
     title: str
@@ -304,12 +305,12 @@ class Form(msgspec.Struct, frozen=True):
     drafts: dict[str, str] = {}
 
     def takes_text(self, action: str) -> bool:
-        """Whether an action means nothing without a text."""
+        """Whether an action requires a text."""
         return action in self.needs_text or action in self.drafts
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What a person decided: an action of the form and free text. Unattended runs answer `go on`."""
+    """Decision of a person: an action of the form and free text. Unattended runs answer `go on`."""
 
     action: str
     text: str = ""
@@ -324,10 +325,10 @@ class Verdict:
         answer: the chosen answer; None when the protocol reached none.
         how: e.g. `skipped`, `unanimous`, `stable-agree`, `stable-disagree`, `diverging`, `t_max`, `single`, `vote`.
         confidence: in [0, 1]; None when unknown.
-        distribution: probability per label; None when the protocol gives none.
+        distribution: probability per label; None without one.
         rounds: debate rounds after the independent answers.
-        flags: short marks a reader should see, e.g. `judge-below-half`.
-        payload: a protocol's own JSON-like result.
+        flags: short marks for the reader, e.g. `judge-below-half`.
+        payload: the protocol's own JSON-like result.
     """
 
     answer: str | None
@@ -340,5 +341,5 @@ class Verdict:
 
 
 def family_of(role: str) -> str:
-    """`agent/1` belongs to the family `agent`."""
+    """Family of a role: `agent` for `agent/1`."""
     return role.partition("/")[0]

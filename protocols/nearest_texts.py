@@ -1,4 +1,4 @@
-"""The texts nearest to a query, out of what a case brings and of the run's library."""
+"""Nearest texts to a query, among a case's documents and the run's library."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from moot.protocols.lookups import Passage
 
 @dataclass(frozen=True, slots=True)
 class NearestTexts:
-    """What was found.
+    """Nearest texts.
 
     Attributes:
-        places: of the case's documents, nearest first.
+        places: indices of the case's documents, nearest first.
         passages: of the run's library, nearest first.
-        texts: of both, in this order, each once.
+        texts: of both, in this order, without repeats.
     """
 
     places: tuple[int, ...]
@@ -25,7 +25,7 @@ class NearestTexts:
     texts: tuple[str, ...]
 
     def record(self) -> dict[str, Any]:
-        """As the event `retrieved` holds it: where the texts stand."""
+        """Data of the event `retrieved`: locations of the texts."""
         found = [{"document": each.document, "chunk": each.chunk, "page": each.page} for each in self.passages]
         return {"documents": list(self.places), "passages": found}
 
@@ -33,7 +33,7 @@ class NearestTexts:
 async def nearest_texts(query: str, documents: Sequence[str], floor: Floor, n: int) -> NearestTexts:
     """The `n` documents of a case and the `n` passages of the run's library that are nearest to a query, by cosine.
 
-    Empty where a case brings no document and the run has no library.
+    Empty where a case has no documents and the run has no library.
     """
     places = await floor.retrieve(query, documents, n=n) if documents else []
     passages = await floor.search(query, n=n)

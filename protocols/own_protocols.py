@@ -1,4 +1,4 @@
-"""A user's own protocol: its capabilities are checked, and a plain class is adapted to the base class."""
+"""User's own protocol: its capabilities are validated, and a plain class is adapted to the base class."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
 
 _METHODS = frozenset({"replies_for", "effective_settings", "for_encoder", "run"})
-"""The capabilities that are called; the others are attributes with a type."""
+"""Capabilities that are methods; the others are attributes with a type."""
 
 _LIKENESS = 0.8
-"""From which an unknown attribute is taken for a mistyped capability; 1 is equal."""
+"""Similarity from which an unknown attribute counts as a mistyped capability; 1 is equal."""
 
 _OF_OURS = frozenset(DebateProtocol.__mro__)
 
 
 class ProtocolAdapter(DebateProtocol):
-    """Adapter of an object that has `run` without being a `DebateProtocol`; takes over the capabilities that it has.
+    """Adapter of an object that has `run` without being a `DebateProtocol`; it copies the object's capabilities.
 
     Args:
-        path: its name, where it has none.
+        path: its name, if it has none.
         inner: the user's object.
     """
 
@@ -60,11 +60,11 @@ def can_run(found: object) -> bool:
 
 
 def adopt_protocol(found: object, path: str | None = None) -> DebateProtocol:
-    """A user's object as a protocol, checked: the object itself, or an adapter where it has another base class.
+    """Validates a user's object as a protocol: returns the object itself, or an adapter if it has another base class.
 
     Args:
         found: the object.
-        path: what it is called where it has no name; None: by its class.
+        path: name of an object without one; None: that of its class.
 
     Raises:
         ConfigError: it has no `run`, a capability has a wrong type, or an attribute looks like a mistyped capability.
@@ -82,9 +82,9 @@ def adopt_protocol(found: object, path: str | None = None) -> DebateProtocol:
 
 
 def _check_spelling(found: object, path: str) -> None:
-    """Refuse an unknown public attribute that resembles a capability which is left at its default.
+    """Refuse an unknown public attribute that resembles a capability left at its default.
 
-    A value that the capability could not have is a protocol's own state: `temperature = 0.5` is no `temperatures`.
+    A value that the capability could not have is the protocol's own state: `temperature = 0.5` is no `temperatures`.
     """
     kinds = [kind for kind in reversed(type(found).__mro__) if kind not in _OF_OURS]
     on_class = {name: value for kind in kinds for name, value in vars(kind).items()}
@@ -100,7 +100,7 @@ def _check_spelling(found: object, path: str) -> None:
 
 
 def _of_its_kind(value: object) -> AbstractSet[str]:
-    """The capabilities that an attribute of this value could be meant as."""
+    """Capabilities whose types an attribute's value matches."""
     if isinstance(value, type):
         return {"Settings"}
     if callable(value) or isinstance(value, classmethod):
@@ -109,7 +109,7 @@ def _of_its_kind(value: object) -> AbstractSet[str]:
 
 
 def _check_types(found: object, path: str) -> None:
-    """Refuse a capability whose value is not of the type that the base class declares."""
+    """Refuse a capability whose value does not match the type in the base class."""
     for name, kind in _attribute_types().items():
         value = getattr(found, name, None)
         plain = value is None and not isinstance(found, DebateProtocol)
@@ -123,7 +123,7 @@ def _check_types(found: object, path: str) -> None:
 
 
 def _is_valid(kind: TypeAdapter[Any], value: object) -> bool:
-    """Whether a value is of a type; of a read-only mapping what a plain one would be, and of a set a list, too."""
+    """Whether a value is of a type; a read-only mapping counts as a plain one, and a list as a set."""
     forms: list[object] = [dict(value)] if isinstance(value, Mapping) else [value]
     if isinstance(value, AbstractSet):
         forms = [frozenset(value), list(value)]
@@ -138,5 +138,5 @@ def _is_valid(kind: TypeAdapter[Any], value: object) -> bool:
 
 @cache
 def _attribute_types() -> dict[str, TypeAdapter[Any]]:
-    """By capability that is an attribute, what checks its values."""
+    """Validators of the capabilities that are attributes, by name."""
     return {name: TypeAdapter(kind) for name, kind in get_type_hints(DebateProtocol).items()}

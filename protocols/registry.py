@@ -1,4 +1,4 @@
-"""Protocols by name: the built-in ones, a user's own as `module:Class`, and the one reader of settings."""
+"""Protocol registry: the built-in protocols by name, users' own as `module:Class`, and the reader of settings."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ProtocolEntry:
-    """A protocol that can be chosen by name.
+    """Registered protocol.
 
     Attributes:
         description: one line for lists.
-        make: from settings (dotted keys or nested) to the protocol; raises `ConfigError`.
-        settings_model: the tree of its settings.
+        make: constructs the protocol from settings (dotted keys or nested); raises `ConfigError`.
+        settings_model: model of its settings.
         preset: dotted keys whose defaults differ from the model's.
-        fixed: dotted keys that make the protocol what it is; setting one to another value is refused.
+        fixed: dotted keys that define the protocol; another value is refused.
     """
 
     description: str
@@ -118,14 +118,14 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
         "no debate: judges score existing replies under a rubric, in one or several passes",
     ),
 }
-"""Every built-in protocol by its name."""
+"""Built-in protocols by name."""
 
 
 def make_protocol(name: str, settings: Mapping[str, Any] | None = None) -> DebateProtocol:
-    """The protocol `name`, or a user's own behind `module:Class`, with its settings.
+    """Constructs the protocol `name`, or a user's own behind `module:Class`, with its settings.
 
-    A class of one's own is a subclass of `DebateProtocol`, or any class with `async def run(self, case, floor)`. If it
-    has a pydantic model as `Settings`, it is called with an instance of that, else with nothing. What else it may have
+    A user's class is a subclass of `DebateProtocol`, or any class with `async def run(self, case, floor)`. If it has a
+    pydantic model as `Settings`, it is called with an instance of that, else without arguments. Its optional attributes
     are the capabilities of `DebateProtocol`.
 
     Args:
@@ -133,8 +133,8 @@ def make_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Debat
         settings: dotted keys (`{"gate.tau_d": 0.2}`), nested mappings, or both.
 
     Raises:
-        ConfigError: for an unknown protocol, an unknown setting or a wrong value, or a capability of one's own protocol
-            that is mistyped or of a wrong type; always one line.
+        ConfigError: for an unknown protocol, an unknown setting or a wrong value, or a mistyped or malformed capability
+            of a user's protocol; always one line.
     """
     if ":" in name:
         return _own_protocol(name, settings or {})
@@ -156,11 +156,11 @@ def read_settings(
     preset: Mapping[str, Any] | None = None,
     fixed: Mapping[str, Any] | None = None,
 ) -> M:
-    """Settings from dotted keys or nested mappings over the protocol's preset.
+    """Reads settings, from dotted keys or nested mappings, over the protocol's preset.
 
     Raises:
-        ConfigError: naming the dotted key: an unknown one with the nearest known, a wrong value with what was
-            expected, one given twice, or one that the protocol `name` fixes.
+        ConfigError: names the dotted key: an unknown one with the nearest known, a wrong value with the expected one,
+            one given twice, or one that the protocol `name` fixes.
     """
     leaves = list(setting_keys(model))
     groups = {leaf.rpartition(".")[0] for leaf in leaves} - {""}
@@ -232,7 +232,7 @@ def _explain(error: ValidationError) -> str:
 
 
 class NoSettings(BaseModel):
-    """The settings of a protocol that has none."""
+    """Settings of a protocol without any."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

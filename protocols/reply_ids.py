@@ -1,4 +1,4 @@
-"""Reply ids: the name of a reply type in messages and fingerprints, wherever its module lies."""
+"""Reply ids: stable names of reply types in messages and fingerprints, wherever their modules are."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ MOVED = {
     "moot.protocols.rubrics.mark_sheet:MarkSheet": "moot.protocols.rubrics.score_sheet:ScoreSheet",
     **{f"moot.protocols.evince.standing:{name}": f"moot.protocols.evince.side_state:{name}" for name in _EVINCE},
 }
-"""By id, where a reply type or factory is now that has moved since its id was given. An id is where the type lay first:
-it stands in fingerprints of records, and never changes."""
+"""Current locations of moved reply types and factories, by id. An id is the first location of a type: it is part of
+recorded fingerprints, and never changes."""
 
 _ID_OF = {place: first for first, place in MOVED.items()}
 
 
 def reply_id(model: type[BaseModel]) -> str:
-    """The id of a reply type, by which messages and fingerprints name it: `module:Class`.
+    """Id of a reply type, which names it in messages and fingerprints: `module:Class`.
 
-    A class that a factory made from a text says so in its `made_by`: `module:factory(TEXT)`.
+    A class that a factory made from a text has the id `module:factory(TEXT)`, from its `made_by`.
     """
     made_by: str = getattr(model, "made_by", "")
     place, called, argument = (made_by or f"{model.__module__}:{model.__qualname__}").partition("(")
@@ -35,7 +35,7 @@ def reply_id(model: type[BaseModel]) -> str:
 
 
 def reply_name(path: str) -> str:
-    """A reply's type in an id, without its module and what a factory made it of.
+    """Name of the reply type in an id, without its module and the factory's text.
 
     >>> reply_name("moot.protocols.replies:Position"), reply_name('moot.protocols.rubrics.sheet:mark_sheet({"a":1})')
     ('Position', 'mark_sheet')
@@ -50,18 +50,18 @@ _MARKED = "makes_replies"
 
 
 def reply_factory(factory: Factory) -> Factory:
-    """Marks a function that makes a reply model from a text: `load_reply` calls no other."""
+    """Marks a function that makes a reply model from a text; `load_reply` calls no other."""
     setattr(factory, _MARKED, True)
     return factory
 
 
 @lru_cache(maxsize=256)
 def load_reply(path: str) -> type[BaseModel]:
-    """The reply type with an id: `module:Class` or `module:factory(TEXT)`.
+    """Reply type with an id: `module:Class` or `module:factory(TEXT)`.
 
     Raises:
-        ConfigError: when the class cannot be imported, e.g. because it was defined in a notebook; when the factory is
-            not marked with `reply_factory`, or can make nothing of the text.
+        ConfigError: the class cannot be imported, e.g. because it was defined in a notebook; or the factory is not
+            marked with `reply_factory`, or cannot make a type from the text.
     """
     name, called, argument = path.partition("(")
     try:

@@ -1,7 +1,7 @@
-"""Limits that a reply type states for whoever holds a model to its schema; no reply is refused for them.
+"""Limits that a reply type declares for constrained decoding; no reply is refused because of them.
 
-A model that is constrained to a schema could fill one text until its tokens run out, and would then never reach the
-fields behind it. What reads replies stays generous: without the constraint, a longer text is as good as a short one.
+A model constrained to a schema could fill one text until its tokens run out, and would never reach the next fields. The
+parser of replies has no such limits: without the constraint, a longer text is as good as a short one.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 CASE_LABEL = "x-case-label"
-"""Key of a schema whose text is one of the case's labels, where the case has a closed set of them."""
+"""Schema key that marks a text as one of the case's labels, if it has a closed set of them."""
 
 
 SIZE_SLOT = "x-size-slot"
-"""Key of the schema of a list or an integer that is bound by a slot of the ask: a number or a list's length."""
+"""Schema key that bounds a list or an integer by a slot of the ask: a number or a list's length."""
 
 
 def longest(characters: int) -> dict[str, Any]:
-    """Extra keys for a text's schema: at most so many characters.
+    """Extra keys for a text's schema: at most `characters` characters.
 
     >>> longest(80)
     {'maxLength': 80}
@@ -26,7 +26,7 @@ def longest(characters: int) -> dict[str, Any]:
 
 
 def most(items: int, slot: str = "") -> dict[str, Any]:
-    """Extra keys for a list's schema: at most so many items, or as many as the slot of that name says.
+    """Extra keys for a list's schema: at most `items` items, or the bound in the slot of that name.
 
     >>> most(5)
     {'maxItems': 5}
@@ -35,7 +35,7 @@ def most(items: int, slot: str = "") -> dict[str, Any]:
 
 
 def sized_by(slot: str) -> dict[str, Any]:
-    """Extra keys for the schema of a list or an integer: at most what the ask's slot says."""
+    """Extra keys for the schema of a list or an integer: at most the bound in the ask's slot."""
     return {SIZE_SLOT: slot}
 
 

@@ -1,4 +1,4 @@
-"""Reading a reply: JSON as sent, else mended once; then validated; then its answer mapped to a label."""
+"""Reply parser: JSON as sent, else repaired once; then validated; then its answer mapped to a label."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _OUTSIDE, _EXPECTED = "`answer` is", ", expected one of: "
 
 
 class InvalidReply(ValueError):
-    """A reply that does not fit its model even after repair; the message is fit to be shown to the model.
+    """A reply that does not fit its model even after repair; the message may be shown to the model.
 
     Args:
-        message: as the model is told it: its words stay what they were, so that records with it can be replayed.
-        plain: the same for people; empty where it is the message.
+        message: text for the model; its wording is stable, so that records with it can be replayed.
+        plain: text for people; empty where it equals the message.
     """
 
     def __init__(self, message: str, plain: str = "") -> None:
@@ -36,13 +36,13 @@ class InvalidReply(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A reply that fits.
+    """Parsed reply.
 
     Attributes:
         data: the validated reply as plain data.
         answer: canonical label or folded free text; None when the reply has no `answer`.
-        repaired: whether the JSON had to be mended.
-        by_prefix: whether the label is the start of an answer that goes on, see `leading_label`.
+        repaired: whether the JSON was repaired.
+        by_prefix: whether the label is the start of a longer answer, see `leading_label`.
     """
 
     data: dict[str, Any]
@@ -58,11 +58,11 @@ _NUMBERS = "-+0123456789.eE"
 
 
 _MOST_MENDED = 2**14
-"""Characters of a reply that are mended: a longer one that is no JSON is asked for again."""
+"""Most characters of a reply to repair: a longer one that is no JSON is asked for again."""
 
 
 _MOST_LEVELS = 100
-"""Open brackets in a reply that is mended: no reply type has ten, and mending takes a long time for thousands."""
+"""Most open brackets of a reply to repair: no reply type has ten, and repairing thousands takes a long time."""
 
 
 def _load_json(text: str) -> tuple[Any, bool]:
@@ -104,7 +104,7 @@ def _mended(body: str) -> Any:
 
 
 def _levels(body: str) -> int:
-    """At most how many brackets are open at once; one inside a text counts, too."""
+    """Most brackets open at once; those inside texts count too."""
     if sum(map(body.count, "([{")) <= _MOST_LEVELS:
         return 0
     steps = (1 if char in "([{" else -1 for char in body if char in "([{}])")
@@ -129,10 +129,10 @@ def parse_reply(
     choices: tuple[str, ...] = (),
     aliases: tuple[tuple[str, ...], ...] = (),
 ) -> Parsed:
-    """Read a reply: JSON as sent, else mended once; then validated; then its answer mapped to a label.
+    """Parse a reply: JSON as sent, else repaired once; then validated; then its answer mapped to a label.
 
     Raises:
-        InvalidReply: naming what is wrong. There is no default for anything that is missing.
+        InvalidReply: names the error. There is no default for anything that is missing.
     """
     if model is FreeText:
         if not text.strip():
@@ -160,7 +160,7 @@ def parse_reply(
 
 
 def is_outside_labels(error: str) -> bool:
-    """Whether the message of an `InvalidReply`, as the record keeps it, says that an answer is none of the labels.
+    """Whether a recorded `InvalidReply` message states that an answer is none of the labels.
 
     >>> is_outside_labels("`answer` is 'perhaps', expected one of: Yes, No")
     True

@@ -1,4 +1,4 @@
-"""Seeded randomness: sources and numbers that depend on what is hashed, not on process, clock or order."""
+"""Seeded randomness: generators and numbers that depend on hashed parts, not on process, clock or order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moot.protocols.messages import Message
 
 
 def seeded(seed: int, purpose: str) -> random.Random:
-    """A random source for `purpose` in the debate with `seed`: the same on every machine and in any process.
+    """Random generator for `purpose` in the debate with `seed`: equal on every machine and in any process.
 
     >>> seeded(7, "audit").random() == seeded(7, "audit").random()
     True
@@ -30,7 +30,7 @@ def stable_digest(*parts: str | int | bytes) -> bytes:
 
 
 def stable_uniform(*parts: str | int | bytes) -> float:
-    """A number in [0, 1) that depends on the parts alone.
+    """Number in [0, 1) that depends on the parts alone.
 
     >>> stable_uniform(7, "jitter", "case/0/opening") == stable_uniform(7, "jitter", "case/0/opening")
     True
@@ -39,7 +39,7 @@ def stable_uniform(*parts: str | int | bytes) -> float:
 
 
 def call_digest(seed: int, messages: Sequence[Message], step_key: str, greedy: bool) -> bytes:
-    """16 bytes over all that a simulated reply may depend on: any change of the history changes them."""
+    """16 bytes over everything that a simulated reply may depend on: any change of the history changes them."""
     parts: list[str | int | bytes] = [seed, step_key, int(greedy), len(messages)]
     for message in messages:
         parts += (message.role, message.content, len(message.images))

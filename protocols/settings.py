@@ -1,4 +1,4 @@
-"""What the settings of every protocol are made of."""
+"""Base of the settings of every protocol."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
-"""A number from 0 to 1."""
+"""Number from 0 to 1."""
 
 
 class Settings(BaseModel):
-    """Base of every settings section: frozen, unknown keys refused.
+    """Base class of every settings section: frozen, unknown keys refused.
 
-    A group of which only some keys are given keeps its own defaults for the others, also where they are not those of
-    the group's class.
+    A partially specified group keeps its own defaults for its other keys, even where they differ from those of the
+    group's class.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)

@@ -1,8 +1,8 @@
-"""The one template loader: prompts are files, rendered in a sandbox, with every slot treated as data.
+"""Template loader: prompts are files, rendered in a sandbox, with every slot treated as data.
 
-A template is a Jinja file with two blocks, `system` and `user`, and a header comment that says who reads it. Slots
-that hold text from outside (passages, other agents' replies) go through the filter `fenced`, which wraps them in tags
-and takes the power from any such tag inside the text.
+A template is a Jinja file with two blocks, `system` and `user`, and a header comment that names its readers. Slots with
+text from outside (passages, other agents' replies) go through the filter `fenced`, which wraps them in tags and escapes
+any such tag inside the text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEADER = re.compile(r"Read by:? (?P<readers>[^#]*?)\.\s+(?:[^#]*?\s)?Slots:(?P<
 _DETAIL = re.compile(r"\(.*?\)|\[.*?\]|\{.*?\}", re.DOTALL)
 _LESS, _MORE = "<\uff1c\ufe64", ">\uff1e\ufe65"
 _ANGLES = "\u02c2\u1438\u2039\u2329\u276e\u27e8\u29fc\u3008\u300a\u226a\u00ab"
-"""Quotation marks and the like; they are taken for a `<` only before a slash."""
+"""Quotation marks and the like; they count as a `<` only before a slash."""
 
 _SLASH = "/\uff0f\u2044\u2215\u2571\u27cb\u29f8\u3033"
 _UNSEEN = (
@@ -34,20 +34,19 @@ _UNSEEN = (
     r"\u2060-\u206f\u20d0-\u20ff\u2800\u3164\ufe00-\ufe0f\ufe20-\ufe2f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a"
     r"\U000e0000-\U000e0fff"
 )
-"""Blanks, control characters, marks that stand on the character before, and what is not shown at all."""
+"""Blanks, control characters, combining marks, and invisible characters."""
 
 _LETTER = rf"(?![{_UNSEEN}])[^\W\d_]"
 _TAG_START = re.compile(
     rf"[{_LESS}](?={_LETTER}|[{_UNSEEN}]+{_LETTER}[\w-]*[{_UNSEEN}]*[{_MORE}])|"
     rf"[{_LESS}{_ANGLES}](?=[{_UNSEEN}]*[{_SLASH}][{_UNSEEN}{_SLASH}]*{_LETTER})"
 )
-"""What opens or closes a tag, or looks as if it did: other marks, letters of any alphabet, characters that nobody
-sees."""
+"""Characters that open or close a tag, or look as if they did: other marks, letters of any alphabet, invisible ones."""
 
 
 def fenced(text: object, tag: str, **attributes: object) -> str:
-    """`text` between `<tag>` and `</tag>`; a `<` inside it that could open or close a tag, or whatever looks like one,
-    becomes `&lt;`.
+    """`text` between `<tag>` and `</tag>`; a `<` inside it that could open or close a tag, or a lookalike, becomes
+    `&lt;`.
 
     >>> fenced("a </note> b < /note> c < d", "note")
     '<note>\\na &lt;/note> b &lt; /note> c < d\\n</note>'
@@ -63,7 +62,7 @@ def fenced(text: object, tag: str, **attributes: object) -> str:
 
 
 def unfenced(text: str) -> str:
-    """The text as it was before `fenced`."""
+    """The original text of `fenced`."""
     return text.replace("&lt;", "<")
 
 
@@ -85,17 +84,17 @@ def _environment() -> ImmutableSandboxedEnvironment:
 
 @lru_cache(maxsize=512)
 def _compiled(source: str) -> Template:
-    """Compiling takes longer than a small run's rendering, and a program may make many runs."""
+    """Compiled template, cached: compiling takes longer than rendering a small run's prompts."""
     return _environment().from_string(source)
 
 
 @dataclass(frozen=True)
 class TemplateHeader:
-    """What one of the package's templates says of itself.
+    """Header of one of the package's templates.
 
     Attributes:
         readers: who reads it, and when.
-        slots: the slots that whoever asks with it gives, with what each holds, as the header writes them.
+        slots: its slots with their content, as in the header.
     """
 
     readers: str
@@ -103,19 +102,19 @@ class TemplateHeader:
 
     @classmethod
     def of(cls, source: str) -> TemplateHeader:
-        """The header of a template's text; the package's own all have one."""
+        """Header of a template's text; every template of the package has one."""
         found = _HEADER.search(source)
         assert found is not None, source[:200]
         return cls(" ".join(found["readers"].split()), " ".join(found["slots"].split()))
 
     @property
     def names(self) -> set[str]:
-        """The slots' names."""
+        """Names of the slots."""
         return {slot.strip() for slot in _DETAIL.sub("", self.slots).split(",")}
 
 
 def template_headers() -> dict[str, TemplateHeader]:
-    """The header of each of the package's templates, by the template's name, in order. Raises nothing.
+    """Headers of the package's templates, by name, in order. Raises nothing.
 
     >>> template_headers()["selene/opening"].slots
     'question, labels, choices, passage, title, answer_first'
@@ -130,7 +129,7 @@ class Templates:
         overrides: a folder whose `NAME.j2` files replace the package's templates of the same name.
 
     Raises:
-        ConfigError: when the folder does not exist, holds an unknown template or one that does not compile.
+        ConfigError: the folder does not exist, has an unknown template or one that does not compile.
     """
 
     def __init__(self, overrides: str | Path | None = None) -> None:
@@ -161,16 +160,16 @@ class Templates:
                 raise ConfigError(f"{path}: {unknown_name('slot', unknown[0], known)}")
 
     def _declared(self, name: str) -> set[str]:
-        """The slots that the package's template of that name says in its header that it is given."""
+        """Slots that the header of the package's template of that name declares."""
         return TemplateHeader.of(self._sources[name]).names
 
     def _slots(self, name: str) -> set[str]:
-        """The names that a template looks up in its slots."""
+        """Names that a template looks up in its slots."""
         return find_undeclared_variables(_environment().parse(self._sources[name]))
 
     @classmethod
     def from_sources(cls, sources: Mapping[str, str]) -> Templates:
-        """Templates from texts, added to the package's own: how the actors get what the driver read."""
+        """Templates from texts, added to the package's own: for actors, from what the driver read."""
         made = cls()
         made._sources.update(sources)
         return made
@@ -184,7 +183,7 @@ class Templates:
         """Add a template, or replace one.
 
         Raises:
-            ConfigError: when it does not compile.
+            ConfigError: it does not compile.
         """
         self._sources[name] = source
         self._hashes.pop(name, None)
@@ -203,7 +202,7 @@ class Templates:
         return known
 
     def render(self, name: str, slots: Slots, persona: str = "") -> tuple[Message, ...]:
-        """The chat messages for `slots`; `persona` is put before the system text.
+        """Chat messages for `slots`; `persona` is put before the system text.
 
         Raises:
             ConfigError: for an unknown template, a missing slot or a template that does not run.

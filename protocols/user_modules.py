@@ -1,4 +1,4 @@
-"""Importing what users name as `module:Class`."""
+"""Importer of objects that users name as `module:Class`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 from moot.protocols.errors import nearest
 
 LOOK_IN: list[str] = []
-"""Folders that are searched behind everything that is installed; the console command names the current one. They join
-`sys.path` with the first `module:Class`, so that no other command can import what lies beside its data."""
+"""Folders searched after everything that is installed; the console command adds the current one. They join `sys.path`
+with the first `module:Class`, so that no other command can import files beside its data."""
 
 
 def named_object(path: str) -> Any:
-    """What `module:Name` or `module:Outer.Name` names.
+    """Object named by `module:Name` or `module:Outer.Name`.
 
     Raises:
-        ImportError: there is no such module; so does whatever its import raises.
-        AttributeError: the module has no such name; the nearest one that it defines is named.
+        ImportError: there is no such module; any exception of its import is also raised.
+        AttributeError: the module has no such name; the message suggests the nearest one.
     """
     module, _, name = path.partition(":")
     sys.path += [place for place in LOOK_IN if place not in sys.path]
@@ -37,7 +37,7 @@ def named_object(path: str) -> Any:
 
 
 def own_classes(name: str) -> list[str]:
-    """The classes of a module in `LOOK_IN`, as `module:Class`, those with a `run` first; nothing is imported.
+    """Classes of a module in `LOOK_IN`, as `module:Class`, those with a `run` first; nothing is imported.
 
     Args:
         name: of the module, or of its file.
@@ -56,7 +56,7 @@ def own_classes(name: str) -> list[str]:
 
 
 def _missing(holder: str, name: str, within: Any) -> str:
-    """What is said of a name that a module or class has not; empty where nothing is near and there are no classes."""
+    """Hint for a missing name of a module or class; empty without similar names or classes."""
     members = {key: value for key, value in getattr(within, "__dict__", {}).items() if not key.startswith("_")}
     if close := nearest(name, (key for key, value in members.items() if not inspect.ismodule(value))):
         return f"{holder} has no {name!r}: did you mean {close!r}?"

@@ -1,4 +1,4 @@
-"""What pydantic found wrong, in the words of whoever wrote the value: what was expected, and what stands there."""
+"""Validation errors of pydantic in plain words: the expected and the actual value."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _COUNTED: Mapping[str, tuple[str, str, str]] = {
     "string_too_long": ("at most", "max_length", "character"),
 }
 _OF_A_WHOLE = ("missing", "extra_forbidden")
-"""Where what stands there says nothing."""
+"""Values that an error does not repeat."""
 
 
 def expected_value(error: Mapping[str, Any]) -> str:
-    """What was expected, from one entry of `ValidationError.errors()`; what a validator of ours says stays as it is.
+    """Expected value, from one entry of `ValidationError.errors()`; messages of moot's own validators are unchanged.
 
     >>> expected_value({"type": "less_than_equal", "msg": "Input should be ...", "ctx": {"le": 2.0}})
     'expected at most 2'
@@ -65,10 +65,10 @@ def expected_value(error: Mapping[str, Any]) -> str:
 
 
 def explain_error(error: Mapping[str, Any], shown: Callable[[str], str] = str) -> str:
-    """What was expected and what stands there, unless that is a whole list or object.
+    """Expected and actual value, unless that is a whole list or object.
 
     Args:
-        shown: what may be seen of a value, from its text.
+        shown: redacts a value's text.
 
     >>> explain_error({"type": "float_type", "msg": "Input should be ...", "input": "far"})
     "expected a number, not 'far'"

@@ -1,4 +1,4 @@
-"""Sources of a verdict's figures: what the payload of any protocol's verdict may say of them."""
+"""Sources of a verdict's figures, from the payload of any protocol's verdict."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from moot.protocols.events import EventData, OrNone
 
 
 class VerdictSources(EventData):
-    """Where the figures of a verdict are from; None where its payload does not say.
+    """Sources of a verdict's figures; None where its payload does not state them.
 
     Attributes:
-        distribution_from: `consensus` of stated probabilities, or `votes`, which are shares and nobody's probability.
-        confidence_from: `judge`, a judge's score of the answer; `intrinsic`, the mean probability that the answer had
-            for those who gave it; or `unknown`.
-        confidence_stage: where these probabilities are taken, see `Intrinsic.stage`.
+        distribution_from: `consensus` of stated probabilities, or `votes`, which are shares, not probabilities.
+        confidence_from: `judge`, a judge's score of the answer; `intrinsic`, the mean probability of the answer for the
+            agents that gave it; or `unknown`.
+        confidence_stage: sampling stage of these probabilities, see `Intrinsic.stage`.
     """
 
     distribution_from: OrNone[str] = None
@@ -23,5 +23,5 @@ class VerdictSources(EventData):
 
     @classmethod
     def of(cls, payload: Any) -> Self:
-        """Those that a payload states."""
+        """Sources that a payload states."""
         return cls.read(payload) or cls()

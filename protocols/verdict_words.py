@@ -1,7 +1,7 @@
-"""The words by which a judge's summary gives its verdict away, and a summary without them.
+"""Verdict words: words by which a judge's summary reveals its verdict, and a summary without them.
 
-A classifier of summaries may do no more than read the verdict. What it can tell when these words are gone bounds what
-the argument itself says from above: no list of words is ever complete, so some of it may still be the verdict.
+A classifier of summaries may merely read the verdict. Its accuracy without these words is an upper bound for the signal
+of the argument itself: no list of words is complete, so some of it may still be the verdict.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ VERDICT_STEMS = (
     "refut", "substantiat", "truthful", "undermin", "unfactual", "unjustif", "unsubstantiat", "untenab", "untruthful",
     "unverif", "unwarrant", "validat", "verif",
 )  # fmt: skip
-"""Beginnings of words; whatever the ending."""
+"""Word stems, with any ending."""
 
 VERDICT_WORDS = (
     "accept", "accepted", "accepts", "agree", "agreed", "agrees", "authentic", "backed", "backs", "baseless", "bogus",
@@ -35,12 +35,11 @@ VERDICT_WORDS = (
     "holds water", "ill founded", "in keeping", "in line", "line up", "lines up", "made up", "rule out", "ruled out",
     "rules out", "stand up", "stands up", "well founded",
 )  # fmt: skip
-"""Words and phrases as they are. All are compared without regard to case; what is said of one with a negation, a modal
-or a prefix ("could not be", "non-", "well-") goes with it, and so does an auxiliary, which would tell that there was
-none."""
+"""Exact words and phrases. All are case-insensitive; a preceding negation, modal or prefix ("could not be", "non-",
+"well-") is masked with the word, and so is an auxiliary, which would reveal its absence."""
 
 MASK = "\N{HORIZONTAL ELLIPSIS}"
-"""What stands where a word was."""
+"""Replacement of a masked word."""
 
 _AUXILIARY = (
     r"(?:is|are|was|were|be|been|being|do|does|did|has|have|had|can|could|may|might|must|need|shall|should|will|would)"
@@ -82,8 +81,7 @@ _STATED = re.compile(
 
 
 def mask_verdict_words(text: str) -> str:
-    """The text with every verdict word, every verdict given as a number, and every stated probability replaced by
-    `MASK`.
+    """Replaces every verdict word, numeric verdict and stated probability in a text by `MASK`.
 
     >>> mask_verdict_words("The claim is not supported: verdict is 0. Both found 1 source wrong.")
     'The claim …: …. Both found 1 source ….'

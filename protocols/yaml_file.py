@@ -1,4 +1,4 @@
-"""The one place that reads YAML: aliases and levels are bounded, and what is wrong in a file is said in one line."""
+"""YAML reader: aliases and nesting are bounded, and errors are one line."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from moot.protocols.errors import ConfigError
 
 _MERGE = "tag:yaml.org,2002:merge"
 _MOST_NODES = 100_000
-"""Values of a text after its aliases are replaced by what they stand for."""
+"""Most values of a text after its aliases are expanded."""
 
 _MOST_LEVELS = 500
-"""Of values in values: the parser that is written in C ends the process at some ten thousand of them."""
+"""Most levels of nesting: the C parser crashes the process at some ten thousand."""
 
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def parsed_yaml(text: str, loader: Any = yaml.SafeLoader) -> Any:
-    """The content of a YAML text from anywhere.
+    """Content of a YAML text from an untrusted source.
 
     Args:
         loader: PyYAML's, one that makes plain data.
 
     Raises:
-        yaml.YAMLError: it is none, is nested too deeply, or its aliases stand for too much or for what they are part
-            of.
-        ValueError: it holds what looks like a date or a number and is none.
+        yaml.YAMLError: it is invalid, nested too deeply, or its aliases expand to too much or to themselves.
+        ValueError: it contains an invalid date or number.
     """
     if "*" in text or _may_be_deep(text):
         _check(text)
@@ -39,14 +38,14 @@ def parsed_yaml(text: str, loader: Any = yaml.SafeLoader) -> Any:
 
 
 def _may_be_deep(text: str) -> bool:
-    """Whether it could hold too many levels: each takes a bracket or a column."""
+    """Whether it could be nested too deeply: each level takes a bracket or a column."""
     if text.count("[") + text.count("{") > _MOST_LEVELS:
         return True
     return len(text) > _MOST_LEVELS and max(map(len, text.splitlines()), default=0) > _MOST_LEVELS
 
 
 def _check(text: str) -> None:
-    """Refuse aliases that stand for too much, or for what they are part of, and too many levels."""
+    """Refuse aliases that expand too much or to themselves, and too many levels."""
     sizes: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int]] = []
     nodes = 0
@@ -76,7 +75,7 @@ def _at(event: Any, problem: str) -> yaml.MarkedYAMLError:
 
 
 class _EachKeyOnce(yaml.SafeLoader):
-    """Refuses a mapping with the same key twice, of which YAML silently takes the last."""
+    """Loader that refuses repeated keys of a mapping, of which YAML silently takes the last."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         """The mapping."""
@@ -89,17 +88,17 @@ class _EachKeyOnce(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
     def _names(self, key: Any) -> set[Any]:
-        """A key as it is written and as what it is read: `1`, `+1` and `"1"` are one."""
+        """Written and parsed forms of a key: `1`, `+1` and `"1"` are equal."""
         if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
             return {id(key)}
         return {key.value, self.construct_object(key)}
 
 
 def read_keys_and_values(file: Path) -> dict[Any, Any]:
-    """What a YAML file holds; nothing for an empty one.
+    """Content of a YAML file; empty for an empty file.
 
     Raises:
-        ConfigError: the file cannot be read or is no YAML mapping; names the file and, where it is known, the line.
+        ConfigError: the file cannot be read or is no YAML mapping; names the file and, if known, the line.
     """
     try:
         content = parsed_yaml(file.read_text("utf-8"), _EachKeyOnce)
@@ -110,7 +109,7 @@ def read_keys_and_values(file: Path) -> dict[Any, Any]:
         raise ConfigError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{file}: expected UTF-8 text, found other bytes") from None
-    except ValueError as error:  # such as a date that no calendar has: YAML makes dates of what looks like one
+    except ValueError as error:  # such as an impossible date: YAML parses anything like a date
         raise ConfigError(f"{file}: a value cannot be read ({error}): put it between quotation marks") from None
     except OSError as error:
         raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
