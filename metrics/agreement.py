@@ -108,7 +108,7 @@ def agreement_weights(categories: Sequence[float], weights: Weights) -> Floats:
 
     With x the ascending categories and i, j their places among q: `identity` `[i = j]`, `linear`
     `1 - |x_i - x_j| / range`, `quadratic` `1 - (x_i - x_j)^2 / range^2`, and `ordinal`
-    `1 - C(|i - j| + 1, 2) / C(q, 2)`, which knows only their order.
+    `1 - C(|i - j| + 1, 2) / C(q, 2)`, which uses only their order.
 
     Raises:
         ValueError: for fewer than two categories, or an unknown name.

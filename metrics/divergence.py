@@ -174,7 +174,7 @@ def mutual_information(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
     Returns:
         `(...)`, from 0 (disjoint) to the smaller entropy of the two (reached when they are equal); symmetric.
 
-    Source: the formula is that of EVINCE, appendix 7.A; the coupling is ours, the source names none.
+    Source: the formula is that of EVINCE, appendix 7.A; the coupling is moot's own, the source names none.
 
     >>> mutual_information([0.5, 0.5], [0.5, 0.5]) / math.log(2)
     1.0
@@ -238,7 +238,7 @@ def reliability_weights(rows: npt.ArrayLike) -> Floats:
         `(..., m)`, shares that sum to 1: equal when no row has information (all uniform, or k = 1), and 0 for a uniform
         row when another is not. All NaN when one row is no distribution: leave such a row out first.
 
-    Source: EVINCE, maxim 4.1 ("entropy-based measures to estimate reliability"), which gives no formula; this is ours.
+    Source: EVINCE, maxim 4.1 ("entropy-based measures to estimate reliability"), which gives no formula.
 
     >>> reliability_weights([[1.0, 0.0], [0.5, 0.5]]).tolist()
     [1.0, 0.0]

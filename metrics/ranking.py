@@ -81,7 +81,7 @@ def rank_of_truth(p: npt.ArrayLike, truth_index: npt.ArrayLike | Sequence[int | 
 
 
 def _checked(ranks: Ranks) -> Floats:
-    """The ranks, infinite where the list does not hold the label."""
+    """Ranks, infinite where the list does not contain the label."""
     known = np.asarray(ranks, dtype=np.float64)
     if known.ndim != 1:
         raise ValueError(f"a vector of ranks expected, not {known.shape}")

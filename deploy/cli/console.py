@@ -45,7 +45,7 @@ _LASTING = frozenset({"invalid_case", REPLAY_DIVERGED})
 _LONGEST = 300
 
 _WIDTH = 80
-"""Columns of a terminal that nobody has widened."""
+"""Default width of a terminal in columns."""
 
 
 def build_run_config(flags: Mapping[str, Any], file: Path | None = None, **fixed: Any) -> RunConfig:

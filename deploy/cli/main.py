@@ -86,7 +86,7 @@ def _import_from_cwd() -> None:
     from moot.protocols.user_modules import LOOK_IN
 
     if not sys.flags.safe_path:
-        with suppress(OSError):  # the folder is gone
+        with suppress(OSError):  # the folder was deleted
             LOOK_IN[:] = [os.getcwd()]
 
 

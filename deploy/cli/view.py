@@ -9,9 +9,7 @@ import typer
 
 
 def view(
-    folder: Annotated[
-        Path, typer.Argument(help="The folder that holds your runs, or a run's.", metavar="[RUNS]")
-    ] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(help="Folder of your runs, or of a run.", metavar="[RUNS]")] = Path("runs"),
     host: Annotated[
         str, typer.Option(help="Address to listen on; a non-loopback address needs a token in MOOT_TOKEN.")
     ] = "127.0.0.1",

@@ -1,4 +1,4 @@
-"""How a debate ended, in words: the codes of the column `how`."""
+"""Texts for the codes of the column `how`, which state how a debate ended."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ENDINGS = {
 
 
 def ending_words(how: str) -> str:
-    """The words for a code; a code of a protocol of the user's own stands as it is.
+    """Text for a code; a code of a user's own protocol is unchanged.
 
     >>> ending_words("skipped"), ending_words("mine")
     ('the gate skipped the debate', 'mine')
@@ -43,7 +43,7 @@ def ending_words(how: str) -> str:
 
 
 def named_ending(how: str) -> str:
-    """The words with the code behind them, for whoever looks for it in the record.
+    """Text followed by the code, for finding it in the record.
 
     >>> named_ending("vote"), named_ending("mine")
     ('the agents voted (vote)', 'mine')

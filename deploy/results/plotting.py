@@ -52,7 +52,7 @@ class LineStyle(NamedTuple):
 
 
 OF_ALL = (LineStyle("#000000", "D", 8.0, "-"), LineStyle("#767676", "x", 5.0, ":"))
-"""For what belongs to nobody in particular."""
+"""Styles of series over all sides."""
 
 OF_SIDES = (
     LineStyle("#0072B2", "o", 6.0, "-"),
@@ -75,7 +75,7 @@ def has_matplotlib() -> bool:
 
 
 def require_matplotlib(what: str) -> None:
-    """Refuse to go on without matplotlib.
+    """Checks that matplotlib is installed.
 
     Raises:
         ConfigError: it is not installed; `what` needs it.

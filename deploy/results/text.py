@@ -194,7 +194,7 @@ def cases(n: int) -> str:
 
 
 def calls(n: int) -> str:
-    """A number of calls in words.
+    """Text of a number of calls.
 
     >>> calls(1), calls(1200)
     ('1 call', '1,200 calls')

@@ -17,7 +17,7 @@ from moot.deploy.runs.record_state import RecordState
 def open_run(path: str | os.PathLike[str]) -> Run:
     """Opens the record of a run, whatever became of it; starts nothing.
 
-    What it says is a snapshot, also of a run that is under way: open it again for later figures.
+    It is a snapshot, even of a live run: open it again for later figures.
 
     >>> import tempfile, moot
     >>> out = tempfile.mkdtemp() + "/run"
@@ -65,7 +65,7 @@ def recorded_status(record: RunFolder, settings: Mapping[str, Any]) -> RunStatus
 
 
 def last_session(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What run.yaml says of the last session; empty when it says nothing."""
+    """The last session in run.yaml; empty when there is none."""
     sessions = settings.get("sessions")
     last = sessions[-1] if isinstance(sessions, list) and sessions else None
     return last if isinstance(last, Mapping) else {}

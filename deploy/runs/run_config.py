@@ -258,7 +258,7 @@ class RunConfig(BaseModel):
 
 
 _OF_CASES = frozenset({".csv", ".tsv", ".jsonl", ".parquet", ".txt"})
-"""Endings of files that hold cases and no configuration."""
+"""Suffixes of files with cases, not configurations."""
 
 
 def _fields_of(base: RunConfig | Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], str]:

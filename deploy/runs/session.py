@@ -31,7 +31,7 @@ _log = structlog.get_logger(__name__)
 _POLL_S = 0.2
 _SIGNALS_S = 1.0
 _LAST_LOOK_S = 30.0
-"""Seconds for the last events and signals of a run: a writer that is gone or hangs gives none."""
+"""Seconds for the last events and signals of a run: a lost or hanging writer returns none."""
 
 T = TypeVar("T")
 
@@ -117,7 +117,7 @@ class Session:
         await self._run_debates(dispatcher, session)
         await session.complete_record(compact=not dispatcher.is_draining)
         end = await asyncio.to_thread(RecordState.read, prepared.record)
-        # A case that has failed in this session is done, whatever `retry_failed` says of earlier ones.
+        # A case that has failed in this session is done; `retry_failed` applies to earlier failures.
         left = await asyncio.to_thread(remaining_cases, prepared, end.completed(retry_failed=False))
         session.status = status = _status(prepared, dispatcher, left, self._out_of_time)
         stopped_by = await asyncio.to_thread(self._stop_reason, dispatcher, left, end) if status == "stopped" else ""

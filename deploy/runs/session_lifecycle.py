@@ -87,7 +87,7 @@ class SessionLifecycle:
         """Runs the session: start, work, finish. The work sets `status`, and calls `stop_engine` at its end.
 
         Raises:
-            UserError: a model cannot be used, the folder holds another run or is in use; nothing was written then, but
+            UserError: a model cannot be used, the folder has another run or is in use; nothing was written, except for
                 a library of `docs`, which was paid for.
         """
         self.prepared = await self._interruptible(check_models(self.prepared))

@@ -67,7 +67,7 @@ async def debate(
         labels: the closed set of answers; None for a free-text answer.
         out: the record's folder; None keeps no record.
         engine: None runs in this process, unless it has joined a Ray cluster: then there.
-        options: as for `moot.run`, such as `protocol`, `model`, `roles` and `set`; its cases aside.
+        options: as for `moot.run`, such as `protocol`, `model`, `roles` and `set`; except for cases.
 
     Raises:
         UserError: one line about what is wrong.

@@ -22,7 +22,7 @@ class RemainingWork:
 
     Attributes:
         cases: number of remaining cases.
-        finished: number of cases behind the estimate: those with a verdict, failed ones aside.
+        finished: number of cases behind the estimate: those with a verdict that did not fail.
         uses: by budget, `tokens` or `usd`, what should be enough for the remaining cases: for each the mean of the
             finished ones, and together three standard deviations more, at most the largest for each. What those in
             progress have paid already is not taken off, for the first to finish are the short ones. Empty when none
@@ -58,7 +58,7 @@ def remaining_work(state: RecordState, left: int, prices: Mapping[str, Price]) -
 
 
 def _enough(used: Sequence[float], left: int) -> float:
-    """What so many more cases use at most, as far as those that have finished tell."""
+    """Estimated maximum use of `left` more cases, from the use of finished ones."""
     spread = stdev(used) * math.sqrt(left + left**2 / len(used)) if len(used) > 1 else 0.0
     return min(left * fmean(used) + 3.0 * spread, left * max(used))
 

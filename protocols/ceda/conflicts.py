@@ -20,7 +20,7 @@ from moot.protocols.events import EventData
 from moot.protocols.text.sentences import split_sentences
 
 Why = Literal["number", "negation", "antonym", "meaning"]
-"""What differs by a test, or `meaning` where a model says so."""
+"""Difference found by a test, or `meaning` for one reported by a model."""
 
 SAME_THING = 0.7
 """The least share of content words that two sentences about the same thing have in common."""
@@ -34,7 +34,7 @@ class Conflict(EventData):
 
     Attributes:
         between: the items' ids, in the items' order.
-        why: which test says so, or that a model does: one of `Why`.
+        why: test that found it, or `meaning`: one of `Why`.
         detail: what differs, in the items' own words.
     """
 
@@ -125,7 +125,7 @@ def _same_thing(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def _contrary(one: Wording, other: Wording) -> tuple[str, str]:
-    """A word of one and its antonym in the other, where each says but one of the two; else two empty words."""
+    """A word of one and its antonym in the other, where each has only one of the two; else two empty words."""
     for word in sorted(one.words - other.words):
         for antonym in sorted(OPPOSITES.get(word, frozenset()) & (other.words - one.words)):
             return word, antonym
@@ -135,7 +135,7 @@ def _contrary(one: Wording, other: Wording) -> tuple[str, str]:
 def _other_number(one: Wording, other: Wording) -> tuple[Why, str] | None:
     """The first unit in which no two quantities can both be true.
 
-    Where they also measure something else, other years mean that each tells of its own time.
+    Where they also measure something else, other years mean that each is about its own time.
     """
     shared = one.quantities.keys() & other.quantities.keys()
     apart = [unit for unit in sorted(shared) if not _meet(one.quantities[unit], other.quantities[unit])]

@@ -1,4 +1,4 @@
-"""What agent C replies as a model: what the evidence says of the claim, each with its quotes, and what is at odds."""
+"""Reply of agent C as a model: statements of the evidence on the claim, with quotes, and conflicts."""
 
 from __future__ import annotations
 

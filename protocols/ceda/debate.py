@@ -19,7 +19,7 @@ class StateHistory:
 
     Args:
         floor: of the debate.
-        first: what the first version, which is the user's, holds.
+        first: content of the first version, which is the user's.
     """
 
     def __init__(self, floor: Floor, first: StateContent) -> None:

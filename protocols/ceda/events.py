@@ -1,4 +1,4 @@
-"""The events of a check of a claim, and what its verdict says of itself."""
+"""Events of a claim check, and the payload of its verdict."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def split_evidence(items: Sequence[Item], conflicts: Collection[Conflict], shown
 
     - `conflicts`: texts that are at odds with each other go to different debaters as far as that can be, all others to
       both.
-    - `split`: these, too, by rank to whoever has fewer, the first one where both have equally many. With fewer than two
+    - `split`: these too, by rank to the side with fewer, the first one on a tie. With fewer than two
       texts there is nothing to split.
     - `shared`: everything to both.
     """
@@ -62,7 +62,7 @@ def _facing(texts: Sequence[str], opponents: Mapping[str, Sequence[str]]) -> dic
 
 
 def _assign_remaining(texts: Sequence[str], sides: Mapping[str, int]) -> dict[str, int]:
-    """The sides with those texts that have none yet, by rank to whoever has fewer."""
+    """Assigns the remaining texts, by rank, to the side with fewer."""
     dealt_out = dict(sides)
     for text in texts:
         if text not in dealt_out:

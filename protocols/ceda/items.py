@@ -41,7 +41,7 @@ class Item(EventData):
 def place_in_words(
     document: str, *, page: int | None = None, chunk: int | None = None, picture: int | None = None
 ) -> str:
-    """Where an item of evidence stands; chunks and pictures are given from 0, and told from 1.
+    """Location of an item of evidence; chunks and pictures are stored from 0 and displayed from 1.
 
     >>> place_in_words("cats.pdf", page=4, chunk=2), place_in_words("", picture=0)
     ('cats.pdf, page 4, chunk 3', 'picture 1')

@@ -91,7 +91,7 @@ def _stated(replies: Sequence[JudgeReply]) -> float | None:
 
 
 def majority(verdicts: Sequence[Literal[0, 1] | None]) -> Literal[0, 1] | None:
-    """What more say than the other; None for a tie, or when nobody says anything.
+    """Majority verdict; None for a tie, or without any verdict.
 
     >>> majority([1, None, 0, 1]), majority([1, 0]), majority([None])
     (1, None, None)
@@ -114,7 +114,7 @@ def ruling_event(ruling: CedaRuling, classified: Classified | None) -> RulingGiv
 
 
 def classifier_reading(classified: Classified | None) -> ClassifierReading | None:
-    """A classifier's reading as the record holds it; None when there is none."""
+    """Recorded form of a classification; None without one."""
     if classified is None:
         return None
     return ClassifierReading(p_hallucinated=classified.p_hallucinated, trained_on=classified.trained_on)

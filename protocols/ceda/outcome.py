@@ -25,7 +25,7 @@ def label_of(verdict: int | None) -> str | None:
 
 
 def contradicts(label: str | None, p_hallucinated: float | None) -> bool:
-    """Whether a probability lies on the other side of one half than a label does.
+    """Whether a probability and a label are on different sides of one half.
 
     >>> contradicts("supported", 0.7), contradicts("supported", 0.5), contradicts(None, 0.9)
     (True, False, False)
@@ -38,7 +38,7 @@ def contradicts(label: str | None, p_hallucinated: float | None) -> bool:
 def output_of(ruling: CedaRuling, classified: Classified | None) -> Output:
     """The output state: the classifier's, or, without one, the judges'.
 
-    A probability of the judges' that contradicts their own label is nobody's, and left out.
+    A mean probability of the judges that contradicts their own label is dropped.
     """
     label, p = label_of(ruling.verdict), ruling.p_hallucinated
     if classified is not None:

@@ -35,7 +35,7 @@ class PictureDescriptions:
     """What came of a case's pictures.
 
     Attributes:
-        looked_for: the extraction prompt; empty for the fixed one, which also stands in where none could be had.
+        looked_for: the extraction prompt; empty for the fixed one, which is also the fallback.
         items: the descriptions, in the pictures' order; equal pictures have one, which names the first of them.
         missing: the pictures that could not be described.
     """
@@ -82,7 +82,7 @@ async def describe_pictures(
 
 
 async def _extraction_prompt(case: Case, floor: Floor, settings: CedaSettings) -> str:
-    """What to look for, for this claim; empty, for everything, when no model says so."""
+    """Extraction targets for this claim; empty, for everything, without a model's."""
     slots = {"role": settings.role, "instruction": settings.instruction, "claim": case.question}
     try:
         turn = await floor.ask("vision/0", PROMPT, slots, reply=FreeText, path="vision/prompt")

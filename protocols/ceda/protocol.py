@@ -39,7 +39,7 @@ class EvidenceContext:
 
     Attributes:
         conflicts: the pairs of items that are at odds.
-        considered: how many pairs were looked at.
+        considered: number of examined pairs.
         shown_to: by debater the ids of the items that it is shown.
         synthesis: what a model made of the evidence; None where none was asked.
     """
@@ -57,7 +57,7 @@ def context_of(items: Sequence[Item], shown: Shown) -> EvidenceContext:
 
 
 async def synthesised(floor: Floor, content: StateContent, shown: Shown) -> EvidenceContext:
-    """The context of a claim's evidence by a model, at the path `context`; without evidence nobody is asked.
+    """The context of a claim's evidence by a model, at the path `context`; without evidence no model is asked.
 
     A model that gives no reply leaves the evidence as it is, with no conflict known.
     """
@@ -83,7 +83,7 @@ def _no_synthesis(missing: str = "") -> EvidenceSynthesis:
 class Ceda(DebateProtocol):
     """Cross-modal evaluation through debate agents: is a claim supported or hallucinated?
 
-    Source: the CEDA paper; where it is silent or does not add up, docs/protocols/ceda.md says what happens here.
+    Source: the CEDA paper; where it is silent or inconsistent, docs/protocols/ceda.md states the choice.
 
     Args:
         settings: see `CedaSettings`.

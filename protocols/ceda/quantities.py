@@ -1,4 +1,4 @@
-"""The quantities of a sentence: numbers with their units; what is said as a range, a bound or about is an interval."""
+"""Quantities of a sentence: numbers with units; a range, a bound or an approximation is an interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agent A: the chunks that are nearest to the claim, out of what the case brings and of the run's library."""
+"""Agent A: the nearest chunks to the claim, from the case's documents and the run's library."""
 
 from __future__ import annotations
 

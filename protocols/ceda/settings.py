@@ -15,7 +15,7 @@ def _trimmed(value: Any) -> Any:
 
 
 PromptText = Annotated[str, BeforeValidator(_trimmed), Field(min_length=1, max_length=4000)]
-"""A text of the user's that stands in prompts; a blank one is refused."""
+"""Text of the user for prompts; a blank one is refused."""
 
 
 class EvidenceSettings(Settings):

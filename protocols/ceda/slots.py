@@ -44,7 +44,7 @@ def context_slots(content: StateContent) -> dict[str, Any]:
 
 
 def debater_slots(content: StateContent, debater: str) -> dict[str, Any]:
-    """What a debater is sent, in its turn; `content` is that of the state as it stands."""
+    """Slots of a debater's turn; `content` is that of the current state."""
     assert content.system_prompt is not None, "the first version of the state has it"
     shown = set(content.shown_to[debater])
     return {
@@ -81,7 +81,7 @@ def judge_slots(content: StateContent) -> dict[str, Any]:
 def disagreements(content: StateContent) -> list[str]:
     """The points of disagreement: each message whose stance on the claim is not the one before it.
 
-    Numbers of turns and of items only: nothing that a document or a message says.
+    Numbers of turns and of items only: no text of a document or a message.
     """
     found = []
     for before, after in zip(content.debate, content.debate[1:], strict=False):
@@ -106,7 +106,7 @@ def _evidence_slot(item: Item) -> Mapping[str, str]:
 
 
 def _statement_slots(content: StateContent, shown: Collection[str]) -> list[Mapping[str, str]]:
-    """The statements all of whose sources are shown: the text of another would tell what is in a source that is not."""
+    """Statements all of whose sources are shown: others would reveal the content of hidden sources."""
     stated = content.synthesis.statements if content.synthesis else ()
     return [
         {"sources": ", ".join(each.sources), "text": "\n".join([each.text, *(f'{i}: "{q}"' for i, q in each.facts)])}

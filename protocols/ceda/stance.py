@@ -45,7 +45,7 @@ class StatedPosition(EventData):
 
 
 class ClaimMessage(StatedPosition):
-    """A message of the debate; `text` as it was said."""
+    """Message of the debate; `text` is its original text."""
 
     text: str
 
@@ -56,7 +56,7 @@ class ClaimMessage(StatedPosition):
 
 
 def relation_of(text: str) -> Relation | None:
-    """What the first word of a message says: tolerant of marks, case, and "I agree"; None when it is unclear.
+    """Relation stated by the first word of a message, tolerant of marks, case, and "I agree"; None when unclear.
 
     One short label in front that ends in a colon is skipped.
 
@@ -84,7 +84,7 @@ def opposite(stance: Stance) -> Stance:
 
 
 def stance_of(says: Relation | None, of: About, last: Stance | None) -> Stance | None:
-    """The stance on the claim of who says so of the claim, or of a message whose stance is `last`.
+    """Stance on the claim implied by a relation to the claim, or to a message whose stance is `last`.
 
     >>> stance_of("DENY", "message", "denies")
     'supports'

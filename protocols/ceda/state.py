@@ -36,7 +36,7 @@ class SystemPrompt(EventData):
     Attributes:
         role, instruction: as the user put them.
         evidence: whether any was found; None before that is known.
-        conflicts: the pairs of items that are at odds, and why, in words.
+        conflicts: pairs of contradictory items, with reasons as text.
     """
 
     role: str
@@ -46,7 +46,7 @@ class SystemPrompt(EventData):
 
 
 class CaseMaterial(EventData):
-    """What the case brings besides its claim.
+    """Material of the case beside its claim.
 
     Attributes:
         passage: characters of its passage.
@@ -64,7 +64,7 @@ class Output(_SparseData):
     Attributes:
         label: supported or hallucinated; None while undecided.
         p_hallucinated: in [0, 1]; None when unknown.
-        rationale: the summary of the first judge who holds the verdict.
+        rationale: the summary of the first judge with the verdict.
     """
 
     label: str | None = None
@@ -73,12 +73,12 @@ class Output(_SparseData):
 
 
 class StateContent(_SparseData):
-    """What a state holds, or what a step adds to one.
+    """Content of a state, or what a step adds to one.
 
     Attributes:
         claim: to be checked.
-        material: what the case brings with it.
-        system_prompt: its slots as they stand.
+        material: of the case.
+        system_prompt: its current slots.
         evidence: items, in the order in which they came.
         looked_for: the extraction prompt for the pictures.
         missing_pictures: those that could not be described.

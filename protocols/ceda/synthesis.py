@@ -1,4 +1,4 @@
-"""Agent C as a model: its reply held against the evidence. What it quotes must stand in the item that it names."""
+"""Agent C as a model: its reply is verified against the evidence. A quote must occur in the named item."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MARKS = " .,;:!?\"'\u2026\u2018\u2019\u201c\u201d\u00ab\u00bb"
 
 
 class EvidenceStatement(EventData):
-    """What the evidence says on one point of the claim.
+    """Statement of the evidence on one point of the claim.
 
     Attributes:
         text: in the model's words.
-        facts: ids of items, each with words that stand in it.
+        facts: ids of items, each with words that occur in it.
     """
 
     text: str
@@ -38,7 +38,7 @@ class EvidenceSynthesis(EventData):
 
     Attributes:
         statements: those of which a quote was found.
-        unfounded: quotes that do not stand in the item named, and conflicts of an item with itself: not used.
+        unfounded: quotes that do not occur in the named item, and conflicts of an item with itself: not used.
         missing: why there is no reply; empty when there is one.
     """
 
@@ -75,7 +75,7 @@ def _conflict(told: ConflictReply, known: dict[str, Item]) -> Conflict | None:
 
 
 def _each_once(conflicts: Iterable[Conflict | None]) -> tuple[Conflict, ...]:
-    """By pair of items the first conflict; in the order in which they were told."""
+    """First conflict by pair of items; in the order of the reply."""
     found: dict[tuple[str, ...], Conflict] = {}
     for conflict in conflicts:
         if conflict is not None:
@@ -84,7 +84,7 @@ def _each_once(conflicts: Iterable[Conflict | None]) -> tuple[Conflict, ...]:
 
 
 def _fact(told: Fact, known: dict[str, Item]) -> tuple[str, str] | None:
-    """An item's id and the words quoted; None when there is no such item, or the words do not stand in it."""
+    """An item's id and the words quoted; None when there is no such item, or the words do not occur in it."""
     numbers = _NUMBER.findall(told.item)
     item = known.get(f"E{numbers[0]}") if len(numbers) == 1 else None
     quote = " ".join(told.quote.split()).strip(_MARKS)

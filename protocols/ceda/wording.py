@@ -64,7 +64,7 @@ _ATTRIBUTION = re.compile(
     r" that\b|\baccording to\b",
     re.IGNORECASE,
 )
-"""Who says so is no part of what is said: two sources that are at odds are named by different words."""
+"""Attributions are removed: contradictory sources have different names."""
 
 _NUMBERED = re.compile(r"(?<![\w-])(No\.|[A-Z][\w-]*) (\d{1,4}|[IVX]{2,}|[VX])\b(?![.,]\d| ?%)")
 _STOP = _words(

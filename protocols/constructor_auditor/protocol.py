@@ -80,7 +80,7 @@ class ConstructorAuditor(DebateProtocol):
 
         Raises:
             AskFailed: no opening, challenge or synthesis came. Judgments may be missing.
-            CaseUnfit: a text is to be scored, and nothing says which scores there are.
+            CaseUnfit: a text is to be scored, but the scale is unknown.
         """
         domain = domain_of(case)
         found = await self._found(case, domain, floor)

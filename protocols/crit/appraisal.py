@@ -20,7 +20,7 @@ class CritDocument:
         claim: what it argues for; empty to let each judge find it.
         text: what is read; a blank text is never put before a judge, and has no score.
         facts: what is given and not in dispute, e.g. a patient's symptoms; arguments are checked against it.
-        opposing: what the other side says; rival reasons are looked for in it, too.
+        opposing: texts of the other side; rival reasons may come from them too.
         sources: texts in which a reason that is itself a claim is looked up; without any, the text itself serves.
     """
 
@@ -44,7 +44,7 @@ SCALE_DOUBTFUL = "scale-doubtful"
 """Note: no mark is above 1 and one is a fraction: the judge may have written 0 to 1. They count as what was asked."""
 
 NO_FACTS = "contradiction-without-facts"
-"""Note: the judge saw a given fact contradicted where none was given; that is passed over."""
+"""Note: the judge reported a contradicted fact where none was given; it is ignored."""
 
 BUDGET_SPENT = "budget-spent"
 """Note: a claim was not read deeper because no more calls were allowed."""
@@ -53,7 +53,7 @@ DEEPER_FAILED = "deeper-reading-failed"
 """Note: a claim could not be read deeper; the judge's own mark counts."""
 
 TOO_DEEP, NO_BUDGET = "depth", "budget"
-"""Why a claim is not read deeper: it stands at the greatest depth, or no more calls are allowed."""
+"""Reasons why a claim is not read deeper: it is at the greatest depth, or no more calls are allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class AppraisedReason:
         is_claim: whether the judge calls it a claim.
         contradicts_facts: whether it contradicts a given fact; its gamma then counts as 0.
         repeats: place of the earlier one that it repeats, so that it does not count; None when it counts.
-        deeper: the reading of the reason as a document of its own, whose score took gamma's place if it has one.
+        deeper: the reading of the reason as a document of its own, whose score replaced gamma if it has one.
         unread: why a claim was not read deeper: `TOO_DEEP`, `NO_BUDGET`, or the failure of its ask; empty otherwise.
         repairs: its marks that were not written as numbers.
     """
@@ -113,7 +113,7 @@ class Appraisal:
 
     Attributes:
         claim: what the document argues for, as given, else as the judge found it.
-        score: Gamma in [0, 1]; None when the document brings no reason.
+        score: Gamma in [0, 1]; None when the document has no reason.
         reasons, rivals: in the judge's order, those that do not count included.
         justification, reflection: in the judge's words.
         source: which of the document's `sources` was read; None when it was the document's own text.

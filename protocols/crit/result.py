@@ -40,11 +40,11 @@ class CritResult:
     Attributes:
         score: mean Gamma over the judges that gave one, in [0, 1]; None when none did.
         by_judge: each judge's Gamma; None when it gave none.
-        missing: the judges that failed, and why. One whose reading has no score is not among them; `notes` says why.
+        missing: failed judges, with reasons. A judge whose reading has no score is not among them; see `notes`.
         weak: texts of the weakest reasons, the weakest first, by theta times gamma; without those in `contradicted`.
         contradicted: texts of the reasons that contradict the given facts, by any judge.
         notes: what should be known of the score, by any judge.
-        heard: everything that the judges said.
+        heard: all readings of the judges.
     """
 
     score: float | None

@@ -14,7 +14,7 @@ EQUAL_WEIGHTS = "equal-weights"
 """Note: every source had the credibility 0, so all reasons and rivals were given the same weight."""
 
 NO_REASONS = "no-reasons"
-"""Note: the document brings no reason, so it has no score."""
+"""Note: the document has no reason, and so no score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class WeightedReason:
     """A reason or a rival as it enters the score.
 
     Attributes:
-        gamma: how well it speaks for the claim (a rival: against it), in [0, 1].
+        gamma: strength of its support for the claim (a rival: against it), in [0, 1].
         theta: how credible its source is, in [0, 1].
         rival: whether it speaks against the claim.
     """
@@ -37,7 +37,7 @@ class WeightedReason:
 
     @property
     def s(self) -> float:
-        """What it says of the claim, in [0, 1]: gamma, and 1 - gamma of a rival."""
+        """Support of the claim, in [0, 1]: gamma, or 1 - gamma of a rival."""
         return 1.0 - self.gamma if self.rival else self.gamma
 
 
@@ -48,7 +48,7 @@ class Gamma:
     Attributes:
         score: in [0, 1]; None when it cannot be known.
         note: `EQUAL_WEIGHTS`, `NO_REASONS`, or empty.
-        capped: whether a rival was held back that would have raised the score.
+        capped: whether a rival was capped that would have raised the score.
     """
 
     score: float | None
@@ -60,13 +60,13 @@ def gamma_of(weighed: Sequence[WeightedReason], rivals: Rivals = "printed") -> G
     """Gamma = sum(theta s) / sum(theta) over reasons and rivals, in [0, 1].
 
     With every theta at 0 the weights are equal, with the note `EQUAL_WEIGHTS`. Without any reason the score is None,
-    with the note `NO_REASONS`, even if there are rivals: how weak they are says nothing of reasons that do not exist,
+    with the note `NO_REASONS`, even if there are rivals: their weakness is no evidence for reasons that do not exist,
     and a bare assertion with a feeble rival would get a high score.
 
     Args:
         rivals: `printed` counts every rival as above, so that one with s above the score raises it. `capped` gives a
             rival s = min(1 - gamma, Gamma): the least Gamma over all choices of rivals. No rival then raises the score,
-            and none speaks for the claim more strongly than the best reason does.
+            and none supports the claim more strongly than the best reason.
 
     >>> gamma_of([WeightedReason(0.8, 0.9), WeightedReason(0.4, 0.3, rival=True)]).score
     0.75

@@ -1,4 +1,4 @@
-"""The events of EVINCE, and what its verdict says of itself. Probabilities and scores are None where unknown."""
+"""Events of EVINCE, and the payload of its verdict. Probabilities and scores are None where unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Information-theoretic moderation: runs rounds, sets the contentiousness, and says why a debate ends."""
+"""Information-theoretic moderation: runs rounds, sets the contentiousness, and decides when a debate ends."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ Reason = Literal["converged", "stalled", "printed", "max_rounds", "ensemble"]
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """A round that was held.
+    """Completed round.
 
     Attributes:
         number: 0 for the opening exchange.
         level: its contentiousness; None without contentiousness.
         numbers: see `RoundNumbers`.
         crit: mean CRIT score of the sides, in [0, 1]; None unless every side spoke and has one.
-        shift: how far the sides moved; None for the first round, and where other sides stand than in the round before.
-        silent: sides whose turn failed: where they stand now is where they stood, which is not a sign of rest.
+        shift: how far the sides moved; None for the first round, and where the set of sides changed.
+        silent: sides whose turn failed: their position is unchanged, which is no sign of convergence.
     """
 
     number: int
@@ -73,7 +73,7 @@ class EvinceRounds:
         ground: distances between the labels and "(other)"; None for 0/1.
 
     Attributes:
-        held: every round so far.
+        held: all completed rounds.
     """
 
     loop: TurnLoop
@@ -115,7 +115,7 @@ class EvinceRounds:
         raise AssertionError("the last round always ends a debate")
 
     def _turned(self, steps: int, level: float | None) -> float | None:
-        """The level of the next round, after so many steps of the schedule; noted with the numbers that it hangs on."""
+        """Level of the next round, after `steps` steps of the schedule; noted with the numbers that it depends on."""
         settings, last = self.loop.settings, self.completed[-1]
         signals = self._signals()
         if settings.schedule == "random":
@@ -143,7 +143,7 @@ class EvinceRounds:
         return chosen.level
 
     def _note_reset(self, level: float | None) -> None:
-        """The dial goes back to its first level for a second debate."""
+        """Resets the contentiousness to its first level for a second debate."""
         last, schedule = self.completed[-1], self.loop.settings.schedule
         path, why = f"round/{last.number}", "debated once more"
         self.loop.floor.note(KappaChanged(before=last.level, after=level, schedule=schedule, why=why, path=path))
@@ -181,7 +181,7 @@ class EvinceRounds:
         return await self.loop.floor.compute(measure, names, rows, self.ground, epsilon)
 
     def _about(self, found: RoundResult, side_states: Sequence[SideState]) -> dict[str, Any]:
-        """What the event `round` holds beside the divergences, which are between where the sides stand.
+        """Data of the event `round` beside the divergences between the sides' positions.
 
         Of a side that did not speak in the round, nothing is known that is its own.
         """
@@ -207,7 +207,7 @@ class EvinceRounds:
         }
 
     def _ended(self, found: RoundResult, *, last: bool) -> tuple[Reason | None, dict[str, Any]]:
-        """Why to end after a round, or None to go on, with the numbers that decided."""
+        """Reason to end after a round, or None to continue, with the numbers of the decision."""
         settings, before = self.loop.settings, self.completed[-2]
         reason: Reason | None = None
         if settings.stop == "printed":

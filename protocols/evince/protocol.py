@@ -65,7 +65,7 @@ class Consensus:
     confidence: float | None
 
     def distribution(self) -> dict[str, float]:
-        """By label and "(other)", as a verdict holds it."""
+        """Probabilities by label and "(other)", in a verdict's form."""
         masses = zip(self.cleaned.labels, self.cleaned.probabilities, strict=True)
         return {label: min(1.0, float(p)) for label, p in masses}
 
@@ -110,7 +110,7 @@ def consensus_of(side_states: Sequence[SideState], *, top_k: int, seed: int) -> 
 async def answer_alone(turn_loop: TurnLoop) -> Verdict:
     """The distribution of the only side as the verdict.
 
-    Notes a `round` with what is known of one side: there is nothing to be apart from, and nobody judges.
+    Notes a `round` with what is known of one side: there are no divergences, and no judges.
 
     Raises:
         QuorumFailed: no distribution came.
@@ -152,7 +152,7 @@ ToFindOut = Annotated[str, Field(json_schema_extra=longest(160))]
 
 
 class FollowUps(Reply):
-    """What a side wants to find out next."""
+    """Open questions of a side."""
 
     questions: list[ToFindOut] = Field(default=[], max_length=50, json_schema_extra=most(5))
     tests: list[ToFindOut] = Field(default=[], max_length=50, json_schema_extra=most(5))
@@ -225,7 +225,7 @@ class Evince(DebateProtocol):
     async def _follow_ups(
         self, case: Case, floor: Floor, turn_loop: TurnLoop, consensus: Consensus
     ) -> dict[str, list[str]] | None:
-        """Questions and tests of all sides, each once; None when nobody was asked, or nobody could answer."""
+        """Questions and tests of all sides, each once; None when no side was asked, or all asks failed."""
         wanted = self.settings.follow_ups
         unsure = consensus.confidence is None or consensus.confidence < self.settings.unsure_below
         if wanted == "never" or (wanted == "unsure" and not unsure):
@@ -252,7 +252,7 @@ class Evince(DebateProtocol):
 
 
 def _asked(settings: EvinceSettings) -> Mapping[str, tuple[type[Reply], ...]]:
-    """By role family, the reply types that a debate may ask for: nobody rebuts whom it does not hear."""
+    """By role family, the reply types that a debate may ask for; no rebuttals where arguments are hidden."""
     heard = (False, True) if settings.debates and settings.history == "full" else (False,)
     turns = [reply_for(answer_first=settings.answer_first, rebut=rebut) for rebut in heard]
     follow_ups = (FollowUps,) if settings.agents > 1 and settings.follow_ups != "never" else ()

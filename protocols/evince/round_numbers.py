@@ -67,7 +67,7 @@ class RoundNumbers:
     mixture_entropy: float
 
     def signals(self, before: RoundNumbers | None, quality: float | None, top_k: int) -> RoundSignals:
-        """What a schedule looks at; `before` is the round before."""
+        """Inputs of a schedule; `before` is the previous round."""
         most = math.log(max(2, min(top_k, self.rows.shape[1] - 1)))
         gain = None
         if before is not None:
@@ -75,7 +75,7 @@ class RoundNumbers:
         return RoundSignals(self.tv, self.jsd, gain, quality, min(1.0, self.mixture_entropy / most))
 
     def record(self) -> dict[str, Any]:
-        """The numbers as the event `round` holds them."""
+        """Numbers of the event `round`."""
         several = () if self.generalised_jsd is None else ("generalised_jsd",)
         return {name: getattr(self, name) for name in (*_RECORDED, *several)}
 

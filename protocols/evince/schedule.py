@@ -11,7 +11,7 @@ from moot.protocols.evince.settings import EvinceContentiousnessSettings, Schedu
 
 @dataclass(frozen=True, slots=True)
 class RoundSignals:
-    """What a schedule looks at after a round.
+    """Inputs of a schedule after a round.
 
     Attributes:
         total_variation: between the sides, in [0, 1]; the mean over the pairs.
@@ -47,7 +47,7 @@ class RoundSignals:
 
 @dataclass(frozen=True, slots=True)
 class NextLevel:
-    """The level of the next round and, in words, why; None where prompts state no level."""
+    """Level of the next round, with the reason as text; None where prompts state no level."""
 
     level: float | None
     why: str
@@ -73,12 +73,12 @@ def next_level(
 
     - `fixed`: the start. `linear`: evenly from start to floor over the rounds. `exponential`: start / ratio ** round,
       and never below the floor.
-    - `adaptive`: held while the disagreement is at least `far`. Otherwise multiplied by `1/2 + score`, so that it cools
+    - `adaptive`: constant while the disagreement is at least `far`, else multiplied by `1/2 + score`, so that it cools
       as the sides come together, gain certainty and argue better. A score above 1/2 raises it, but only while
       the mixture's normalised entropy is at least `uncertain`: sides that agree on not knowing shall look further.
 
     Args:
-        done: rounds after the opening exchange that have been held.
+        done: completed rounds after the opening exchange.
         max_rounds: the most.
         level: the level of the last round.
         signals: what the last round gave.

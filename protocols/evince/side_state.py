@@ -1,4 +1,4 @@
-"""Where a side stands: its last distribution with its arguments, and what the judges made of them."""
+"""State of a side: its last distribution with its arguments, and the judges' scores of them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Rebutting(Argued):
 
 
 class Estimate(Argued, Predicted):
-    """What a side replies that is shown nobody's arguments: probabilities of the likeliest labels, then arguments."""
+    """Reply of a side that is shown no arguments of others: probabilities of the likeliest labels, then arguments."""
 
 
 class Prediction(Rebutting, Estimate):
@@ -92,13 +92,13 @@ class SideState:
 
     Attributes:
         name: the side's full role name, e.g. `agent/1`.
-        round: the round in which it was said.
+        round: the round of the turn.
         cleaned: the distribution over the case's labels and "(other)".
         arguments, rebuttals: as the side wrote them.
         opponents: sides that it had heard when it was spoken and whose leading label is another; none in the opening
-            exchange, so that whoever opens is read as the others are.
+            exchange, so that the opener is read like the others.
         opposing: their arguments.
-        crit: CRIT score of the turn, in [0, 1]; None when nobody read it, or no judge gave one.
+        crit: CRIT score of the turn, in [0, 1]; None when it was not judged, or no judge gave one.
         weak: arguments that the judges found weakest.
         passed: whether the quality gate lets the others see the arguments.
     """
@@ -134,7 +134,7 @@ class SideState:
         }
 
     def document(self, case: Case, evidence: tuple[str, ...]) -> CritDocument:
-        """The turn as judges read it: against what is given, and what its opponents had said when it was spoken."""
+        """The turn for judges: with the given facts, and the opponents' arguments at the time of the turn."""
         label, _ = self.cleaned.top
         claim = f"The most likely label is {label_in_words(case, label)}."
         choices = [label_in_words(case, each) for each in case.labels or ()] if case.choices else []
@@ -153,7 +153,7 @@ def in_words(cleaned: CleanedDistribution) -> str:
 
 
 def side_state_of(case: Case, number: int, turn: Turn[Stated], heard: Sequence[SideState] = ()) -> SideState:
-    """The standing that a turn expresses.
+    """State of a side after a turn.
 
     Args:
         heard: the others' turns whose arguments its side had been shown; those that lead with another label oppose it.

@@ -31,7 +31,7 @@ def quality_gate(
 ) -> QualityGateDecision:
     """Let an argument through, or withhold it; see `QualityGateSettings` for the bar.
 
-    An argument whose score is unknown passes: that no judge could read it says nothing about it.
+    An argument of unknown score passes: a failed judge is no evidence against it.
 
     Args:
         crit: the turn's score.
@@ -53,7 +53,7 @@ RESPONSE = "evince/response"
 
 @dataclass(slots=True)
 class TurnLoop:
-    """One debate as it runs: what was said, and who could not speak.
+    """Turn loop of one debate: its turns, and its failures.
 
     Args:
         case, floor, settings: of the debate.
@@ -153,7 +153,7 @@ class TurnLoop:
         return side_state
 
     async def _have_read(self, side_states: Sequence[SideState], *, gated: bool) -> None:
-        """Judges read the turns, all in flight together; what the gate says is noted and remembered."""
+        """Judges read the turns, all in flight together; the gate's decisions are noted and kept."""
         documents = [(f"crit/{_path(s)}", s.document(self.case, self.evidence)) for s in side_states]
         self._read.update(map(_path, side_states))
         results = await crit_all(self.floor, documents, self.settings.crit)
@@ -170,7 +170,7 @@ class TurnLoop:
     def _comparable_scores(self, side_state: SideState) -> list[float]:
         """Scores of earlier rounds of turns that were read as this one is: with rivals from opponents, or without.
 
-        Within a round nobody is measured by who spoke first, and rivals lower a score whatever the argument is worth.
+        Within a round no side is measured by the first speaker; rivals lower a score whatever the quality.
         """
         opposed = bool(side_state.opponents)
         before = [one for one in self.turns if one.round < side_state.round and bool(one.opponents) == opposed]

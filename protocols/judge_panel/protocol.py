@@ -56,7 +56,7 @@ def _payload(found: ReplyAssessed) -> PanelPayload:
 
 
 def in_words(counts: dict[str, int]) -> str:
-    """Counts by kind in words.
+    """Counts by kind as text.
 
     >>> in_words({"refused": 2, "timeout": 1})
     'refused 2, timeout 1'
@@ -76,7 +76,7 @@ class JudgePanel(DebateProtocol):
 
     Attributes:
         roles: `judge` alone; each of its members is a judge.
-        speakers: nobody: what is judged was said elsewhere.
+        speakers: none: the judged replies exist already.
         temperatures: 0 for a single pass; repeated passes at 0 would only repeat.
     """
 
@@ -98,7 +98,7 @@ class JudgePanel(DebateProtocol):
         """Judge one reply; notes the event `assessment` with every judge's marks.
 
         Raises:
-            CaseUnfit: the case holds no reply to judge.
+            CaseUnfit: the case has no reply to judge.
             QuorumFailed: no judge gave a sheet that could be read.
         """
         shown = _shown(case)

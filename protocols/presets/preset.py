@@ -1,4 +1,4 @@
-"""A preset: the values that a paper states for its protocol, each with where it stands, and what it leaves open."""
+"""Preset: the values that a paper states for its protocol, each with its source, and what it leaves open."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StatedValue(_PresetPart):
     Attributes:
         value: as the setting takes it; a temperature may be a list, one for each member of the role. None in a decoding
             is the vendor's own default.
-        source: where it stands in the paper.
+        source: location in the paper.
     """
 
     value: Any
@@ -59,7 +59,7 @@ class Preset(_PresetPart):
         return {key: stated.value for key, stated in self.settings.items()}
 
     def decoding_values(self, key: DecodingKey) -> dict[str, Any]:
-        """By role, what it says of one key of the decoding."""
+        """Values of one key of the decoding, by role."""
         return {role: stated[key].value for role, stated in self.decoding.items() if key in stated}
 
 

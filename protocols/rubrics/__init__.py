@@ -1,1 +1,1 @@
-"""Rubrics: what a judge of replies is told to look at, as data, and the panel that applies them."""
+"""Rubrics: criteria for judges of replies, as data, and the panel that applies them."""

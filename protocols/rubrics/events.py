@@ -16,7 +16,7 @@ from moot.protocols.events import DebateEvent, EventData
 class JudgeMark(EventData):
     """One judge's marks for one reply in one pass.
 
-    `scores`, `flag` and `total` are None where `missing` says why; `flag` also under a rubric without a flag.
+    `scores`, `flag` and `total` are None where `missing` gives a reason; `flag` also under a rubric without a flag.
 
     Attributes:
         judge: the judge's full role name.

@@ -23,8 +23,8 @@ class AssessedReply:
     """A reply as judges see it.
 
     Attributes:
-        path: names it in this debate; where it was said, for a turn of the debate.
-        role: who said it, in words.
+        path: names it in this debate; the turn's own path for a turn of the debate.
+        role: description of its author.
         domain: what kind of task it was; may be empty.
         sent: the messages that the reply answers, as its model was sent them, pictures included.
         reply: the reply.

@@ -58,7 +58,7 @@ def _not_blank(text: str) -> str:
 
 
 Words = Annotated[str, AfterValidator(_not_blank)]
-"""Text that says something."""
+"""Non-blank text."""
 
 
 _TAKEN = frozenset({FLAG, ISSUES, REASONING, *dir(ScoreSheet)})
@@ -75,7 +75,7 @@ class Dimension(_RubricPart):
     Attributes:
         question: what the judge asks of the reply.
         levels: by score what earns it; the scores are the scale, whole numbers without a gap.
-        passes_at: the lowest score that passes; None when nothing is said to pass.
+        passes_at: lowest passing score; None without one.
     """
 
     question: Words
@@ -125,7 +125,7 @@ class Rubric(_RubricPart):
 
     Attributes:
         name: what its figures are known by.
-        instructions: what the judge is told before the dimensions.
+        instructions: text for the judge before the dimensions.
         dimensions: by name, in the order in which they are shown; names are lower case with underscores.
         flag: what makes a reply fail as a whole; empty for a rubric without a flag.
         set_as_a_whole: as a protocol's setting it is one value: half of two rubrics is none.
@@ -161,7 +161,7 @@ class Rubric(_RubricPart):
 
     @property
     def passes_at(self) -> dict[str, int]:
-        """The lowest score that passes, of each dimension that says one."""
+        """Lowest passing score of each dimension with one."""
         return {name: each.passes_at for name, each in self.dimensions.items() if each.passes_at is not None}
 
     def total(self, scores: Mapping[str, int], flagged: bool | None) -> int:

@@ -1,4 +1,4 @@
-"""Where an agent stands: its last valid reply, and simple counts over several of them."""
+"""State of an agent: its last valid reply, and simple counts over several of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AgentState:
         reasoning: why.
         confidence: the stated confidence c_i, in [0, 1].
         intrinsic: the intrinsic probability p_i as configured; None when unknown.
-        stage: where p_i is taken, as `Intrinsic.stage` says; empty when it is not read.
+        stage: sampling stage of p_i, see `Intrinsic.stage`; empty when it is not read.
         spelling: the agent's own of its answer, where that is another; empty otherwise.
     """
 
@@ -50,7 +50,7 @@ class AgentState:
 
 
 def agent_state_of(agent: int, turn: Turn[Position], reading: str) -> AgentState:
-    """The stand that a turn expresses; `reading` is `gate.intrinsic`."""
+    """State of an agent after a turn; `reading` is `gate.intrinsic`."""
     p = read_intrinsic(turn.intrinsic, reading)
     return AgentState(
         agent=agent,
@@ -66,7 +66,7 @@ def agent_state_of(agent: int, turn: Turn[Position], reading: str) -> AgentState
 def with_shared_spelling(
     case: Case, agent_states: Sequence[AgentState], before: Sequence[AgentState] = ()
 ) -> list[AgentState]:
-    """The stands with equal answers spelled alike, those of `before` first.
+    """States with equal answers spelled alike, those of `before` first.
 
     What is equal is the task's to say (`Case.scoring`): numbers by value, short answers after normalisation.
     """

@@ -1,4 +1,4 @@
-"""Stage 2: rounds of simultaneous revision until the disagreement stands still (SELENE section 3.3)."""
+"""Stage 2: rounds of simultaneous revision until the disagreement is stable (SELENE section 3.3)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Discussion:
     """A finished discussion.
 
     Attributes:
-        stands: everyone's last valid reply, those who joined in among them.
-        rounds: rounds that were held.
+        stands: last valid reply of every agent, including those that joined.
+        rounds: completed rounds.
         stop: why it stopped.
         revision_failed: whether any revision failed; that agent's last reply was kept.
     """
@@ -45,7 +45,7 @@ class Discussion:
 def stop_reason(
     before: float | None, after: float | None, *, agree: bool, revised: bool, last: bool, epsilon: float
 ) -> Stop | None:
-    """Why to stop after a round, or None to go on.
+    """Reason to stop after a round, or None to continue.
 
     - |D(t-1) - D(t)| < epsilon, the rule of Algorithm 1: `stable-agree` when all give the same answer, else
       `stable-disagree`. A round in which every revision failed changes nothing and is no sign of stability.
@@ -72,7 +72,7 @@ def stop_reason(
 async def disagreement_of(
     case: Case, floor: Floor, agent_states: Sequence[AgentState], settings: SeleneSettings
 ) -> float | None:
-    """D of the stands (eq. 2); None with fewer than two."""
+    """D of the states (eq. 2); None with fewer than two."""
     texts = [embedding_text(case, s, with_rationale=settings.gate.embed_rationale) for s in agent_states]
     return known(semantic_disagreement(await floor.embed(texts)))
 

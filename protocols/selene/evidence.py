@@ -37,7 +37,7 @@ class Evidence:
 
     Attributes:
         sentences: the pieces, in their order.
-        source: `passage`, or `rationales` when the case brings none and the agents' statements serve.
+        source: `passage`, or `rationales` when the case has none and the agents' statements are used.
     """
 
     sentences: tuple[str, ...]
@@ -49,10 +49,10 @@ class Variants:
     """K perturbed evidence sets, shared by all candidates of a case.
 
     Attributes:
-        sets: the sets that came about; the evidence as it stands when none did.
-        kind: how they were made; `none` for the evidence as it stands.
+        sets: the created sets; the unchanged evidence when there are none.
+        kind: how they were made; `none` for the unchanged evidence.
         failed: how many paraphrases failed and are left out.
-        unperturbed: whether perturbed evidence was asked for and every set is the evidence as it stands: a single
+        unperturbed: whether perturbed evidence was requested and every set is the unchanged evidence: a single
             sentence has no subset, or every paraphrase failed.
     """
 
@@ -116,7 +116,7 @@ async def paraphrase_variants(floor: Floor, sentences: Sequence[str], k: int) ->
 
 
 async def perturb(floor: Floor, evidence: Evidence, k: int, kind: Literal["subset", "paraphrase"]) -> Variants:
-    """K variants of the evidence; the evidence as it stands when there is none or every paraphrase failed."""
+    """K variants of the evidence; the unchanged evidence when there is none or every paraphrase failed."""
     if not evidence.sentences:
         return Variants(((),), "none", unperturbed=True)
     if kind == "paraphrase":

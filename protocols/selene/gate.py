@@ -16,7 +16,7 @@ from moot.protocols.selene.settings import GateSettings
 
 
 def known(value: float) -> float | None:
-    """The value, or None for NaN: records hold no NaN."""
+    """The value, or None for NaN: records contain no NaN."""
     return None if math.isnan(value) else value
 
 
@@ -28,7 +28,7 @@ def embedding_text(case: Case, state: AgentState, *, with_rationale: bool) -> st
 
 @dataclass(frozen=True, slots=True)
 class GateSignals:
-    """What the gate looks at.
+    """Signals of the gate.
 
     Attributes:
         disagreement: D, eq. 2; None with fewer than two openings.
@@ -56,12 +56,12 @@ class GateSignals:
 
     @property
     def unanimous(self) -> bool:
-        """Whether every agent that was asked gave the same answer: a failed opening agrees with nobody."""
+        """Whether every asked agent gave the same answer: a failed opening agrees with none."""
         return self.equal and self.complete
 
 
 def signals_of(agent_states: Sequence[AgentState], embeddings: npt.ArrayLike, asked: int) -> GateSignals:
-    """The signals of the valid openings of `asked` agents; `embeddings` has one row per stand."""
+    """The signals of the valid openings of `asked` agents; `embeddings` has one row per state."""
     stated = [state.confidence for state in agent_states]
     intrinsic = comparable_intrinsic(agent_states)
     return GateSignals(
@@ -99,8 +99,8 @@ def decide(signals: GateSignals, gate: GateSettings) -> GateDecision:
     """Skip when every test that is on and has a value passes.
 
     The tests are D < tau_d, M < tau_m, mean p >= tau_p, equal answers, and a valid answer of every agent. An unknown
-    M or p is not tested (the gate then stands on D and unanimity); an unknown D debates. So do p_i of several stages
-    where M or p is to be tested: each may be low, and no mean of them says so.
+    M or p is not tested (the gate then uses D and unanimity); an unknown D debates. So do p_i of several stages
+    where M or p is to be tested: each may be low, and no mean of them shows it.
     """
     if gate.when != "selective":
         return GateDecision(gate.when == "never", (gate.when,))

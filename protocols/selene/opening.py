@@ -59,7 +59,7 @@ async def open_debate(case: Case, floor: Floor, settings: SeleneSettings) -> lis
 async def resample(
     case: Case, floor: Floor, agent_states: Sequence[AgentState], settings: SeleneSettings
 ) -> list[AgentState]:
-    """The stands with p_i = share of equal answers among `gate.resamples` further replies of the same agent.
+    """The states with p_i = share of equal answers among `gate.resamples` further replies of the same agent.
 
     Paths `resample/agent/I/N`, N from 1, each with `sample=N` and the opening's decoding. Failed replies do
     not count on either side; an agent all of whose replies failed keeps an unknown p_i.

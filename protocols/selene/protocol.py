@@ -29,7 +29,7 @@ from moot.protocols.selene.opening import open_debate
 from moot.protocols.selene.settings import SeleneSettings
 
 VOTING_TEMPERATURE = 1.0
-"""At which answers are sampled that nobody debates or judges: a vote lives on their diversity (section 4.3)."""
+"""Temperature of answers without debate or judges: a vote depends on their diversity (section 4.3)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ _SAYING: dict[str, str] = {"yes": ": it is so", "true": ": it is so", "no": ": i
 
 
 def as_sentence(candidate: str) -> str:
-    """A candidate as the statement that is judged: beside "contradicted", a bare "No" could be meant either way.
+    """Statement of a candidate for judges: beside "contradicted", a bare "No" could be meant either way.
 
     >>> as_sentence("No"), as_sentence("B) blue")
     ('The answer to the question is No: it is not so.', 'The answer to the question is B) blue.')
@@ -114,7 +114,7 @@ def score_candidate(
 
 @dataclass(frozen=True, slots=True)
 class CandidateChoice:
-    """The winner's place among the candidates (None: nobody has a score), and what broke a tie, if any."""
+    """Index of the winner among the candidates (None: none has a score), and what broke a tie, if any."""
 
     index: int | None
     tie_broken_by: Literal["", "support", "mean_p", "seed"] = ""

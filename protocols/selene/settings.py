@@ -13,7 +13,7 @@ DEFAULT_ENCODER = "hashed-ngrams-512-v1"
 """The encoder that the default `gate.tau_d` was chosen for."""
 
 TAU_D = {DEFAULT_ENCODER: 0.35, "minilm-l6-v2@1b22665f3b9d": 0.3}
-"""The default `gate.tau_d` by encoder; `docs/start/documents.md` says how each was found."""
+"""Default `gate.tau_d` by encoder; `docs/start/documents.md` explains how each was chosen."""
 
 
 def _off_is_none(value: Any) -> Any:

@@ -43,7 +43,7 @@ class Topics:
 
 
 async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topics:
-    """The topics; on a closed list there is one, which answer is right, and nobody is asked.
+    """The topics; on a closed list there is only one, which answer is right, and no side is asked.
 
     Paths `topics/balance/agent/I` where configured, `topics/propose/agent/I`, `topics/refine/agent/I`,
     `topics/moderator`, `moderation/topics`.

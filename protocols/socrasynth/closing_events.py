@@ -59,7 +59,7 @@ class JointProposal(EventData):
 
     @property
     def consensus(self) -> str | None:
-        """The label that it names, if both sides stand behind it."""
+        """Label that it names, if both sides support it."""
         return self.answer if all(self.consents.values()) else None
 
 

@@ -21,7 +21,7 @@ class Positions:
 
     Attributes:
         named: by side, the label that it named before it had heard the other.
-        held: by side, the label that it stands for now.
+        held: current label by side.
     """
 
     named: dict[Side, str] = field(default_factory=dict)
@@ -32,19 +32,19 @@ class Positions:
         self.named[side] = self.held[side] = label
 
     def concede(self, conceding: Collection[Side]) -> None:
-        """Each of these sides takes over what the other held. Two at once swap, and agree on nothing."""
+        """Each of these sides adopts the other's label. Two at once swap, and do not agree."""
         before = dict(self.held)
         self.held |= {side: before[other(side)] for side in conceding if other(side) in before}
 
     @property
     def agreed(self) -> str | None:
-        """The label that both sides hold; None while they differ, and where there are no labels."""
+        """Label of both sides; None while they differ, and without labels."""
         labels = set(self.held.values())
         return labels.pop() if len(self.held) == len(SIDES) and len(labels) == 1 else None
 
     @property
     def swapped(self) -> bool:
-        """Whether both conceded at once: each holds what the other had named, and neither stands for its own."""
+        """Whether both conceded at once, so that each has the other's original label."""
         return self.agreed is None and self.held != self.named
 
     def in_words(self, case: Case) -> dict[Side, str]:
@@ -56,7 +56,7 @@ class Positions:
         return label_in_words(case, self.named[side]) if side in self.named else side.stance
 
     def record(self) -> AnswerPositions:
-        """As events and verdicts hold it."""
+        """Recorded form of the positions."""
         return AnswerPositions(named=_by_role(self.named), held=_by_role(self.held))
 
 
@@ -70,7 +70,7 @@ def debater_slots(
 ) -> dict[str, Any]:
     """The slots of a side's templates; `own_answer` and `other_answer` are empty unless the sides have named theirs.
 
-    They are what the sides hold now: after a concession no longer what they had named.
+    They are the sides' current labels: after a concession no longer the original ones.
     """
     words = {each: label_in_words(case, label) for each, label in positions.held.items()}
     return subject_slots(case, topics) | {
@@ -84,7 +84,7 @@ def debater_slots(
 
 
 def transcript(case: Case, said: Sequence[SideTurn], positions: Positions) -> list[dict[str, Any]]:
-    """The debate so far, argument by argument, in the order in which it was held."""
+    """The debate so far, argument by argument, in chronological order."""
     words = positions.in_words(case)
     return [
         {"side": one.side.letter, "stance": words[one.side], "round": one.number, "topic": title, "text": text}

@@ -1,4 +1,4 @@
-"""A proposal that both sides can stand behind: A drafts, B amends, A consents or does not."""
+"""Joint proposal of both sides: A drafts, B amends, A consents or not."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from moot.protocols.text.agreement_language import agreement_share
 CONFIRM = "socrasynth/confirm"
 
 UNCONFIRMED = frozenset({"plateau", "max_rounds", "schedule-ended"})
-"""Ends of the rounds that nobody has agreed to: both sides saying all, a refusal and a person need no confirmation."""
+"""Ends of the rounds without the sides' agreement: exhaustion, a refusal and a person need no confirmation."""
 
 
 async def confirm(rounds: SocraSynthRounds) -> None:
     """Ask both sides at once whether that was all, where the rounds ended without their saying so.
 
-    Paths `confirm/agent/I`. What a side adds stands in the transcript as a last argument; no round follows, and CRIT
-    does not read it. What it adds although it has presented all is passed over: a weak model that is held to the schema
+    Paths `confirm/agent/I`. A side's additions are its last arguments in the transcript; no round follows, and CRIT
+    does not read it. Additions of a side that has presented all are ignored: a weak model constrained to the schema
     fills the list with what it has said before, and later prompts would outgrow its context. Notes the event `confirm`:
     who confirmed, added what, conceded, or failed why, and how many additions were passed over; a concession is an
     event of its own, too.
@@ -68,7 +68,7 @@ async def confirm(rounds: SocraSynthRounds) -> None:
 
 
 def _passed_over(turn: Turn[LastWord]) -> list[TopicAddition]:
-    """What a side adds although it says that nothing is missing."""
+    """Additions of a side that states that nothing is missing."""
     return turn.reply.additions if turn.reply.presented_all else []
 
 
@@ -85,7 +85,7 @@ Statements = Mapping[Side, Mapping[str, str]]
 
 
 async def close(rounds: SocraSynthRounds) -> tuple[Statements, list[str]]:
-    """The closing statements of both sides, and the roles whose last arguments stand in for them.
+    """Closing statements of both sides, and the roles whose last arguments replace them.
 
     Paths `closing/agent/I`; a side that fails or declines is judged by its last argument on each topic. Notes the event
     `closing`: contentiousness, CRIT of each side, of each topic where configured, and who failed why.
@@ -132,7 +132,7 @@ PROPOSAL, CONSENT = "socrasynth/proposal", "socrasynth/consent"
 async def propose_jointly(rounds: SocraSynthRounds, statements: Statements) -> JointProposal | None:
     """A's draft, as B amends it, and whether each consents; None when A gave no draft.
 
-    On a closed list it names an answer, which is not asked for where both sides hold the same one. Paths
+    On a closed list it names an answer, which is not asked for where both sides agree. Paths
     `joint/draft/agent/0`, `joint/amend/agent/1`, `joint/consent/agent/0`. Notes the event `joint`.
     """
     joint, failed = await _negotiate(rounds, statements)

@@ -22,12 +22,12 @@ _HOW_TO_STEER = "\nTo set kappa (the contentiousness), give a number from 0 to 1
 
 
 class UnusableInput(ValueError):
-    """A person's text that cannot be used; the message says why and what is expected."""
+    """Invalid text of a person; the message gives the reason and the expected form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """What holds for the next round.
+    """Settings of the next round.
 
     Attributes:
         topics: to argue on.
@@ -65,7 +65,7 @@ async def edit_topics(
 
 
 async def moderate(floor: Floor, topics: Sequence[Topic], report: str, number: int) -> Guidance:
-    """What a person wants after a round; path `moderation/round/T`, and `moderation/round/T/N` for each further form.
+    """A person's decisions after a round; path `moderation/round/T`, and `moderation/round/T/N` for each further form.
 
     After every change the form comes again, until the answer is `go on` or `end`; a text that cannot be used brings it
     back with the reason. Each change and each refusal is noted as an event `moderation` at the form's path.
@@ -99,7 +99,7 @@ async def _consult(
         )
         if guidance.ended:
             return guidance
-        # The report stands on the first form only: what follows is about what was decided.
+        # The report is on the first form only: further forms are about the decisions.
         body, again = _body_again(remark, guidance), again + 1
         place = f"{path}/{again}"
 
@@ -160,8 +160,8 @@ def read_topics(text: str, known: Sequence[Topic] = ()) -> tuple[Topic, ...]:
     """Topics from a person's list, one a line; numbers and dashes before them are dropped.
 
     Args:
-        known: the topics as they were; a line that says one of them as the draft does is that topic, and a title of
-            theirs that holds a colon is read as one.
+        known: the previous topics; a line equal to one of them in the draft is that topic, and a title of
+            theirs with a colon is read as one.
 
     Raises:
         Unusable: there is none, one has no title, or two have the same.

@@ -32,7 +32,7 @@ class OrderedComparison:
     """One comparison that every judge makes in both orders.
 
     Attributes:
-        template: of the prompt; its slots `first` and `second` are those of whoever comes first and second.
+        template: of the prompt; its slots `first` and `second` are those of the first and the second side.
         slots: the rest of its slots.
         a, b: slots of A and of B.
     """
@@ -111,7 +111,7 @@ def _told(turn: Turn[R] | Failure) -> R | str:
 def _sheet(
     judge: str, order: Literal[1, 2], told: Sequence[Comparison | TopicMarks | str], overall: str = ""
 ) -> JudgeMarks:
-    """A sheet from what a judge told of each topic, or why it did not."""
+    """Score sheet from a judge's scores by topic, or the reason for a missing one."""
     numbered = dict(enumerate(told, start=1))
     return JudgeMarks(
         judge,
@@ -125,7 +125,7 @@ def _sheet(
 
 
 def _pair(marks: Comparison | TopicMarks, order: Literal[1, 2]) -> Marks:
-    """Marks of A and B, whoever came first."""
+    """Scores of A and B, in either order."""
     return (marks.first, marks.second) if order == 1 else (marks.second, marks.first)
 
 
@@ -135,7 +135,7 @@ class PanelRuling:
 
     Attributes:
         outcome: totals, winner and position bias.
-        not_independent: judges on a model that also debated; simulated ones aside, which have no stand to favour.
+        not_independent: judges on a model that also debated; except simulated ones, which have no position to favour.
     """
 
     outcome: PanelOutcome

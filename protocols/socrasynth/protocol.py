@@ -124,7 +124,7 @@ def _asked(settings: SocraSynthSettings, *, listed: bool) -> dict[str, tuple[typ
 
 
 def _consensus(rounds: SocraSynthRounds, joint: JointProposal | None) -> str | None:
-    """On a closed list, the label that both sides hold, or else propose together."""
+    """On a closed list, the label on which both sides agree, or else propose together."""
     return rounds.positions.agreed or (joint.consensus if joint is not None else None)
 
 

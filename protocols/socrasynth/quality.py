@@ -1,4 +1,4 @@
-"""How well the sides argue: CRIT of what each said, in a round or in its closing statements."""
+"""Argument quality of the sides: CRIT of each side's texts, in a round or in its closing statements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.protocols.socrasynth.debater_slots import Positions
 from moot.protocols.socrasynth.sides import SIDES, Side, Topic, open_answers, other
 
 Texts = Mapping[Side, str]
-"""What each side said; a side that said nothing is left out."""
+"""Texts by side; sides without any are excluded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class ArgumentQuality:
     """CRIT of both sides.
 
     Attributes:
-        results: by side, of those that said something.
+        results: by side, for sides with texts.
     """
 
     results: Mapping[Side, CritResult]
 
     def scores(self) -> dict[str, float | None]:
-        """By role, in [0, 1]; None for a side that said nothing or that no judge scored."""
+        """By role, in [0, 1]; None for a side without texts or without a judge's score."""
         return {side.name: self.results[side].score if side in self.results else None for side in SIDES}
 
     @property
@@ -67,7 +67,7 @@ async def appraise_topics(
 ) -> dict[str, list[float | None]]:
     """CRIT of both sides on each topic, by role, in the topics' order; paths from `{path}/topic/N/agent/I` on.
 
-    None for a topic that a side passed over, and for one that no judge scored.
+    None for a topic that a side skipped, and for one that no judge scored.
     """
     said = [
         {side: texts[topic.title] for side, texts in statements.items() if topic.title in texts} for topic in topics
@@ -91,7 +91,7 @@ def _documents(case: Case, texts: Texts, path: str, positions: Positions) -> lis
 
 
 def _claim(case: Case, side: Side, positions: Positions) -> str:
-    """What a side stands for, as a judge of arguments reads it."""
+    """Position of a side, for a judge of arguments."""
     if side in positions.named:
         return f"The answer is {positions.word(case, side)}."
     return f"{'In favour of' if side.stance == 'for' else 'Against'}: {case.question}"

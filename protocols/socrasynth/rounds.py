@@ -26,7 +26,7 @@ def round_report(quality: ArgumentQuality, kappa: float, due: str | None, follow
 
     Args:
         kappa: contentiousness of the round.
-        due: in words, why no further round follows; None when one does.
+        due: reason why no further round follows, as text; None when one does.
         following: contentiousness of the next round; None when the schedule has none.
     """
     scores = quality.scores()
@@ -46,7 +46,7 @@ async def run_rounds(
 ) -> SocraSynthRounds:
     """The opening, then refutations: A, then B, who has seen A's. Paths `round/T/agent/I`, the opening with T = 0.
 
-    On a closed list each side names its own answer in the opening, and they end as soon as both hold the same one.
+    On a closed list each side names its own answer in the opening, and they end as soon as both agree.
     Notes per round the events `contentiousness` and `round`, for each concession one `concession` at the turn's path,
     `positions` after the opening of a closed list, and `stop` at the end.
 

@@ -10,7 +10,7 @@ Schedule = Literal["geometric", "three-phase", "two-phase", "fixed"]
 """How contentiousness falls; see `next_level`."""
 
 DELTA = 1.2
-"""What the geometric schedule divides by after each round, unless told otherwise: delta of the source's pseudo-code."""
+"""Default divisor of the geometric schedule after each round: delta of the source's pseudo-code."""
 
 PHASES = (0.7, 0.5, FLOOR)
 """The three phases of the source's text after the opening, one round each."""

@@ -1,4 +1,4 @@
-"""The panel's marks: totals and winner per judge and order, what the first place is worth, and the winner of all."""
+"""Scores of the panel: totals and winner per judge and order, first-position advantage, and overall winner."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class JudgeMarks:
         return winner_of(self.totals())
 
     def record(self) -> JudgeScoreSheet:
-        """As events hold it."""
+        """Recorded form."""
         return JudgeScoreSheet(
             order=self.order,
             judge=self.judge,
@@ -67,7 +67,7 @@ class JudgeMarks:
 
 
 def totals_record(totals: Marks | None) -> SideTotals:
-    """Totals as events hold them."""
+    """Recorded form of totals."""
     a, b = totals or (None, None)
     return SideTotals(A=a, B=b)
 
@@ -104,7 +104,7 @@ def complete_pairs(sheets: Sequence[JudgeMarks], judge: str) -> tuple[list[Marks
 
 
 def first_mover_advantage(sheets: Sequence[JudgeMarks], judge: str) -> float | None:
-    """(m1 - m2) / 2 with m = A's total less B's in order 1 and 2: what coming first is worth, in marks.
+    """(m1 - m2) / 2 with m = A's total less B's in order 1 and 2: the advantage of the first position, in points.
 
     Over the topics that the judge marked in both orders; None when there is none. 0: the order makes no difference.
     """

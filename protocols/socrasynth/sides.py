@@ -1,4 +1,4 @@
-"""The two sides, the topics, and what was said on them."""
+"""The two sides, the topics, and the turns on them."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ class Topic:
     description: str = ""
 
     def record(self) -> dict[str, str]:
-        """As events hold it."""
+        """Recorded form."""
         return {"title": self.title, "description": self.description}
 
 
 @dataclass(frozen=True, slots=True)
 class SideTurn:
-    """What a side said in one round.
+    """Turn of a side in one round.
 
     Attributes:
         side: who.
         number: of the round; 0 for the opening.
         by_topic: title to argument, in the topics' order.
-        left_out: titles of the topics that it passed over.
-        finished: it has said all that it has to say.
+        left_out: titles of skipped topics.
+        finished: whether its arguments are exhausted.
         conceded: it takes the other side to be right.
     """
 
@@ -77,7 +77,7 @@ class SideTurn:
 
 
 def by_title(numbered: Sequence[tuple[int, str]], topics: Sequence[Topic]) -> dict[str, str]:
-    """Texts by the title of their topic, in the topics' order; numbers that no topic has are passed over.
+    """Texts by the title of their topic, in the topics' order; numbers without a topic are skipped.
 
     >>> by_title([(2, "b"), (1, "a"), (2, "c"), (7, "x")], [Topic("One"), Topic("Two")])
     {'One': 'a', 'Two': 'b\\nc'}
@@ -99,7 +99,7 @@ def latest_arguments(said: Sequence[SideTurn], side: Side, topics: Sequence[Topi
 
 
 def open_answers(case: Case) -> tuple[str, ...]:
-    """The closed list that a case is to be answered from, in words; empty where for and against are all there is.
+    """Closed list of a case's answers, as text; empty where there is only for and against.
 
     Where there is one, each side names and defends an answer of its own (the source's study of diagnoses).
 
@@ -115,7 +115,7 @@ def open_answers(case: Case) -> tuple[str, ...]:
 
 
 def answer_of(case: Case, winner: Literal["For", "Against", "Tie"] | None) -> str | None:
-    """The debate's answer in the case's own words: the label that says it, or the winner itself without labels.
+    """Answer of the debate in the case's own terms: its label, or the winner itself without labels.
 
     None for a tie, and for any other closed list than one of for and against: the sides chose their answers themselves.
 
@@ -143,7 +143,7 @@ def _for_and_against(case: Case) -> dict[str, str]:
 def subject_slots(case: Case, topics: Sequence[Topic]) -> dict[str, Any]:
     """The subject, its facts and its topics, as every template of this protocol takes them.
 
-    `answers` is the closed list in words, `labels` as a reply names them; both are empty where sides argue for and
+    `answers` is the closed list as text, `labels` as a reply names them; both are empty where sides argue for and
     against.
     """
     answers = open_answers(case)

@@ -1,4 +1,4 @@
-"""State of the rounds of a debate: what was said, which answers are held, and how the next turn is asked."""
+"""State of a debate's rounds: turns, current answers, and the slots of the next turn."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ R = TypeVar("R", bound=BaseModel)
 
 @dataclass(slots=True)
 class SocraSynthRounds:
-    """The rounds of a debate as far as they have been held.
+    """Completed rounds of a debate.
 
     Attributes:
         case, floor, settings: of the debate.
-        topics: as they stand; a person may have edited them.
+        topics: current topics; a person may have edited them.
         kappa: contentiousness of the last round.
-        turns: all that was said, in order.
+        turns: all turns, in order.
         number: of the last round; 0 after the opening.
         gammas: one per round.
         quality: CRIT of the last round.
         failed: of the last round, by role: the kind of failure, `declined` or `off-topic`.
         models: that debated.
-        positions: on a closed list, which answer each side named and holds.
+        positions: on a closed list, each side's original and current answer.
         stop: why they ended; None while they have not.
     """
 
@@ -62,7 +62,7 @@ class SocraSynthRounds:
 
     @property
     def latest(self) -> list[SideTurn]:
-        """What was said in the last round."""
+        """Turns of the last round."""
         return [one for one in self.turns if one.number == self.number]
 
     @property
@@ -104,5 +104,5 @@ class SocraSynthRounds:
         return Request(side.name, template, slots, reply, f"{step}/{side.name}", images=images, decoding=decoding)
 
     def note_concession(self, side: Side, path: str) -> None:
-        """Note that a side takes the other to be right, whatever else it said or did not say."""
+        """Note a concession of a side, whatever else its turn contains."""
         self.floor.note(SideConceded(side=side.letter, round=self.number, path=path))

@@ -1,4 +1,4 @@
-"""Stopping rule: when the rounds end, and why in words."""
+"""Stopping rule: when the rounds end, with the reason as text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from moot.protocols.socrasynth.state import SocraSynthRounds, Stop
 
 
 def stop_due(rounds: SocraSynthRounds) -> Stop | None:
-    """Why no further round follows unless a person wants one; None when one does.
+    """Reason why no further round follows unless a person requests one; None when one does.
 
-    In this order: a side declined, or failed; both hold the same answer; both have said all that they have to say, or
+    In this order: a side declined, or failed; both have the same answer; both are exhausted, or
     conceded; `max_rounds`; Gamma's plateau; the end of the schedule.
     """
     latest, settings = rounds.latest, rounds.settings

@@ -52,7 +52,7 @@ def _numbers(sets: str) -> list[int]:
 
 
 def _cases(wanted: Mapping[int, EssaySet], row: Row) -> Iterator[ParsedCase]:
-    """The cases of an essay, if it is of a set that is wanted."""
+    """Cases of an essay, if its set is requested."""
     number = row.text("essay_set", default="").strip()
     found = wanted.get(int(number)) if number.isascii() and number.isdigit() else None
     if found is None:

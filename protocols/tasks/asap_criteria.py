@@ -1,6 +1,6 @@
 """The traits of ASAP's essay sets 7 and 8: what pupils were asked to write, and what the scores mean.
 
-The wording is ours, short, after the facts of the public scoring guides. The other six sets have no trait scores.
+The wording is moot's own, short, based on the public scoring guides. The other six sets have no trait scores.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Essays scored trait by trait: a case per essay and trait, whoever the raters are."""
+"""Essays scored trait by trait: a case per essay and trait."""
 
 from __future__ import annotations
 

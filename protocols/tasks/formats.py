@@ -47,7 +47,7 @@ NOT_UTF8 = "expected UTF-8 text, found other bytes"
 
 
 def jsonl_rows(source: Source) -> Iterator[Row]:
-    """The rows of a JSON Lines source; blank lines are passed over, an unreadable row carries its problem.
+    """The rows of a JSON Lines source; blank lines are skipped, an unreadable row contains its error.
 
     Raises:
         TaskFileError: the source as a whole cannot be read.
@@ -83,7 +83,7 @@ def json_list_rows(source: Source) -> Iterator[Row]:
 
 
 def csv_or_jsonl_rows(source: Source, columns: tuple[str, ...]) -> Iterator[Row]:
-    """The rows of a CSV or JSON Lines source: told by `.csv` or `.jsonl`, else by its first character.
+    """Rows of a CSV or JSON Lines source: recognised by `.csv` or `.jsonl`, else by its first character.
 
     Raises:
         TaskFileError: the source as a whole cannot be read, or a CSV header lacks one of `columns`.
@@ -143,7 +143,7 @@ class TextTable:
             return tuple(_header(first, self.file)) if first else ()
 
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
-        """By column what its whole numbers stand for: no text file says it."""
+        """Names of whole numbers by column: text files have none."""
         return {}
 
     def rows(self, wanted: Collection[str] | None = None) -> Iterator[Row]:
@@ -177,7 +177,7 @@ def csv_rows(source: Source, columns: tuple[str, ...]) -> Iterator[Row]:
 
 
 def text_rows(source: Source, field: str) -> Iterator[Row]:
-    """One row per line of plain text, which is its `field`, without outer space; blank lines are passed over.
+    """One row per line of plain text, which is its `field`, without outer space; blank lines are skipped.
 
     Raises:
         TaskFileError: the source as a whole cannot be read.

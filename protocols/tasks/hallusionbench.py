@@ -44,7 +44,7 @@ def hallusionbench_task(folder: str, spec: str, pictures: str = "") -> Task:
     """A task over the folder; `open_task("hallusionbench:DIR")` is the usual way to it.
 
     Args:
-        folder: where the file lies, and the pictures below it.
+        folder: folder of the file, with the pictures below it.
         spec: as the user wrote it.
         pictures: `present` leaves out questions whose picture is not there; `none` takes all of them and shows no
             picture, for baselines that look at none; empty takes all of them with theirs.
@@ -97,7 +97,7 @@ def _part(row: Row, figure: object) -> tuple[str, ...]:
 
 
 def _found(row: Row, *columns: str) -> tuple[str, ...]:
-    """What stands in the columns, whatever it is: it is checked when the claim is made."""
+    """Content of the columns, validated when the claim is built."""
     return tuple(repr(row.values.get(column)) for column in columns)
 
 

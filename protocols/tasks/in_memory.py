@@ -1,4 +1,4 @@
-"""Cases that the user brings as Python objects, checked like those of a file."""
+"""Cases given as Python objects, validated like those of a file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _reference(row: Row, criterion: Criterion | None) -> Reference:
 
 
 def check_gold(row: Row, gold: str | None, reference: Reference) -> None:
-    """Refuses a gold answer that nothing could ever be held against.
+    """Refuses a gold answer that no answer could match.
 
     Raises:
         TaskFileError: it is to be compared by value and is no number.
@@ -45,10 +45,10 @@ def check_gold(row: Row, gold: str | None, reference: Reference) -> None:
 
 
 def named(row: Row, field: str, names: Any) -> Any:
-    """A field that holds one of a few names; None when it is missing or null.
+    """Field with one of a few names; None when it is missing or null.
 
     Raises:
-        TaskFileError: it holds something else.
+        TaskFileError: it has another value.
     """
     value = row.values.get(field)
     if value is not None and value not in get_args(names):
@@ -144,7 +144,7 @@ def case_rows(cases: tuple[LabelledCase | Mapping[str, object], ...], file: str)
 def parse_memory(row: Row) -> Iterator[ParsedCase]:
     """Gives a case with its gold label; where only accepted answers or ratings are given, that is the first of them.
 
-    A text that raters scored has the whole scores of its criterion as labels, unless it brings others.
+    A text that raters scored has the whole scores of its criterion as labels, unless it has others.
 
     Raises:
         TaskFileError: a key is unknown, the question is empty though there is no reply to judge, a value has the wrong

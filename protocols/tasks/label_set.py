@@ -11,7 +11,7 @@ from moot.protocols.tasks.row import Row, shown
 from moot.protocols.text.labels import fold
 
 _NO_PART_OF_A_LINE = frozenset({"Cc", "Zl", "Zp"})
-"""Labels stand in instructions, unfenced: none may begin a line of its own there."""
+"""Labels are inserted into instructions, unfenced: none may begin a line of its own there."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class LabelSet:
         self._aliases = {label: self._aliases[label] for label in (*first, *others)}
 
     def add(self, row: Row, label: str, field: str = "label") -> None:
-        """Adds a label that stands in `field` of `row`; one that is known is passed over.
+        """Adds a label from `field` of `row`; a known one is skipped.
 
         Raises:
             TaskFileError: it is only marks, is `OTHER`, or reads like another label or an alias.
@@ -74,7 +74,7 @@ class LabelSet:
         self._aliases[label] = []
 
     def add_alias(self, row: Row, label: str, alias: str) -> None:
-        """Adds another spelling of a label that is known; one that the label has, or reads like, is passed over.
+        """Adds another spelling of a known label; one that the label has, or that folds to it, is skipped.
 
         Raises:
             TaskFileError: it is only marks, or reads like another label or another one's alias.

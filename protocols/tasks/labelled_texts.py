@@ -13,7 +13,7 @@ from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.task import Task
 
 QUESTION = "Which of the labels fits the text best?"
-"""What is asked where a row brings no question of its own."""
+"""Question for rows without one of their own."""
 
 MAX_LABELS = 200
 """Labels that a file may have, as every prompt lists them all."""
@@ -59,7 +59,7 @@ class _LabelledTexts:
     def parse(self, row: Row) -> Iterator[ParsedCase]:
         """Gives a case with its label, None for a row without one.
 
-        The text stands in the question: nothing else tells the cases of such a file apart.
+        The text is part of the question: nothing else distinguishes the cases of such a file.
 
         Raises:
             TaskFileError: a field has the wrong type, or the label came into the file after it was checked.
@@ -100,7 +100,7 @@ class _LabelledTexts:
                 documents += row.texts("documents")
         if len(found) < 2:
             raise TaskFileError(self._source.file, 0, "label", f"expected at least two labels, found {len(found)}")
-        # every prompt lists the labels: in the order of their first case that list would tell the gold column
+        # every prompt lists the labels: in the order of their first case that list would reveal the gold column
         found.put_in_order(declared)
         self._labels, self._aliases, self._documents = found.labels, found.aliases, tuple(documents)
 

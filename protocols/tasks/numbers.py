@@ -71,7 +71,7 @@ def stated_number(text: str) -> float | None:
 
 
 def _marked(plain: str) -> float | None:
-    """The number behind the last mark that one stands behind, or the only one there is."""
+    """The number after the last mark with one, or the only number."""
     marks, end = list(_MARK.finditer(plain)), len(plain)
     if _LISTED_ANSWERS.search(plain):
         marks = [mark for mark in marks if mark[0] != "a:"]
@@ -87,7 +87,7 @@ def _marked(plain: str) -> float | None:
         if mark[0] == "=" and marks and marks[-1][0] == "=":
             listed = _LISTED.fullmatch(plain[marks[-1].end() : mark.start()])
             if listed and _single(listed[1]) not in (None, number):
-                return None  # `x = 5, y = 6`: neither is said to be the answer
+                return None  # `x = 5, y = 6`: neither is marked as the answer
         return number
     return _single(plain[:end])
 

@@ -20,7 +20,7 @@ _CLAIM, _SUBJECT = ("claim",), ("subject",)
 
 def _claim(row: Row) -> Iterator[ParsedCase]:
     row.require(_CLAIM)
-    row.listed("images")  # a wrong form is told whether or not pictures are read
+    row.listed("images")  # a wrong form is reported whether or not pictures are read
     yield claim_case(
         row.text("claim"),
         claim_label(row),

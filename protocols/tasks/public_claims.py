@@ -35,7 +35,7 @@ def _qags_claims(row: Row) -> Iterator[ParsedCase]:
 
 
 def _majority(row: Row, item: Mapping[str, object]) -> str | None:
-    """What most of the people said; None where as many said yes as no."""
+    """Majority answer of the people; None for a tie."""
     votes = Counter[str]()
     for response in _objects(row, item.get("responses"), "responses"):
         vote = response.get("response")

@@ -72,7 +72,7 @@ LABELS = ("Yes", "No")
 
 
 def _boolq(row: Row) -> Iterator[ParsedCase]:
-    """`question` and `answer` are needed, `passage`, `title` and `id` may be missing, and others are passed over."""
+    """`question` and `answer` are required, `passage`, `title` and `id` optional, and others ignored."""
     row.require(("question", "answer"))
     answer = row.values["answer"]
     if not (isinstance(answer, bool) or is_absent(answer)):

@@ -35,7 +35,7 @@ class TaskKind:
     Attributes:
         form: how a spec is written.
         about: what is debated, in one line.
-        layout: what the file must hold; empty for a task that takes none.
+        layout: required content of the file; empty for a task without one.
         options: what can be written behind the path as `:OPTION=VALUE`, with what it does.
         columns: the fields whose columns can be written behind the path as `:FIELD=COLUMN,FIELD=COLUMN`.
         claims: whether its cases are claims to check, or can be by `:as=claims`.

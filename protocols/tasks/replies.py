@@ -19,9 +19,9 @@ _Speaker = Literal["system", "user", "assistant"]
 
 
 def _parse(row: Row) -> Iterator[ParsedCase]:
-    """A case that holds the reply, what it answers and the evidence, and no gold label.
+    """Case with the reply, its prompt and the evidence, and no gold label.
 
-    The question is the last thing that a user said in the prompt, for lists and transcripts; judges get the messages.
+    The question is the last user message of the prompt, for lists and transcripts; judges get the messages.
     """
     row.require(COLUMNS)
     sent = _sent(row)
@@ -44,7 +44,7 @@ REPLIES = FileLayout(partial(csv_or_jsonl_rows, columns=COLUMNS), _parse)
 
 
 def replies_in_memory(rows: Iterable[Mapping[str, object]]) -> Task:
-    """A task over replies that are brought as mappings with the columns of a file. Raises nothing."""
+    """Task over replies given as mappings with the columns of a file. Raises nothing."""
     spec = "memory:replies"
     read = partial(memory_rows, tuple(rows), spec)
     return Task(spec=spec, name="replies", path=spec, labels=None, replayable=True, read=read, parse=_parse)

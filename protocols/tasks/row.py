@@ -24,7 +24,7 @@ def is_blank(value: object) -> bool:
 
 
 def is_absent(value: object, labels: Iterable[str] = ()) -> bool:
-    """Whether a cell tells no right answer, so that its case is debated and not scored. Raises nothing.
+    """Whether a cell has no right answer, so that its case is debated and not scored. Raises nothing.
 
     What `is_blank` does, and so does a word for it, unless it is one of the labels.
 
@@ -68,7 +68,7 @@ def shown(value: object) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One row as it was read, before anybody knows what its fields mean.
+    """Row as read, before its fields are interpreted.
 
     Attributes:
         file: the source as the user named it.
@@ -88,7 +88,7 @@ class Row:
         return TaskFileError(self.file, self.line, field, expected)
 
     def require(self, fields: Iterable[str]) -> None:
-        """Checks that the fields are there, whatever they hold.
+        """Checks that the fields exist, whatever their values.
 
         Raises:
             TaskFileError: one is missing.
@@ -102,7 +102,7 @@ class Row:
         """Gives a field's text, untouched. With a default the field may be missing or empty.
 
         Raises:
-            TaskFileError: it is missing, no text, blank, or holds half of a surrogate pair (which no
+            TaskFileError: it is missing, no text, blank, or contains half of a surrogate pair (which no
                 encoding can carry to a model).
         """
         if field not in self.values:
@@ -112,7 +112,7 @@ class Row:
         return self.checked(field, self.values[field], may_be_empty=default is not None)
 
     def checked(self, field: str, value: object, *, may_be_empty: bool = False) -> str:
-        """Gives `value` if it is text that `field` may hold.
+        """Returns `value` if it is valid text for `field`.
 
         Raises:
             TaskFileError: as `text`.
@@ -141,7 +141,7 @@ class Row:
         return tuple(self.checked(field, text) for text in value)
 
     def listed(self, field: str) -> tuple[str, ...]:
-        """As `texts`; the field may also hold one text, which semicolons separate into several, outer space apart."""
+        """As `texts`; the field may also be one text, which semicolons separate into several, outer space removed."""
         if not isinstance(self.values.get(field), str):
             return self.texts(field)
         pieces = (piece.strip() for piece in self.text(field, default="").split(";"))

@@ -19,7 +19,7 @@ _MARKS = frozenset("$+<=>^`|~")
 def normalised(text: str) -> str:
     """Text as short answers are compared: lower case, without punctuation and articles, single spaces.
 
-    These are the steps of SQuAD's script, which knows ASCII punctuation only. Here Unicode's counts, too (quotes,
+    These are the steps of SQuAD's script, which treats ASCII punctuation only. Here Unicode's counts too (quotes,
     dashes), and characters are first folded to their compatible form (NFKC) and case (a sharp s is `ss`). A text of
     nothing else stays as `fold` spells it, where SQuAD's script leaves nothing: "The The" and "A" are answers, too.
     Raises nothing.
@@ -63,7 +63,7 @@ _BY_LABEL = Reference()
 
 
 def is_correct(answer: str | None, gold: str | None, reference: Reference = _BY_LABEL) -> bool | None:
-    """Whether a verdict's answer is right; None when that cannot be said. Raises nothing.
+    """Whether a verdict's answer is right; None when unknown. Raises nothing.
 
     By the reference's `scoring`:
 
@@ -74,8 +74,8 @@ def is_correct(answer: str | None, gold: str | None, reference: Reference = _BY_
       `moot.protocols.tasks.scoring`.
     - "score": it is the score that one of the raters gave.
 
-    Without a gold answer nothing is scored. No answer is a wrong one: whoever abstains must not look better than who
-    answers, and two ways to answer are compared over the same cases.
+    Without a gold answer nothing is scored. No answer is a wrong one: abstaining must not look better than
+    answering, and two ways to answer are compared over the same cases.
 
     >>> is_correct("Yes", "Yes"), is_correct("No", "Yes"), is_correct(None, "Yes"), is_correct("Yes", None)
     (True, False, False, None)

@@ -21,7 +21,7 @@ class Source:
     """Something that can be opened for reading bytes.
 
     Args:
-        file: its name as the user gave it; every error says it.
+        file: its name as the user gave it, for error messages.
         opener: opens it.
         replayable: whether it can be read twice.
     """
@@ -136,7 +136,7 @@ class Lines:
             return raw.decode("utf-8", "surrogateescape")
 
     def peek(self) -> bytes:
-        """The next line's bytes without taking it, blank lines passed over; empty at the end.
+        """Peeks at the next line's bytes, blank lines skipped; empty at the end.
 
         Raises:
             TaskFileError: the line is longer than `MAX_LINE`.

@@ -35,7 +35,7 @@ class TaskSpec:
         return cls(name, path if colon else None)
 
     def with_options(self, known: Collection[str]) -> TaskSpec:
-        """The same with its options taken off the path, from the right: a path may hold colons, too.
+        """The same with its options taken off the path, from the right: a path may contain colons too.
 
         Args:
             known: the options that the task has.
@@ -73,7 +73,7 @@ class TaskSpec:
         """
         path, colon, written = (self.path or "").rpartition(":")
         first = _MAPPED.match(written)
-        # a path may hold colons, and folders such as `year=2020/`
+        # a path may contain colons, and folders such as `year=2020/`
         if not (colon and first) or ("/" in written and first[1] not in known):
             return self
         columns: dict[str, str] = {}

@@ -101,7 +101,7 @@ class _SymptomTable:
         """One row per distinct set of symptoms of a disease: the first of each disease, then the second of each ...
 
         So the first N are as many of each disease as there are, whatever N. The diseases come by name, and so do
-        the labels: the order of the file says nothing.
+        the labels: the order of the file reveals nothing.
 
         Raises:
             TaskFileError: a file cannot be read, a row of it lacks its disease or symptoms, or there are fewer than

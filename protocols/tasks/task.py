@@ -29,7 +29,7 @@ class ContradictionDetector:
         self._found: dict[str, list[int]] = {}
 
     def add(self, item: LabelledCase, line: int) -> None:
-        """Takes a case in; `line` is where it stands in its source."""
+        """Processes a case; `line` is its line in the source."""
         if item.gold is None:
             return
         content = item.case.content_hash()
@@ -60,7 +60,7 @@ Parse = Callable[[Row], Iterable[ParsedCase]]
 """From a row to its cases, in order; of none for a row that is left out. Raises TaskFileError."""
 
 Pictures = Callable[[Row], tuple[Path | bytes, ...]]
-"""From a row to the files of its pictures, or the bytes of such as it holds itself; raises TaskFileError."""
+"""Maps a row to the files of its pictures, or the bytes of embedded ones; raises TaskFileError."""
 
 LoadPicture = Callable[[Path | bytes], Image]
 """From a picture's file or its bytes to what is sent of it; raises ConfigError."""
@@ -128,7 +128,7 @@ class Task:
 
     @staticmethod
     def from_cases(cases: Iterable[LabelledCase | Mapping[str, object]], name: str = "mine") -> Task:
-        """A task of cases in memory; what is wrong with them is told by `validate`.
+        """A task of cases in memory; `validate` reports errors.
 
         Args:
             cases: each a `LabelledCase` or a mapping with `question` and, where there are such, `id`,
@@ -164,7 +164,7 @@ class Task:
     def validate(self) -> TaskSummary | None:
         """Reads the whole source once and sums it up; None, unread, when it cannot be read twice.
 
-        Only one row, a few pictures, the ids, and a hash of each case are held in memory.
+        Only one row, a few pictures, the ids, and a hash of each case are kept in memory.
 
         Raises:
             TaskFileError: the source cannot be read, a row is no case, a picture of one is none, an id occurs twice,
@@ -185,7 +185,7 @@ class Task:
                 unlabelled += 1
             else:
                 gold[item.gold] = gold.get(item.gold, 0) + 1
-            if self.load_picture is not None or self.pictures is no_pictures:  # a picture may tell two cases apart
+            if self.load_picture is not None or self.pictures is no_pictures:  # pictures may distinguish two cases
                 contradictions.add(item, row.line)
         if not count:
             raise TaskFileError(self.path, 0, "", "expected at least one case, found none")
@@ -248,7 +248,7 @@ class FileLayout:
     Attributes:
         rows: gives the rows of a source.
         parse: gives the cases of a row.
-        labels: the closed set of answers of every case; None when each case brings its own or has none.
+        labels: the closed set of answers of every case; None when each case has its own or none.
         pictures: gives the files of a row's pictures.
     """
 

@@ -35,7 +35,7 @@ class Chunk(NamedTuple):
 
     Attributes:
         start: 0-based place in the text where it begins.
-        text: as it stands there, white space folded; a heading stands on a line of its own.
+        text: its text, white space folded; a heading is on a line of its own.
     """
 
     start: int

@@ -1,7 +1,7 @@
 """The one label canonicaliser: from what a model or a file wrote to a label of the closed set.
 
 `canonical_label` reads what names a label and nothing else, from files and replies. `leading_label` also takes a label
-at the start of an answer that goes on; only replies are read by it.
+at the start of a longer answer; it applies only to replies.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def canonical_label(
 _OPENING = " \t\r\n\"'`*_([{<\u2018\u2019\u201c\u201d\u00ab\u00bb\u300c\u300e"
 _CLOSING = "\"'`*_)]}>\u2018\u2019\u201c\u201d\u00ab\u00bb\u300d\u300f"
 _BRACKETS = ")]}\u300d\u300f"
-# of scripts that put no blank after a mark, and of those that do: none of them stands inside a word or a number
+# of scripts that put no blank after a mark, and of those that do: none of them occurs inside a word or a number
 _FULL_MARKS = "\u3001\u3002\u060c\u061b\u0964\u1362\u1363"
 _BEFORE_ANYTHING_BUT_DIGITS = ",;!"
 _BEFORE_A_BLANK = ".:-\u2013\u2014"
@@ -115,7 +115,7 @@ _JOINED_TO_ANOTHER = re.compile(r"(?:(?:and|or|but|not|nor|maybe|perhaps|possibl
 _NEW_LINE = re.compile(r"[ \t]*[\r\n]\s*(?=(\S))")
 _LINE = "\n"
 _LONGEST_LEAD = 64
-"""Characters of quotes, brackets and blanks that may stand before a label."""
+"""Characters of quotes, brackets and blanks that may precede a label."""
 
 
 def leading_label(
@@ -142,7 +142,7 @@ def leading_label(
     lead = text[: len(text) - len(text.lstrip(_OPENING))]
     if len(lead) > _LONGEST_LEAD:
         return None
-    # Folding shortens a text at most to a third of its length, blanks aside: so much of it decides.
+    # Folding shortens a text at most to a third of its length, without blanks: that much of it decides.
     start = _folded_start(text[len(lead) :][: 8 * longest + 512])
     fitting = {form: rest for form in forms if (rest := _after(form, start)) is not None}
     if not fitting:

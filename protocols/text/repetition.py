@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 _MOST_UNIT = 200
-"""Characters of what is repeated; a longer passage that comes again is not looked for."""
+"""Most characters of a repeated passage; longer ones are not detected."""
 
 _LEAST_TIMES, _LEAST_LENGTH = 6, 240
 """So often, and over so many characters, the same must come without a break."""
 
 _STEP = 64
-"""Characters between the places that are looked at."""
+"""Characters between the examined positions."""
 
 _PROBE = 12
-"""Characters that are looked for first: prose seldom holds so many again soon."""
+"""Characters that are searched first: prose rarely repeats so many soon."""
 
 SEEN_AT_ONCE = _MOST_UNIT * _LEAST_TIMES + _LEAST_LENGTH + _STEP
 """Characters at a text's end that are enough to find every repetition that has just become one."""
 
 
 def is_repetitive(text: str) -> bool:
-    """Whether a text holds one passage of at most 200 characters at least six times in a row, over 240 characters.
+    """Whether a text repeats one passage of at most 200 characters at least six times in a row, over 240 characters.
 
     Only exact repetition counts: a list whose items differ in a number is none. The time grows with the length.
 

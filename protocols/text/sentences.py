@@ -65,7 +65,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _pieces(separator: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
-    """What stands between the separators, with where it begins."""
+    """Pieces between the separators, with their offsets."""
     start = 0
     for found in separator.finditer(text):
         yield start, text[start : found.start()]

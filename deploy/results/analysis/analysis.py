@@ -60,7 +60,7 @@ class AnalysisScope(FrozenModel):
         empty: replies with log-probabilities of no token.
         one_token: replies of a single token, which have no slope.
         features: number of features extracted from each reply.
-        unknown_tokens: tokens whose log-probability is none (not finite, or a vendor's -9999); windows that hold one
+        unknown_tokens: tokens with an invalid log-probability (not finite, or a vendor's -9999); windows with one
             are left out.
         left_out: excluded replies by reason.
         simulated: whether any reply is from a simulated model.

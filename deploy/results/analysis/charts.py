@@ -135,7 +135,7 @@ def divergence_charts(rows: Sequence[Mapping[str, Value]]) -> Iterator[Chart]:
 
 
 def signal_charts(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> Iterator[Chart]:
-    """Mean log-probability of each reply against its judged quality; those whose signals disagree stand out."""
+    """Mean log-probability of each reply against its judged quality; those whose signals disagree are highlighted."""
     mu, quality = measured.mu, measured.replies.quality
     for place, stratum in enumerate(strata):
         rows = stratum.rows[np.isfinite(mu[stratum.rows]) & np.isfinite(quality[stratum.rows])]

@@ -46,13 +46,13 @@ COLUMNS: Mapping[str, str] = {
     "flag": "true, false or null, or the share of judges that flag the reply",
     "quality": "number: Q; when missing the sum of the scores, 0 for a flagged reply",
 }
-"""What a table may hold, besides `score_NAME` for each dimension. `logprob`, scores or `confidence` are needed."""
+"""Columns of a table, besides `score_NAME` for each dimension. `logprob`, scores or `confidence` are required."""
 
 ROUNDING = 1e-3
 """How far a log-probability may lie above 0 by rounding; more is a probability, or some other number."""
 
 _INDEX = re.compile(r"__index_level_\d+__")
-"""What pandas calls a column that holds the numbers of its rows."""
+"""Name that pandas gives to a column of row numbers."""
 
 _LISTS = {"logprob": pa.list_(pa.float32()), "alt_logprob": pa.list_(pa.float32()), "token": pa.list_(pa.string())}
 _NUMBERS = ("alternatives", "temperature", "top_p", "correct", "confidence", "flag", "quality")

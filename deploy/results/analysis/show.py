@@ -27,7 +27,7 @@ from moot.deploy.results.text import visible
 from moot.protocols.errors import ConfigError, RecordError
 
 MOST_ROWS = 200
-"""Rows of a table that the page shows; the files hold all."""
+"""Most rows of a table on the page; the files contain all."""
 
 TITLE = "Confidence signals against judged reasoning"
 

@@ -12,7 +12,7 @@ from moot.deploy.results.report.blocks import Table as Block
 from moot.deploy.results.text import p_value
 
 Value = str | float | int | bool | None
-"""A cell. NaN and None are both unknown; files hold null."""
+"""Cell. NaN and None are both unknown; null in files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Column:
     Attributes:
         key: its name in files.
         title: its name for readers.
-        interval: whether the columns `KEY_low` and `KEY_high` hold its 95 % interval.
+        interval: whether the columns `KEY_low` and `KEY_high` contain its 95 % interval.
         digits: decimals of a number; None for text and counts.
         is_p: whether it is a p-value (or a q-value).
         short: its title on a terminal, which has little room; empty for a column of the page and the files only.

@@ -17,7 +17,7 @@ from moot.metrics.token_entropy import entropy_lower, entropy_renormalised, entr
 from moot.protocols.errors import ConfigError
 
 HEAD_TOKENS = 24
-"""Tokens of a reply in which its opening is looked for."""
+"""Tokens of a reply that are searched for its opening."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -202,7 +202,7 @@ def round_cells(ended: SocraSynthRoundEnded) -> tuple[str, ...]:
 
 
 def moderation_words(one: PersonDecided) -> str:
-    """A person's decision that took effect."""
+    """Effective decision of a person."""
     where = one.path.removeprefix("moderation/").split("/")
     place = "topics" if where[0] == "topics" else "after the opening" if where[1] == "0" else f"after round {where[1]}"
     return f"{place}: {one.action}{f' ({one.text})' if one.text else ''}"

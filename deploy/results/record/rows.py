@@ -29,7 +29,7 @@ class ReplyRow(NamedTuple):
         unconfirmed: attempts that may have been billed without the server saying what they used.
         unconfirmed_tokens: at most so many tokens in them.
         received: tokens that had come of a reply that was stopped early; None for any other.
-        estimated: whether `prompt` or `completion` is an estimate, as the server said fewer than the texts have.
+        estimated: whether `prompt` or `completion` is an estimate: the server reported too few.
         truncated: whether it ended at its token limit.
     """
 

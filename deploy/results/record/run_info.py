@@ -24,7 +24,7 @@ from moot.protocols.messages import family_of
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What run.yaml says, as far as it says it; `models` falls back to what the replies name.
+    """Content of run.yaml, as far as present; `models` falls back to those of the replies.
 
     Attributes:
         path: the run's folder.
@@ -34,7 +34,7 @@ class RunInfo:
         cases: that the run is over; None when its source could not be counted.
         wall_s: over all sessions; None when there is none or one of them (a killed one) has none.
         wall_unknown_since: when the first of those that have none began; None when there is no such session.
-        last_started_at: unix time at which the last owner took the folder; None when unknown.
+        last_started_at: Unix time at which the last owner acquired the folder; None when unknown.
         owners: how many owners the folder has had.
         stopped_by: what stopped the last session by itself; empty when nothing did.
         prices: by model, as they were when the run began; only of models whose price was known.
@@ -114,7 +114,7 @@ def read_run_info(folder: str | Path, replies: Iterable[ReplyRow] = ()) -> RunIn
 
 
 def _asked_a_model(folder: Path) -> bool:
-    """Whether a model was asked anything: a protocol may ask none, whoever is bound to its roles."""
+    """Whether any model was asked: a protocol may ask none, whatever its bindings."""
     return asks_a_model(read_table(folder, "turns", ["role"])["role"])
 
 

@@ -42,7 +42,7 @@ _TITLE, _LABEL, _CATEGORY, _NOTE = 90, 70, 16, 120
 """Characters of a line of the title, of an axis' label, of a category and of the caption."""
 
 _MANY = 2_000
-"""Points of a series that an SVG holds as such; more of them are a picture in it."""
+"""Most points of a series as SVG elements; larger series are embedded as a picture."""
 
 _MARKED = 60
 """Points of a line that have markers, at most."""
@@ -55,7 +55,7 @@ def save_figures(blocks: Iterable[Block], folder: Path, *, simulated: bool) -> l
     Args:
         blocks: a report.
         folder: made if it does not exist.
-        simulated: whether the title says that the models are simulated.
+        simulated: whether the title states that the models are simulated.
 
     Returns:
         The files.
@@ -84,7 +84,7 @@ def draw_chart(chart: Chart, form: str, *, simulated: bool = False) -> bytes:
 
     Args:
         form: `svg` or `png`.
-        simulated: whether the title says that the models are simulated.
+        simulated: whether the title states that the models are simulated.
     """
     from matplotlib.figure import Figure
 
@@ -134,7 +134,7 @@ def _categories(several: Sequence[Series]) -> list[str]:
 
 
 class _Dodge(NamedTuple):
-    """Where points and bars of one of several series stand in their category: width, and distance from the middle."""
+    """Layout of one of several series within a category: width, and distance from the middle."""
 
     width: float
     shift: float

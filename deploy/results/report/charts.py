@@ -32,7 +32,7 @@ def chart_data(chart: Chart) -> dict[str, Any]:
 
 
 def chart_table(chart: Chart) -> Table:
-    """The numbers of a chart as a table, up to `MOST_ROWS` rows; its title says how many there are."""
+    """Numbers of a chart as a table, up to `MOST_ROWS` rows; its title states their total number."""
     has_interval = any(len(series.low) for series in chart.series)
     has_cases = any(len(series.cases) for series in chart.series)
     header = ["series", chart.x_label or "x", chart.y_label or "y"]

@@ -116,7 +116,7 @@ def inert_json(data: Any) -> Markup:
 
 
 def blocks_html(blocks: Sequence[Block]) -> str:
-    """Blocks without page, scripts and charts, for a notebook; tables stand for charts."""
+    """Blocks without page, scripts and charts, for a notebook; tables replace charts."""
     shown = [chart_table(block) if isinstance(block, Chart) else block for block in blocks]
     return (
         _environment()

@@ -71,7 +71,7 @@ def agent_answers(folder: str | Path, verdicts: Sequence[VerdictRow], references
 
 
 def _answers(folder: str | Path) -> Iterator[tuple[CaseKey, int, int, str]]:
-    """Debate, round, agent and answer of each standing reply of an agent that has an answer."""
+    """Debate, round, agent and answer of each effective reply of an agent with an answer."""
     table = read_table(folder, "turns", ["answer"])
     standing = pc.and_(pc.is_valid(table["answer"]), pc.invert(pc.fill_null(table["superseded"], False)))
     table = table.filter(pc.and_(standing, pc.match_substring_regex(table["path"], _PATTERN)))

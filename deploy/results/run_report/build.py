@@ -124,7 +124,7 @@ class RunReport:
 
 
 def _by_part(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
-    """Blocks by the headings of the report and its sections; what stands before the first one has none."""
+    """Blocks by the headings of the report and its sections; blocks before the first one have none."""
     parts: list[tuple[str, list[Block]]] = []
     for block in blocks:
         if isinstance(block, Heading) and block.level < _SUBSECTION:

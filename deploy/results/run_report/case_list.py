@@ -50,7 +50,7 @@ class CaseRow(FrozenModel):
         gold: the right answer, which no model saw; None without one.
         answer: the verdict's answer; None where it has none.
         outcome: `right`, `wrong`, `unscored`, `failed`, or `open` without a verdict.
-        ending: how it ended, in words: for a failed case its failure; None while it is open.
+        ending: how it ended, as text: for a failed case its failure; None while it is open.
         rounds: of its debate; None for a failed or open case.
         confidence: the verdict's; None when unknown.
         disagreement: how far its agents were apart, in the measure of its protocol; None when unknown.

@@ -127,7 +127,7 @@ def _tokens(verdicts: pa.Table) -> pa.ChunkedArray:
 
 
 class _Payload(msgspec.Struct):
-    """What a verdict's payload says of disagreement."""
+    """Disagreement in a verdict's payload."""
 
     d: Any = None
     jsd: Any = None

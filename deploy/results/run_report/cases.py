@@ -21,7 +21,7 @@ class CaseColumn:
     """A column of the table.
 
     Attributes:
-        name: by which a page knows it.
+        name: id in a page.
         title: as it is shown.
         values: a text, a number or None for each case.
         note: what it means.

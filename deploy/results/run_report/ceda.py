@@ -171,7 +171,7 @@ def _similarity(items: Sequence[tuple[str, Item]]) -> Iterator[Chart]:
 
 
 def _documents(items: Sequence[tuple[str, Item]]) -> Iterator[Chart]:
-    """Which documents the evidence is from; nothing where every claim brings its own passage."""
+    """Documents of the evidence; empty where every claim has its own passage."""
     claims = Counter(name for _, name in {(case_id, item.document or item.kind) for case_id, item in items})
     if len(claims) > 1:
         most = claims.most_common(MOST_DOCUMENTS)

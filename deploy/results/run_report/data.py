@@ -42,7 +42,7 @@ class RunData:
 
     @cached_property
     def info(self) -> RunInfo:
-        """What run.yaml says."""
+        """Content of run.yaml."""
         return read_run_info(self.folder, self.replies)
 
     @cached_property
@@ -89,7 +89,7 @@ class RunData:
 
     @cached_property
     def dynamics(self) -> Dynamics | None:
-        """The debates' numbers round by round; None where no round holds any."""
+        """Numbers of the debates by round; None where no round has any."""
         try:
             return round_dynamics(self.folder)
         except ConfigError:

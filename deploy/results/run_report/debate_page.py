@@ -1,4 +1,4 @@
-"""One debate as its page reads it: the transcript in words, stage by stage, each reply with what was noted of it."""
+"""Data of a debate's page: the transcript as text, stage by stage, each reply with its notes."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _OF_JUDGES = ("crit/", "assessment/")
 """Beginnings of the paths under which judges read a reply; the reply's path follows."""
 
 _SILENT = ("failed", "invalid", "cut")
-"""Outcomes of replies that leave nobody's answer."""
+"""Outcomes of replies without an answer."""
 
 
 class Position(NamedTuple):
-    """What an agent holds after a reply: an answer, and how sure it is; None is unknown."""
+    """Position of an agent after a reply: an answer, and its confidence; None is unknown."""
 
     answer: str | None
     confidence: float | None
@@ -68,7 +68,7 @@ def debate_page(debate: Transcript, sent: SentReplies) -> dict[str, Any]:
 
 
 def _verdict(debate: Transcript, whole: bool) -> list[tuple[str, str]]:
-    """The verdict; not whole beside a document, which says what the payload does."""
+    """The verdict; without its payload beside a document, which contains it."""
     verdict = debate.verdict
     if verdict is not None and not whole:
         verdict = verdict.model_copy(update={"payload": {}})
@@ -76,7 +76,7 @@ def _verdict(debate: Transcript, whole: bool) -> list[tuple[str, str]]:
 
 
 def debate_roles(turns: Iterable[TurnView], sections: Iterable[Section]) -> list[str]:
-    """The roles of the family that speaks in the most stages, judges and persons aside; none if it is one role."""
+    """Roles of the family that replies in the most stages, without judges and persons; empty for a single role."""
     stages = Counter(
         family
         for section in sections
@@ -123,7 +123,7 @@ class _Texts:
 
 
 class _Page:
-    """Stages of one debate, each reply beside what judges said of it."""
+    """Stages of one debate, each reply beside its judgments."""
 
     def __init__(self, debate: Transcript, sent: SentReplies) -> None:
         self.texts = _Texts()
@@ -144,7 +144,7 @@ class _Page:
         self._placed_events = {(event.kind, event.path) for events in self._noted.values() for event in events}
 
     def stage(self, section: Section) -> dict[str, Any] | None:
-        """A stage; None for one whose replies and notes all stand beside other replies."""
+        """Stage; None if all its replies and notes are shown beside other replies."""
         turns = [self._turn(turn) for turn in section.turns if turn.path not in self._placed_turns]
         events = [event for event in section.events if (event.kind, event.path) not in self._placed_events]
         notes = blocks_data(block for event in events for block in event_blocks(event))
@@ -190,7 +190,7 @@ class _Page:
 
 
 def _reply_of(path: str, replies: set[str]) -> str | None:
-    """The reply that an event or a judge's reply is about, told by its path; None for one that is of a whole stage."""
+    """The reply that an event or a judge's reply is about, by its path; None for one about a whole stage."""
     for prefix in _OF_JUDGES:
         path = path.removeprefix(prefix)
     while path not in replies and "/" in path:
@@ -199,7 +199,7 @@ def _reply_of(path: str, replies: set[str]) -> str | None:
 
 
 def _position(turn: TurnView, noted: Iterable[EventView]) -> Position:
-    """What the agent holds: as it answers, or as its distribution or its stance says."""
+    """Position of an agent: its answer, or the one of its distribution or stance."""
     for event in noted:
         if event.kind == DistributionStated.kind and (stated := DistributionStated.read(event.data)) is not None:
             known = [(share, label) for label, share in stated.cleaned.items() if share is not None]

@@ -1,4 +1,4 @@
-"""EVINCE in a report: divergences, entropies and contentiousness by round, and what the sides are worth in them."""
+"""EVINCE in a report: divergences, entropies and contentiousness by round, and the sides' accuracy."""
 
 from __future__ import annotations
 

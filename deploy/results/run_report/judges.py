@@ -82,7 +82,7 @@ def _against_panel(found: Sequence[CaseAssessment]) -> Iterator[Block]:
 
 
 def _position_bias(run: RunData) -> Iterator[Block]:
-    """What coming first is worth to a side, by judge, where judges saw both orders."""
+    """First-position advantage by judge, where judges saw both orders."""
     finished = {verdict.key for verdict in run.verdicts if not verdict.failed}
     values: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for row in read_table(run.folder, "verdicts", ["payload"]).to_pylist():

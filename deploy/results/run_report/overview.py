@@ -62,7 +62,7 @@ def _worked(summary: Summary) -> str:
 
 
 def _quality(summary: Summary) -> str:
-    """How good the answers are, as far as that can be said."""
+    """Quality of the answers, as far as known."""
     if summary.accuracy is None:
         why = "the cases have no gold label" if summary.finished else "no case has finished"
         return f"No answer can be scored: {why}."

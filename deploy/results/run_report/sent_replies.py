@@ -102,7 +102,7 @@ def _by_debate(rows: Iterable[dict[str, Any]]) -> dict[CaseKey, dict[str, dict[s
 def _others(
     tokens: Sequence[str], k: int, listed: Sequence[str | None], logprobs: Sequence[float | None]
 ) -> dict[str, Any]:
-    """The alternatives to each token, the token itself aside, likeliest first."""
+    """Alternatives to each token, without the token itself, most likely first."""
     parts = _parts(logprobs)
     others, shares = [], []
     for place, token in enumerate(tokens):

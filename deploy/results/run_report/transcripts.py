@@ -29,7 +29,7 @@ _LEVEL = 6
 """Of the compression: the highest takes three times as long, and saves a hundredth."""
 
 _FIRST = 100
-"""How many are read at first; their size says how many more there is room for."""
+"""Transcripts read first; their size determines how many more fit."""
 
 
 def transcripts_data(run: RunData, columns: Sequence[CaseColumn], size: int = TRANSCRIPT_BYTES) -> dict[str, Any]:

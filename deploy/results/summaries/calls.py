@@ -1,6 +1,6 @@
 """Calls of models among rows of `turns`, on columns: which were paid for here, and whose usage is unknown.
 
-`costs` says the same of single replies.
+`costs` has the same for single replies.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def compare(
 
     Raises:
         ConfigError: for fewer than two runs, or runs without a common case.
-        RecordError: when a folder holds no run or cannot be read.
+        RecordError: a folder has no run or cannot be read.
     """
     if isinstance(folders, str | os.PathLike) or len(folders) < 2:
         raise ConfigError("name at least two runs to compare: the first one, and others that are compared with it")

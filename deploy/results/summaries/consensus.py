@@ -18,12 +18,12 @@ from moot.protocols.evince.events import ConsensusPayload
 
 @dataclass(frozen=True, slots=True)
 class ConsensusVerdict:
-    """A finished verdict whose payload says `distribution_from: consensus`.
+    """Finished verdict whose payload has `distribution_from: consensus`.
 
     Attributes:
         gold: the label that the task's file calls right; None without one.
         answer: the likeliest label; None when mass outside the labels leads.
-        correct: whether they agree; None when that cannot be said.
+        correct: whether they agree; None when unknown.
         confidence: probability of the answer; None when unknown.
         crit_mean: mean CRIT score of the sides, in [0, 1]; None when unknown.
         labels: the closed set.
@@ -79,7 +79,7 @@ def consensus_verdicts(folder: str | Path) -> list[ConsensusVerdict]:
 
 
 Unheld = Literal["no distribution", "no gold label", "gold outside the labels", "no distribution over the labels"]
-"""Why a distribution has no score, in the order in which they are looked for."""
+"""Reasons why a distribution has no score, in the order of the checks."""
 
 
 class ScoredDistribution(NamedTuple):

@@ -1,7 +1,7 @@
 """Inter-judge and intra-judge agreement, from the events `assessment`.
 
 Alpha collapses where nearly all ratings are on one level, however high the raw agreement is; so raw agreement and
-Gwet's AC2 stand beside it, always.
+Gwet's AC2 are always shown beside it.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ def tokens_repaid(replies: Sequence[ReplyRow], bookkeeping: Iterable[EventRow]) 
     """Upper bound of the tokens paid again for asks in flight when a run was killed.
 
     Each ask is noted before it is paid for. An ask noted more often than it has replies on record was sent again:
-    the tokens of its standing reply (and of its unreadable first one) count once per extra note, although the
-    call that was lost may have been cut off early or never have left. A superseded reply lies in the record, so
+    the tokens of its effective reply (and of its unreadable first one) count once per extra note, although the
+    call that was lost may have been cut off early or never sent. A superseded reply is in the record, so
     its ask is no extra one, and what one that was abandoned (a budget, Ctrl-C, a deadline) may have cost is counted
     with the unconfirmed tokens. A note that was itself lost, less than one flush (1 s) before a `kill -9`, is not seen.
     """
@@ -122,7 +122,7 @@ class CaseCost:
     """Token cost of one debate; None where a call's usage is unknown.
 
     Attributes:
-        total: all standing replies, whether paid here or reused.
+        total: all effective replies, whether paid here or reused.
         measuring: the measurement-only part of `total` (see `measurement_only`).
         single: agent 0's independent answer, a re-ask included; None when there is none.
         judge_passes: requested judgments, without measurement-only ones.

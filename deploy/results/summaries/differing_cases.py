@@ -27,7 +27,7 @@ class RunAnswer(FrozenModel):
 
     Attributes:
         answer: None where it has none, failed, or is open.
-        correct: None where that cannot be said.
+        correct: None when unknown.
         state: `finished`, `failed`, or `open` without a verdict.
     """
 
@@ -92,7 +92,7 @@ def _answer(verdict: VerdictRow | None) -> RunAnswer:
 
 
 def answer_words(found: RunAnswer) -> str:
-    """An answer with whether it is right, in words.
+    """Text of an answer and whether it is right.
 
     >>> answer_words(RunAnswer(answer="Yes", correct=True, state="finished"))
     'Yes (right)'

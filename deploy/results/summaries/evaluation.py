@@ -1,7 +1,7 @@
 """How good a run's distributions are: the true label's rank, Brier scores and calibration, each with what it is over.
 
 Only distributions that are a consensus of stated probabilities are judged (`distribution_from: consensus` in the
-verdict's payload). SELENE's are shares of votes: nobody said that they are probabilities of being right.
+verdict's payload). SELENE's are shares of votes, not probabilities of being right.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class MetricValue(FrozenModel):
 
 
 class Evaluation(FrozenModel):
-    """Distributions held against the labels.
+    """Distributions scored against the labels.
 
     Attributes:
         cases: cases of the run with a label that is one of the closed set.
@@ -70,7 +70,7 @@ class Evaluation(FrozenModel):
 
 
 def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> Evaluation | None:
-    """Judge the distributions of a run; None when none can be held against a label.
+    """Scores the distributions of a run; None when none has a label.
 
     Args:
         verdicts: see `consensus_verdicts`.
@@ -120,7 +120,7 @@ def top_label_confidences(verdicts: Sequence[ConsensusVerdict]) -> list[ScoredCo
 
 
 def evaluation_rows(found: Evaluation) -> list[tuple[str, str]]:
-    """The figures as pairs of a name and a value in words; the ECE stands beside what a perfect forecaster scores."""
+    """Figures as pairs of name and text; the ECE is shown beside that of a perfect forecaster."""
     rows = [("Acc@1", _share(found.accuracy_at_1))]
     if found.accuracy_at_3 is not None:
         rows.append(("Acc@3", _share(found.accuracy_at_3)))
@@ -171,7 +171,7 @@ class ConfidenceFigures(FrozenModel):
 
 
 def confidence_figures(folder: str | Path, counted: Sequence[VerdictRow]) -> list[ConfidenceFigures] | None:
-    """The figures by source and stage; None where no verdict says where its confidence is from and can be scored.
+    """The figures by source and stage; None where no scored verdict states the source of its confidence.
 
     Raises:
         RecordError: the record cannot be read.
@@ -205,7 +205,7 @@ def scored_confidences(
 
 
 def _confidences(folder: str | Path) -> Mapping[CaseKey, tuple[str, str, float]]:
-    """Source, stage (empty: not on record) and confidence of each verdict that says them."""
+    """Source, stage (empty: not on record) and confidence of each verdict that states them."""
     found = {}
     for row in read_table(folder, "verdicts", ["confidence", "payload"]).to_pylist():
         said, confidence = VerdictSources.of(decode_json(row["payload"])), row["confidence"]
@@ -228,7 +228,7 @@ def _figures(source: str, stage: str, found: Sequence[ScoredConfidence]) -> Conf
 
 
 def confidence_rows(figures: Sequence[ConfidenceFigures]) -> list[tuple[str, str]]:
-    """The figures as pairs of a name and a value in words; the ECE stands beside what a perfect forecaster scores."""
+    """Figures as pairs of name and text; the ECE is shown beside that of a perfect forecaster."""
     rows = []
     for each in figures:
         kind = f"{each.source} ({each.stage})" if each.stage else f"{each.source} confidence"

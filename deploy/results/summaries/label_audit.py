@@ -1,6 +1,6 @@
 """Label audit: cases whose label is contradicted by a converged, confident consensus of good arguments.
 
-No debate ever sees a label; only whoever reads the record can compare.
+No debate ever sees a label; only a reader of the record can compare.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def titled_blocks(
 
 
 def place_words(path: str, role: str = "") -> str:
-    """A path in words, for readers who do not know paths; of a reply, without the role that gave it.
+    """Text of a path, for readers who do not know paths; for a reply, without its role.
 
     >>> place_words("judge/candidate/0/judge/1/variant/2/pass/0"), place_words("round/2"), place_words("gate")
     ('candidate 0, judge 1, evidence variant 2, pass 0', 'round 2', 'gate')
@@ -43,7 +43,7 @@ def place_words(path: str, role: str = "") -> str:
 
 
 def numbered_places(path: str) -> list[str]:
-    """The parts of a path that have numbers, in words.
+    """Numbered parts of a path, as text.
 
     >>> numbered_places("judge/candidate/0/variant/2"), numbered_places("gate")
     (['candidate 0', 'evidence variant 2'], [])

@@ -1,4 +1,4 @@
-"""A verdict's payload as pairs of name and text: in words where the protocol is known, else as it is recorded."""
+"""Pairs of name and text for a verdict's payload: formatted for known protocols, else as recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _YES = {True: "yes", False: "no", None: "unknown"}
 
 
 def payload_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The payload; what it says of the sources of the verdict's figures is left out."""
+    """The payload without the sources of the verdict's figures."""
     for pairs_of in (consensus_pairs, check_pairs, gate_pairs, panel_pairs, _assessment_pairs):
         if (pairs := pairs_of(payload)) is not None:
             return pairs

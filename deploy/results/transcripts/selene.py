@@ -30,7 +30,7 @@ REASONS = {
     "all_tests_passed": "every test passes",
     "never": "the gate is off: no case is debated",
 }
-"""Why a case is debated or skipped, in words."""
+"""Texts for the reasons to debate or skip a case."""
 
 Outcome = Literal["pass", "fail", "not tested", "off"]
 

@@ -135,7 +135,7 @@ def _stage_of_reply(path: str) -> tuple[int, int, str]:
 
 
 def step_words(path: str) -> str:
-    """A step in words: its stage, and its place in it.
+    """Text of a step: its stage, and its position in it.
 
     >>> step_words("opening/agent/0"), step_words("round/2/agent/1"), step_words("gate"), step_words("mine/agent/0")
     ('Independent answers, agent 0', 'Round 2, agent 1', 'Gate', 'mine, agent 0')

@@ -73,7 +73,7 @@ class CellFigures(FrozenModel):
         brier_left_out: verdicts that it is not over, by reason.
         claims: classification figures over claims; None for a run over anything else, or without one.
         debates: by key of `moot.deploy.studies.ablation.means.MEASURES` what its debates were like; empty where their
-        rounds hold none of it.
+        rounds have none of it.
         seconds: of a finished claim, from the debate's start to its verdict; None likewise.
         trained_on, group_trained_on: claims left out of all but these seconds because the run's classifier was trained
             on them, or on others of their groups.

@@ -123,7 +123,7 @@ def _value_text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """JSON value of an object that may stand for a role's member."""
+    """JSON value of an object that may represent a role's member."""
     return value.model_dump(exclude_defaults=True) if isinstance(value, BaseModel) else str(value)
 
 

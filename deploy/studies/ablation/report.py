@@ -270,7 +270,7 @@ def claim_columns(cells: Sequence[CellFigures]) -> dict[str, list[str]]:
 
 
 def _head(cells: Sequence[CellFigures]) -> str:
-    """Where only one class occurs, a mean of two F1 says nothing."""
+    """Heading: recall where only one class occurs, because a mean of two F1 is meaningless there; else macro-F1."""
     return _RECALL if any(each.claims and each.claims.only for each in cells) else _F1
 
 

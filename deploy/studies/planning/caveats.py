@@ -102,7 +102,7 @@ def _left_out(pilot: Pilot) -> Iterator[str]:
     if pilot.shared:
         yield f"{pilot.shared:,} replies that cases share are planned in proportion; more cases may share them"
     if pilot.waits_unknown:
-        yield "the record does not say how long calls waited for leave: that counts as latency; a newer pilot says it"
+        yield "the record lacks the time that calls waited for admission: it counts as latency; a newer pilot has it"
 
 
 def _unknown(pilot: Pilot, cases: int, without_usage: float, without_price: float, has_cost: bool) -> Iterator[str]:

@@ -23,7 +23,7 @@ from moot.protocols.case import is_shared_id
 from moot.protocols.errors import UNSENT, UserError
 
 FEW = 20
-"""A pilot of fewer debates says little about the rare long ones."""
+"""Least debates of a pilot: fewer say little about the rare long ones."""
 
 MOST_DEBATES = 5_000
 """A larger pilot is sampled: more debates would add less than prices and servers change within a week."""

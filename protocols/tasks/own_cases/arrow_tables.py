@@ -16,7 +16,7 @@ _AT_ONCE = 16
 """Rows that are made Python values together."""
 
 _LARGEST_GROUP = 2**31
-"""Bytes that a row group may have, decompressed: the file says it beforehand."""
+"""Most bytes of a decompressed row group, as declared in the file."""
 
 
 class ArrowTable:
@@ -41,7 +41,7 @@ class ArrowTable:
         return self._first_file()[0]
 
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
-        """By column the names that its whole numbers stand for, where `datasets` has written them into the file.
+        """Names of whole numbers by column, where `datasets` has written them into the file.
 
         Raises:
             TaskFileError: as `header`.
@@ -64,7 +64,7 @@ class ArrowTable:
             wanted: columns to read; None for all.
 
         Raises:
-            TaskFileError: a file cannot be read, lacks a column, or holds one that is too large or of a type that no
+            TaskFileError: a file cannot be read, lacks a column, or has one that is too large or of a type that no
                 field of a case has.
         """
         columns = [name for name in self.header() if wanted is None or name in wanted]
@@ -97,7 +97,7 @@ class ArrowTable:
 
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
-    """Makes what pyarrow says of a broken file an error of the user's."""
+    """Converts pyarrow's errors on a broken file to user errors."""
     import pyarrow as pa
 
     try:

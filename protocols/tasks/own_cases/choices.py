@@ -50,7 +50,7 @@ class Choices:
 
 
 def value_of(row: Row, column: str | None) -> object:
-    """What stands in a column, or within its object, as in `answer.value`; None where nothing does. Raises nothing."""
+    """Value of a column, or within its object, as in `answer.value`; None without one. Raises nothing."""
     if column is None or column in row.values:
         return None if column is None else row.values[column]
     found: object = row.values
@@ -64,8 +64,8 @@ def read_choices(row: Row, columns: Columns, names: tuple[str, ...] = ()) -> Cho
 
     Args:
         row: the row.
-        columns: where things stand.
-        names: the labels of every row that brings none of its own.
+        columns: columns of the fields.
+        names: labels of rows without their own.
 
     Raises:
         TaskFileError: choices or labels are of a wrong form, too few or too many, or ambiguous.
@@ -109,7 +109,7 @@ def _check(row: Row, column: str, labels: tuple[str, ...], texts: tuple[str, ...
 
 
 def _within(row: Row, column: str, value: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The labels, if it brings some, and the texts of a column that holds all choices."""
+    """Labels, if it has some, and texts of a column with all choices."""
     value = parsed(value)
     if is_blank(value):
         return (), ()
@@ -157,7 +157,7 @@ def _text(row: Row, column: str, value: object) -> str:
 
 
 def parsed(value: object) -> object:
-    """The list or object that a cell of a CSV holds as text; anything else as it is. Raises nothing."""
+    """List or object in a CSV cell's text; any other value unchanged. Raises nothing."""
     if not isinstance(value, str):
         return value
     text = value.strip()

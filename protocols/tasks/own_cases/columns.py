@@ -1,4 +1,4 @@
-"""Which column of a user's file holds what of a case: by its usual names, or as the user says."""
+"""Column map of a user's file: by usual names of columns, or as the user states."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _FAMILY = re.compile(r"(?:(choice|option|answer|ending|opt)_?)?([a-z]|\d{1,2})")
 
 @dataclass(frozen=True)
 class Columns:
-    """Where in a file's rows the fields stand.
+    """Columns of the fields in a file's rows.
 
     Attributes:
         of: the column of a field; fields that the file has not are left out.
-        choices: the columns of the choices, in order: one that holds them all, or one for each.
+        choices: columns of the choices, in order: one with all of them, or one for each.
         places: for a column per choice whose names end in numbers, those numbers by the choice's place.
         labels: the labels of every case, where the user gave them.
     """
@@ -99,7 +99,7 @@ class ColumnFinder:
         """The columns among a header's names.
 
         Raises:
-            TaskFileError: no column holds the question, several could hold the same field, or one is there twice.
+            TaskFileError: no column has the question, several could have the same field, or one occurs twice.
         """
         of: dict[str, str] = {}
         for name in FIELDS:
@@ -193,7 +193,7 @@ class ColumnFinder:
 
 
 def check_map(name: str, mapped: Mapping[str, str]) -> None:
-    """Refuses a column map that says nothing.
+    """Refuses an empty column map.
 
     Raises:
         ConfigError: the question is left out.
@@ -203,7 +203,7 @@ def check_map(name: str, mapped: Mapping[str, str]) -> None:
 
 
 def hint(column: str, header: Sequence[str]) -> str:
-    """What is said of a column that the user names and the file has not."""
+    """Error for a column that the user names and the file lacks."""
     close = nearest(column, header)
     there = f"the file has {listed(header)}"
     return f"did you mean {shown(close)}? {there}" if close else there

@@ -16,7 +16,7 @@ _DEEPEST, _MOST_ENTRIES = 4, 20_000
 _SHARD = re.compile(r"(?P<split>.+?)(?:[-_.]\d{5}-of-\d{5}[-\w]*)?\.\w+", re.IGNORECASE)
 _PARQUET, _TEXT = (".parquet",), (".jsonl", ".json", ".csv", ".tsv")
 _ABOUT = frozenset({"dataset_info.json", "dataset_infos.json", "dataset_dict.json"})
-"""Files of a data set on the hub that tell of it and hold no rows."""
+"""Files of a data set on the hub that describe it and have no rows."""
 _LARGEST_STATE = 2**24
 
 

@@ -17,7 +17,7 @@ _WHOLE = re.compile(r"(-?\d{1,9})(?:\.0)?")
 _NUMBER = re.compile(r"-?[$€£]? ?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?")
 _YES, _NO = ("yes", "true"), ("no", "false")
 HIDDEN = "-1"
-"""What public test sets write where the right choice is not told."""
+"""Placeholders of public test sets for a hidden right choice."""
 
 
 def is_yes_no(answer: str) -> bool:
@@ -26,9 +26,9 @@ def is_yes_no(answer: str) -> bool:
 
 
 def answers_of(row: Row, column: str | None, choices: Choices | None = None) -> tuple[str | bool, ...]:
-    """The right answers of a row as the file has them, numbers as text; of none where it tells none.
+    """Right answers of a row as in the file, numbers as text; empty where it has none.
 
-    `is_absent` says what tells none, the labels and texts of the choices apart; beside others, "none" is an answer.
+    `is_absent` recognises absent ones, except among labels and texts of the choices; beside others, "none" counts.
     A list, `{"text": [...]}` (SQuAD) and `{"value": ..., "aliases": [...]}` (TriviaQA) are several.
 
     Raises:
@@ -155,7 +155,7 @@ def _wanted(choices: Choices) -> str:
 
 
 def free_gold(row: Row, column: str | None) -> tuple[tuple[str, ...], Scoring]:
-    """The accepted answers, and how an answer is held against them: by value where it is one, and a number.
+    """Accepted answers, and how answers are compared with them: by value for a single number.
 
     A solution that ends in `####` and a number, as GSM8K writes it, is that number.
 

@@ -1,4 +1,4 @@
-"""The task `cases:FILE`: a user's own questions, from any file or folder whose columns can be told."""
+"""Task `cases:FILE`: a user's own questions, from any file or folder with recognisable columns."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def open_table(path: str, split: str | None = None) -> Table:
         if path != "-" and Path(path).expanduser().is_dir():
             return _table_of(path, data_files(path, split))
     except (OSError, ValueError, RuntimeError):
-        pass  # `locate` says what is wrong with the name
+        pass  # `locate` reports what is wrong with the name
     source = locate(path)
     if split is not None:
         raise TaskFileError(path, 0, SPLIT, "expected a folder with several, found a file")
@@ -158,15 +158,15 @@ class _OwnCases:
         """The rows, those of blank cells only left out.
 
         Raises:
-            TaskFileError: the table cannot be read, its columns cannot be told, or its answers cannot.
+            TaskFileError: the table cannot be read, or its columns or answers are not recognised.
         """
         if self._survey is None:
             self._look_through()
         yield from self._read()
 
     def parse(self, row: Row) -> Iterator[ParsedCase]:
-        """Gives a case, its texts untouched, with the first right answer, None where the row tells none, and how an
-        answer is held against the right ones.
+        """Builds a case, its texts unchanged, with the first right answer, None where the row has none, and how an
+        answer is compared with the right ones.
 
         Raises:
             TaskFileError: a field is missing, of a wrong form, or the answer is none of the labels.
@@ -191,7 +191,7 @@ class _OwnCases:
         yield ParsedCase(case, next(iter(gold), None), reference)
 
     def pictures(self, row: Row) -> tuple[Path | bytes, ...]:
-        """The pictures of a row: files beside its own, or bytes that it holds, as `datasets` keeps them.
+        """The pictures of a row: files beside its own, or embedded bytes, as in `datasets`.
 
         Raises:
             TaskFileError: one is no picture's name, is not there or outside of the folder.
@@ -258,7 +258,7 @@ class _OwnCases:
             raise TaskFileError(self._table.file, 0, missing, f"there is no such column: {hint(missing, seen)}")
 
     def _wanted(self, *left_out: str) -> Collection[str] | None:
-        """The columns of all fields but those left out; None where only the rows tell which there are."""
+        """Columns of all fields but excluded ones; None where only the rows have them."""
         header = self._table.header()
         if not header:
             return None
@@ -272,7 +272,7 @@ class _OwnCases:
                 yield self._with_class_name(row) if row.problem is None and self._names else row
 
     def _with_class_name(self, row: Row) -> Row:
-        """The row with the name that its gold answer's number stands for."""
+        """The row with its gold answer's number replaced by the name."""
         column = self._finder.of_row(row).of.get("gold", "")
         names, number = self._names.get(column), row.values.get(column)
         if names is None or not isinstance(number, int):

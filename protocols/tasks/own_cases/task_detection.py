@@ -1,4 +1,4 @@
-"""Which task reads a bare file: told by its columns, or else said what each task misses in it."""
+"""Task detection for a bare file: by its columns, or an error with what each task misses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FOLDERS = (("hallusionbench", "HallusionBench.json"), ("symptoms", "dataset.csv"
 """Tasks of folders, and a file that the folder has."""
 
 _ROWS = 20
-"""Rows of a JSON file whose keys are looked at."""
+"""Rows of a JSON file whose keys are examined."""
 
 
 def detect_spec(bare: str) -> str:
@@ -90,7 +90,7 @@ def _fitting(path: str) -> str:
 
 
 def _misses(path: str, header: tuple[str, ...], plain: bool) -> str:
-    """What is said of a file that fits no task."""
+    """Error for a file that fits no task."""
     needs = [(NAME, ("question",)), *(OWN if plain else ())]
     missing = "; ".join(
         f"{name} needs {' and '.join(column for column in columns if column not in header)}" for name, columns in needs
