@@ -57,6 +57,14 @@ class EventData(BaseModel):
         except ValidationError:
             return None
 
+    @classmethod
+    def read_json(cls, data: str) -> Self | None:
+        """The same of recorded JSON, without a dictionary in between: figures read the events of whole runs."""
+        try:
+            return cls.model_validate_json(data, extra="ignore")
+        except ValidationError:
+            return None
+
 
 class DebateEvent(EventData):
     """Base class of the typed events that each protocol defines in its `events.py`.
@@ -83,6 +91,14 @@ class DebateEvent(EventData):
     def read(cls, data: Any, path: str = "") -> Self | None:
         """Recorded data of an event in this type; None for another protocol's event of that kind."""
         return super().read({**data, "path": path} if path and isinstance(data, dict) else data)
+
+    @classmethod
+    def read_json(cls, data: str, path: str = "") -> Self | None:
+        """`read` of recorded JSON."""
+        found = super().read_json(data)
+        if found is not None and path:
+            found.__dict__["path"] = path  # frozen for users; to validate the text again would take as long as reading
+        return found
 
 
 def as_event(event: Event | DebateEvent) -> Event:

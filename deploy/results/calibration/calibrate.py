@@ -22,7 +22,6 @@ from moot.deploy.results.calibration.grid import (
     sweep_grid,
     threshold_axes,
 )
-from moot.deploy.results.record.readers import read_replies
 from moot.deploy.results.record.run_info import RunInfo, read_run_info
 from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired, share
 from moot.deploy.results.text import Interval, finite_or_none
@@ -151,7 +150,7 @@ def calibrate(
     folder = record_path(folder)
     facts = read_run_info(folder)
     if not facts.models:
-        facts = read_run_info(folder, read_replies(folder))
+        facts = read_run_info(folder)
     cases = read_both_branches(folder, f"{facts.name}-both", keep_truncated=keep_truncated)
     held_out = cases.held_out(holdout, seed)
     if held_out.all() or not held_out.any():

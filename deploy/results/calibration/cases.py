@@ -18,7 +18,7 @@ from moot.actors.record.tables import read_table
 from moot.deploy.results.record.readers import latest_verdicts, read_as, read_events, read_replies
 from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import EventRow, ReplyRow
-from moot.deploy.results.summaries.costs import measurement_only, total_tokens
+from moot.deploy.results.summaries.case_costs import measurement_only, total_tokens
 from moot.deploy.results.summaries.model_replies import USABLE
 from moot.metrics.distribution import Floats
 from moot.protocols.errors import RAISE_MAX_TOKENS, ConfigError

@@ -16,7 +16,6 @@ from moot.actors.record.store.mirror import record_path
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.calibration.cases import held_out_mask
 from moot.deploy.results.calibration.labelled_replies import Bools, LabelledReplies, read_labelled_replies
-from moot.deploy.results.record.readers import read_replies
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.text import Interval
 from moot.metrics.bootstrap import BootstrapInterval, cluster_bootstrap
@@ -137,7 +136,7 @@ def calibrate_early_stop(
     if not 0.0 < share <= 0.5:
         raise ConfigError(f"share is the share of replies to stop, above 0 and at most 0.5, not {share:g}")
     folder = record_path(folder)
-    facts = read_run_info(folder, read_replies(folder))
+    facts = read_run_info(folder)
     groups, left_out = read_labelled_replies(folder, role, keep_truncated=keep_truncated)
     signals = [_signal(group, holdout, seed, share) for group in groups]
     windows = [min(WINDOWS) if each.early_stop is None else each.early_stop.window for each in signals]

@@ -18,7 +18,7 @@ from moot.deploy.results.record.readers import latest_verdicts, read_as, read_ev
 from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import ReplyRow
 from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired, share
-from moot.deploy.results.summaries.costs import total_tokens
+from moot.deploy.results.summaries.case_costs import total_tokens
 from moot.deploy.results.text import Interval
 from moot.metrics.distribution import Floats
 from moot.protocols.selene.events import DebateStopped, RoundEnded

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from moot.actors.classifiers.card import CARD, read_card
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.tables import read_table
 from moot.deploy.results.record.readers import decode_json
-from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import VerdictRow
+from moot.deploy.results.record.run_record import RunRecord
 from moot.protocols.ceda.events import ClaimPayload
 from moot.protocols.ceda.stance import Stance
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
@@ -70,34 +72,24 @@ def class_of(label: str | None) -> float | None:
     return float(CLAIM_LABELS.index(label)) if label in CLAIM_LABELS else None
 
 
-def read_claims(
-    folder: str | Path,
-    verdicts: Iterable[VerdictRow],
-    references: References,
-    tokens: Mapping[CaseKey, int | None] | None = None,
-) -> list[Claim]:
+def read_claims(record: RunRecord, tokens: Mapping[CaseKey, int | None] | None = None) -> list[Claim]:
     """Reads the claims among a run's cases, in the order of the task's file; empty for a run over anything else.
 
     Args:
-        folder: the run's folder.
-        verdicts: the latest of each case, failed ones included.
-        references: of the run's cases.
+        record: the run's record.
         tokens: of each debate, as far as they are known.
 
     Raises:
         RecordError: the record cannot be read.
         ConfigError: the copy of the classifier's card was changed.
     """
-    rows = read_table(folder, "cases", ["index", "labels", "gold"]).to_pylist()
-    rows = [row for row in rows if tuple(row["labels"] or ()) == CLAIM_LABELS]
+    rows = _cases_of_claims(record.cases)
     if not rows:
         return []
-    latest = {verdict.case_id: verdict for verdict in verdicts}
-    more = {
-        (row["case_id"], row["attempt"]): (row["payload"], row["wall_s"])
-        for row in read_table(folder, "verdicts", ["payload", "wall_s"]).to_pylist()
-    }
-    groups = trained_groups(folder) or frozenset()
+    latest, references = record.by_case, record.references
+    columns = (record.verdict_table[name].to_pylist() for name in ("case_id", "attempt", "payload", "wall_s"))
+    more = {(case_id, attempt): (payload, wall_s) for case_id, attempt, payload, wall_s in zip(*columns, strict=True)}
+    groups = trained_groups(record.folder) or frozenset()
     found = []
     for row in sorted(rows, key=lambda row: (row["index"], row["case_id"])):
         reference = references[row["case_id"]]
@@ -117,6 +109,15 @@ def read_claims(
             used = (tokens or {}).get(verdict.key)
             found.append(Claim(**given, **outcome, trained_on=known, wall_s=wall_s, tokens=used))
     return found
+
+
+def _cases_of_claims(cases: pa.Table) -> list[dict[str, Any]]:
+    """The rows of cases whose labels are those of claims."""
+    labels = cases["labels"]
+    cases = cases.filter(pc.fill_null(pc.equal(pc.list_value_length(labels), len(CLAIM_LABELS)), False))
+    cases = cases.filter(pc.fill_null(pc.equal(pc.list_element(cases["labels"], 0), CLAIM_LABELS[0]), False))
+    rows = cases.select(["case_id", "index", "labels", "gold"]).to_pylist()
+    return [row for row in rows if tuple(row["labels"]) == CLAIM_LABELS]
 
 
 def ids_trained_on(claims: Iterable[Claim]) -> frozenset[str]:

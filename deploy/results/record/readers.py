@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from moot.actors.agent.attempt import LENGTH
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record.references import rescore_verdicts
+from moot.deploy.results.record.references import scored_verdicts
 from moot.deploy.results.record.rows import EventRow, RecordedEvent, ReplyRow, VerdictRow
 from moot.protocols.events import DebateEvent
 
@@ -20,17 +20,24 @@ R = TypeVar("R", bound=RecordedEvent)
 E = TypeVar("E", bound=DebateEvent)
 
 
+_REPLY_TEXTS = ["role", "model", "outcome", "failure"]
+_REPLY_COLUMNS = ["prompt_tokens", "completion_tokens", "reused_from", "finish_reason", "completion_tokens_estimate"]
+_REPLY_COLUMNS += ["unconfirmed_attempts", "unconfirmed_tokens_max", "prompt_tokens_stated", "completion_tokens_stated"]
+
+
 def read_replies(folder: str | Path) -> list[ReplyRow]:
     """Every paid or reused reply, superseded ones included; a person's decisions, which cost nothing, are not."""
-    texts = ["role", "model", "outcome", "failure"]
-    more = ["prompt_tokens", "completion_tokens", "reused_from", "finish_reason", "completion_tokens_estimate"]
-    more += ["unconfirmed_attempts", "unconfirmed_tokens_max", "prompt_tokens_stated", "completion_tokens_stated"]
-    table = read_table(folder, "turns", [*texts, *more])
-    table = table.filter(pc.not_equal(pc.fill_null(table["role"], ""), "person"))
+    rows = reply_rows(read_table(folder, "turns", [*_REPLY_TEXTS, *_REPLY_COLUMNS]))
+    return list(map(ReplyRow._make, zip(*(rows[name].to_pylist() for name in ReplyRow._fields), strict=True)))
+
+
+def reply_rows(turns: pa.Table) -> pa.Table:
+    """The fields of `ReplyRow` as columns, a row for every paid or reused reply."""
+    table = turns.filter(pc.not_equal(pc.fill_null(turns["role"], ""), "person"))
     estimated = pc.or_(pc.is_valid(table["prompt_tokens_stated"]), pc.is_valid(table["completion_tokens_stated"]))
     columns = {
         **{name: table[name] for name in ("case_id", "attempt", "path")},
-        **{name: pc.fill_null(table[name], "") for name in texts},
+        **{name: pc.fill_null(table[name], "") for name in _REPLY_TEXTS},
         "prompt": table["prompt_tokens"],
         "completion": table["completion_tokens"],
         "reused": pc.not_equal(pc.fill_null(table["reused_from"], ""), ""),
@@ -41,7 +48,7 @@ def read_replies(folder: str | Path) -> list[ReplyRow]:
         "estimated": estimated,
         "truncated": pc.equal(pc.fill_null(table["finish_reason"], ""), LENGTH),
     }
-    return list(map(ReplyRow._make, zip(*(columns[name].to_pylist() for name in ReplyRow._fields), strict=True)))
+    return pa.table({name: columns[name] for name in ReplyRow._fields})
 
 
 def read_events(folder: str | Path, kinds: Iterable[str]) -> list[EventRow]:
@@ -68,30 +75,29 @@ def decode_json(data: str | None) -> dict[str, Any]:
 
 def latest_verdicts(folder: str | Path) -> list[VerdictRow]:
     """The verdict of each case's latest attempt that has one, in order of case id."""
-    names = ["answer", "how", "rounds", "failed", "failure", "gold", "correct", "at"]
-    rows = read_table(folder, "verdicts", names).to_pylist()
-    rescore_verdicts(folder, rows)
-    latest = {row["case_id"]: row for row in sorted(rows, key=lambda row: row["attempt"])}
-    return [
-        VerdictRow(
-            case_id=case_id,
-            attempt=row["attempt"],
-            answer=row["answer"],
-            how=row["how"] or "",
-            rounds=row["rounds"] or 0,
-            failed=bool(row["failed"]),
-            failure=row["failure"] or "",
-            gold=row["gold"],
-            correct=row["correct"],
-            at=row["at"] or 0.0,
-        )
-        for case_id, row in sorted(latest.items())
-    ]
+    return latest_of(scored_verdicts(read_table(folder, "verdicts", _VERDICT_COLUMNS), folder))
+
+
+_VERDICT_COLUMNS = ["answer", "how", "rounds", "failed", "failure", "gold", "correct", "at"]
+_NOTHING: dict[str, Any] = {"how": "", "rounds": 0, "failed": False, "failure": "", "at": 0.0}
+"""What stands for null."""
+
+
+def latest_of(verdicts: pa.Table) -> list[VerdictRow]:
+    """The same, of a table of verdicts that were scored."""
+    rows = latest_rows(verdicts)
+    columns = {
+        name: pc.fill_null(rows[name], _NOTHING[name]) if name in _NOTHING else rows[name]
+        for name in VerdictRow._fields
+    }
+    found = map(VerdictRow._make, zip(*(column.to_pylist() for column in columns.values()), strict=True))
+    return sorted(found, key=lambda each: each.case_id)
 
 
 def latest_rows(rows: pa.Table) -> pa.Table:
-    """The rows of each case's latest attempt among them."""
+    """The rows of each case's latest attempt among them, in their order."""
     if not rows.num_rows or pc.max(rows["attempt"]).as_py() == 0:
         return rows
-    last = rows.group_by("case_id").aggregate([("attempt", "max")]).rename_columns({"attempt_max": "attempt"})
-    return rows.join(last, ["case_id", "attempt"], join_type="left semi")
+    last = rows.group_by("case_id").aggregate([("attempt", "max")])
+    latest = last["attempt_max"].take(pc.index_in(rows["case_id"], value_set=last["case_id"].combine_chunks()))
+    return rows.filter(pc.equal(rows["attempt"], latest))

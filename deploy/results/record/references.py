@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.record.tables import read_table
@@ -33,8 +34,19 @@ class References:
         Raises:
             RecordError: when the record cannot be read.
         """
-        rows = read_table(folder, "cases", _REFERENCE_COLUMNS).to_pylist()
-        return cls({row["case_id"]: _reference(row) for row in rows})
+        return cls.from_table(read_table(folder, "cases", _REFERENCE_COLUMNS))
+
+    @classmethod
+    def from_table(cls, cases: pa.Table) -> References:
+        """Those of a run whose cases were read."""
+        columns = [cases[name].to_pylist() for name in ("case_id", *_REFERENCE_COLUMNS)]
+        plain = Reference()
+        return cls(
+            {
+                case_id: _reference(*of_case) if any(of_case) else plain
+                for case_id, *of_case in zip(*columns, strict=True)
+            }
+        )
 
     def __getitem__(self, case_id: str) -> Reference:
         """The reference of a case."""
@@ -50,30 +62,38 @@ class References:
         return is_correct(answer, gold, self[case_id])
 
 
-def rescore_verdicts(folder: str | Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Score rows of `verdicts` in place as they would be written now: no answer is wrong.
+def scored_verdicts(verdicts: pa.Table, folder: str | Path) -> pa.Table:
+    """Rows of `verdicts`, scored as they would be written now: no answer is wrong.
 
     Records from before that was so have null there. A case that is a reply to judge asks for no answer: it stays null.
+
+    Args:
+        verdicts: with at least `answer`, `failed`, `gold` and `correct`.
+        folder: the run's folder.
 
     Raises:
         RecordError: when the record cannot be read.
     """
-    without_answer = [row for row in rows if not row["failed"] and row["answer"] is None]
-    unscored = [row for row in without_answer if row["correct"] is None and row["gold"] is not None]
-    if not unscored:
-        return
+    unscored = pc.and_(verdicts["correct"].is_null(), verdicts["gold"].is_valid())
+    silent = pc.and_(verdicts["answer"].is_null(), pc.invert(pc.fill_null(verdicts["failed"], False)))
+    unscored = pc.and_(unscored, silent)
+    if not pc.any(unscored).as_py():
+        return verdicts
     cases = read_table(folder, "cases", ["judged"])
-    replies = set(cases.filter(pc.is_valid(cases["judged"]))["case_id"].to_pylist())
-    for row in unscored:
-        row["correct"] = None if row["case_id"] in replies else False
+    replies = cases.filter(pc.is_valid(cases["judged"]))["case_id"].combine_chunks()
+    wrong = pc.and_(unscored, pc.invert(pc.is_in(verdicts["case_id"], value_set=replies)))
+    correct = pc.if_else(wrong, False, verdicts["correct"])
+    return verdicts.set_column(verdicts.column_names.index("correct"), "correct", correct)
 
 
-def _reference(row: Mapping[str, Any]) -> Reference:
+def _reference(
+    scoring: Any, accepted: Any, ratings: Any, group: str | None, part: str | None, tags: str | None
+) -> Reference:
     return Reference(
-        scoring=row["scoring"] or "label",
-        accepted=tuple(row["accepted"] or ()),
-        ratings=tuple(row["ratings"] or ()),
-        group=row["group"] or "",
-        part=row["part"] or "",
-        tags=msgspec.json.decode(row["tags"]) if row["tags"] else {},
+        scoring=scoring or "label",
+        accepted=tuple(accepted or ()),
+        ratings=tuple(ratings or ()),
+        group=group or "",
+        part=part or "",
+        tags=msgspec.json.decode(tags) if tags else {},
     )

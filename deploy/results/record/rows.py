@@ -66,6 +66,19 @@ class ReplyRow(NamedTuple):
         return None if self.prompt is None or self.completion is None else self.prompt + self.completion
 
 
+class EventPlace(NamedTuple):
+    """Where in a run an event happened."""
+
+    case_id: str
+    attempt: int
+    path: str
+
+    @property
+    def key(self) -> CaseKey:
+        """The debate it belongs to."""
+        return (self.case_id, self.attempt)
+
+
 class EventRow(NamedTuple):
     """A row of `events`."""
 
@@ -83,7 +96,7 @@ class EventRow(NamedTuple):
 
 class VerdictRow(NamedTuple):
     """A row of `verdicts`, as far as counting goes; `correct` is None for what cannot be scored: see
-    `rescore_verdicts`.
+    `scored_verdicts`.
 
     Not a `DebateResult`: figures read every verdict of a run, and of a million the payloads and distributions alone
     would take gigabytes.

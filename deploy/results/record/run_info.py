@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION
 from moot.actors.record.store.mirror import display_name
-from moot.actors.record.tables import read_table
-from moot.deploy.results.record.rows import ReplyRow
+from moot.actors.record.tables import read_raw_rows, read_table
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import family_of
 
@@ -66,12 +65,8 @@ class RunInfo:
         return display_name(self.path)
 
 
-def read_run_info(folder: str | Path, replies: Iterable[ReplyRow] = ()) -> RunInfo:
+def read_run_info(folder: str | Path) -> RunInfo:
     """Read run.yaml and epochs.json.
-
-    Args:
-        folder: the run's folder.
-        replies: the run's replies, for the models' names where run.yaml has none.
 
     Raises:
         RecordError: when there is no run in the folder or its run.yaml cannot be read.
@@ -82,7 +77,7 @@ def read_run_info(folder: str | Path, replies: Iterable[ReplyRow] = ()) -> RunIn
     raw = read_run_yaml(run)
     said = _mapping(raw.get("models"))
     models = {str(role): list(map(str, names if isinstance(names, list) else [names])) for role, names in said.items()}
-    models = models or _models_used(replies)
+    models = models or _models_used(run)
     simulated = raw.get("simulated")
     if not isinstance(simulated, bool):
         simulated = any(name.partition("?")[0] == "simulated" for names in models.values() for name in names)
@@ -100,7 +95,7 @@ def read_run_info(folder: str | Path, replies: Iterable[ReplyRow] = ()) -> RunIn
         schema_version=raw.get("schema_version", SCHEMA_VERSION),
         models=models,
         binds_simulated=simulated,
-        simulated=simulated and _asked_a_model(run.path),
+        simulated=simulated and _asked_a_model(run),
         wall_s=float(sum(each["wall_s"] for each in sessions)) if sessions and not timeless else None,
         wall_unknown_since=_text(timeless[0].get("started_at")) if timeless else None,
         last_started_at=epochs[-1].started_at if epochs else None,
@@ -113,9 +108,9 @@ def read_run_info(folder: str | Path, replies: Iterable[ReplyRow] = ()) -> RunIn
     )
 
 
-def _asked_a_model(folder: Path) -> bool:
+def _asked_a_model(run: RunFolder) -> bool:
     """Whether any model was asked: a protocol may ask none, whatever its bindings."""
-    return asks_a_model(read_table(folder, "turns", ["role"])["role"])
+    return any(asks_a_model(batch["role"]) for batch in read_raw_rows(run, "turns", ["role"]))
 
 
 def asks_a_model(roles: pa.ChunkedArray) -> bool:
@@ -131,9 +126,10 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _models_used(replies: Iterable[ReplyRow]) -> dict[str, list[str]]:
+def _models_used(run: RunFolder) -> dict[str, list[str]]:
+    asked = read_table(run, "turns", ["role", "model"]).select(["role", "model"])
     used: dict[str, dict[str, None]] = {}
-    for reply in replies:
-        if reply.role != "person":
-            used.setdefault(family_of(reply.role), {})[reply.model] = None
+    for row in asked.group_by(["role", "model"]).aggregate([]).to_pylist():
+        if row["role"] != "person":
+            used.setdefault(family_of(row["role"] or ""), {})[row["model"] or ""] = None
     return {family: sorted(names) for family, names in sorted(used.items())}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from statistics import NormalDist
 
 import numpy as np
@@ -32,7 +31,7 @@ class MeanOverCases(FrozenModel):
     """Mean over cases; None is unknown.
 
     Attributes:
-        low, high: 95 % bootstrap interval over cases; None with fewer than ten.
+        low, high: 95 % bootstrap interval over cases, or over their groups; None with fewer than ten.
         cases: number of cases with a value.
     """
 
@@ -57,19 +56,27 @@ def latest_attempts(events: Iterable[EventRow]) -> list[EventRow]:
     return [event for event in events if event.attempt == attempts[event.case_id]]
 
 
-def mean_over_cases(values: Iterable[tuple[str, float | None]]) -> MeanOverCases:
-    """Mean of all known values, given as pairs of case and value; a case counts once per value."""
-    by_case: dict[str, list[float]] = defaultdict(list)
-    for case_id, value in values:
-        if value is not None:
-            by_case[case_id].append(value)
-    if not by_case:
+def mean_over_cases(
+    values: Iterable[tuple[str, float | None]], group_of: Callable[[str], str] | None = None
+) -> MeanOverCases:
+    """Mean of all known values, given as pairs of case and value; a case counts once per value.
+
+    Args:
+        values: pairs of case and value.
+        group_of: the group of a case, whose cases are resampled together; None where all cases are independent.
+    """
+    known = [(case_id, value) for case_id, value in values if value is not None]
+    if not known:
         return MeanOverCases(mean=None, low=None, high=None, cases=0)
-    sums = np.array([sum(of_case) for of_case in by_case.values()])
-    counts = np.array([len(of_case) for of_case in by_case.values()])
+    cases, numbers = zip(*known, strict=True)
+    units = cases if group_of is None else list(map(group_of, cases))
+    place = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
+    codes = np.fromiter(map(place.__getitem__, units), np.intp, len(units))
+    sums: Floats = np.bincount(codes, numbers).astype(np.float64)
+    counts: Floats = np.bincount(codes).astype(np.float64)
     low, high = ratio_interval(sums, counts, LEVEL)
     mean = float(sums.sum() / counts.sum())
-    return MeanOverCases(mean=mean, low=low, high=high, cases=len(by_case))
+    return MeanOverCases(mean=mean, low=low, high=high, cases=len(set(cases)))
 
 
 def ratio_interval(above: Floats, below: Floats, level: float) -> tuple[float, float] | tuple[None, None]:

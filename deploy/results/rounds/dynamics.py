@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
 from pydantic import Field
 
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.readers import read_as, read_events
-from moot.deploy.results.record.rows import EventRow
-from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.record.readers import latest_rows
+from moot.deploy.results.record.run_record import RunRecord, once_per_record
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.rounds.case_means import (
     LEAST_CASES,
     MeanOverCases,
     interval_words,
-    latest_attempts,
     mean_over_cases,
 )
 from moot.deploy.results.rounds.round_evaluation import CONSENSUS, MIXTURE, RoundEvaluation, evaluate_rounds
@@ -94,88 +91,101 @@ class RoundValue(NamedTuple):
     value: float | None
 
 
-def round_dynamics(folder: str | Path) -> Dynamics:
+@once_per_record
+def round_dynamics(record: RunRecord) -> Dynamics:
     """Dynamics of a run, finished or not; of each case the latest attempt counts.
 
     Raises:
         ConfigError: no round of the run has any of the measures.
         RecordError: the folder has no run, or it cannot be read.
     """
-    facts = read_run_info(folder)
-    ordered = _read_rounds(folder)
-    figures = _figures(ordered)
-    known = _known_values(figures)
+    facts, debates = record.info, record.once(_debates)
+    known = record.once(round_values)
     if not known:
         raise ConfigError(f"{facts.name}: its debates have no rounds with numbers")
     return Dynamics(
         schema_version=facts.schema_version,
         run=facts.name,
         simulated=facts.simulated,
-        rounds=_rounds(figures, known),
+        rounds=_rounds(debates, known),
         changes={key: change for key, found in known.items() if (change := _change(found)) is not None},
-        truth=evaluate_rounds(consensus_verdicts(folder), ordered),
+        truth=evaluate_rounds(consensus_verdicts(record), {each.case_id: each.data for each in debates}),
     )
 
 
-def round_values(folder: str | Path) -> dict[str, list[RoundValue]]:
+@once_per_record
+def round_values(record: RunRecord) -> dict[str, list[RoundValue]]:
     """Values behind `round_dynamics`: by key each case's values, in the order of its rounds.
 
     Raises:
         RecordError: the folder has no run, or it cannot be read.
     """
-    return _known_values(_figures(_read_rounds(folder)))
-
-
-_Figures = Mapping[str, Sequence[RoundFigures]]
-"""Rounds by case, in order."""
-
-
-def _read_rounds(folder: str | Path) -> Mapping[str, Sequence[EventRow]]:
-    by_case: dict[str, list[EventRow]] = defaultdict(list)
-    for event in latest_attempts(read_events(folder, (RoundFigures.kind,))):
-        by_case[event.case_id].append(event)
-    for rounds in by_case.values():
-        rounds.sort(key=lambda each: natural_sort_key(each.path))
-    return by_case
-
-
-def _figures(by_case: Mapping[str, Sequence[EventRow]]) -> _Figures:
-    """Figures of the cases with any known measure."""
-    found = {case_id: [each for _, each in read_as(rounds, RoundFigures)] for case_id, rounds in by_case.items()}
-    return {
-        case_id: rounds
-        for case_id, rounds in found.items()
-        if any(True for measure in MEASURES for _ in values_by_side(measure, rounds))
-    }
-
-
-def _known_values(figures: _Figures) -> dict[str, list[RoundValue]]:
-    named = {name for rounds in figures.values() for each in rounds for name in each.model_fields_set}
-    values = {key: list(_values(figures, BY_KEY[key])) for key in KEYS if key in named}
+    values: dict[str, list[RoundValue]] = {key: [] for key in KEYS}
+    for debate in record.once(_debates):
+        for key, of_sides in debate.by_side.items():
+            if key in values:
+                values[key] += _means(debate, of_sides)
     return {key: found for key, found in values.items() if any(each.value is not None for each in found)}
 
 
-def _values(figures: _Figures, measure: Measure) -> Iterator[RoundValue]:
-    """Values of a measure by case and round: for a measure by side or pair the mean, unknown if one is unknown."""
-    for case_id, rounds in figures.items():
-        by_side = [values for _, values in values_by_side(measure, rounds)]
-        for each, of_sides in zip(rounds, zip(*by_side, strict=True), strict=False):
-            known = [value for value in of_sides if value is not None]
-            mean = sum(known) / len(known) if len(known) == len(of_sides) else None
-            yield RoundValue(case_id, each.round, mean)
+class _Debate(NamedTuple):
+    """The rounds of a case, in order.
+
+    Attributes:
+        data: of the events, as recorded.
+        figures: of those that have the form of `RoundFigures`.
+        by_side: by key of `MEASURES`, the numbers of each side, see `values_by_side`; empty where no number is known.
+    """
+
+    case_id: str
+    data: list[str]
+    figures: list[RoundFigures]
+    by_side: Mapping[str, Sequence[list[float | None]]]
 
 
-def _rounds(figures: _Figures, known: Mapping[str, Sequence[RoundValue]]) -> list[RoundMeans]:
-    numbers = {case_id: {each.round for each in rounds} for case_id, rounds in figures.items()}
-    rounds = []
-    for held in sorted(set().union(*numbers.values())):
-        measured = {
-            key: mean_over_cases([(each.case_id, each.value) for each in values if each.round == held])
-            for key, values in known.items()
-        }
-        cases = sum(held in of_case for of_case in numbers.values())
-        rounds.append(RoundMeans(round=held, cases=cases, measured=measured))
-    return rounds
+def _debates(record: RunRecord) -> list[_Debate]:
+    rows = latest_rows(record.events_of_kind(RoundFigures.kind))
+    by_case: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for case_id, path, data in zip(*(rows[name].to_pylist() for name in ("case_id", "path", "data")), strict=True):
+        by_case[case_id].append((path, data))
+    order = {path: natural_sort_key(path) for path in rows["path"].unique().to_pylist()}
+    return [_debate(case_id, sorted(rounds, key=lambda each: order[each[0]])) for case_id, rounds in by_case.items()]
+
+
+def _debate(case_id: str, rounds: Sequence[tuple[str, str]]) -> _Debate:
+    read = [RoundFigures.read_json(data or "{}", path) for path, data in rounds]
+    figures = [each for each in read if each is not None]
+    named = set().union(*(each.model_fields_set for each in figures))
+    by_side = {
+        measure.key: [values for _, values in values_by_side(measure, figures)]
+        for measure in MEASURES
+        if measure.key in named
+    }
+    return _Debate(case_id, [data for _, data in rounds], figures, {key: each for key, each in by_side.items() if each})
+
+
+def _means(debate: _Debate, by_side: Sequence[list[float | None]]) -> Iterator[RoundValue]:
+    """A measure in each round: of a number by side or pair the mean, unknown if one is unknown."""
+    for each, of_sides in zip(debate.figures, zip(*by_side, strict=True), strict=False):
+        known = [value for value in of_sides if value is not None]
+        mean = sum(known) / len(known) if len(known) == len(of_sides) else None
+        yield RoundValue(debate.case_id, each.round, mean)
+
+
+def _rounds(debates: Sequence[_Debate], known: Mapping[str, Sequence[RoundValue]]) -> list[RoundMeans]:
+    cases = Counter(held for each in debates if each.by_side for held in {one.round for one in each.figures})
+    by_round: dict[str, dict[int, list[tuple[str, float | None]]]] = {key: defaultdict(list) for key in known}
+    for key, values in known.items():
+        for each in values:
+            by_round[key][each.round].append((each.case_id, each.value))
+    return [
+        RoundMeans(
+            round=held,
+            cases=cases[held],
+            measured={key: mean_over_cases(of_key.get(held, ())) for key, of_key in by_round.items()},
+        )
+        for held in sorted(cases)
+    ]
 
 
 def _change(values: Sequence[RoundValue]) -> RoundChange | None:

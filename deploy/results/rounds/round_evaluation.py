@@ -12,7 +12,6 @@ from typing import Literal
 import numpy as np
 
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.rows import EventRow
 from moot.deploy.results.rounds.case_means import MeanOverCases, mean_over_cases
 from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
 from moot.metrics.calibration_error import brier_multiclass
@@ -76,16 +75,14 @@ class _Case:
         return float(brier_multiclass(self.rows[of], self.truth))
 
 
-def evaluate_rounds(
-    verdicts: Sequence[ConsensusVerdict], rounds: Mapping[str, Sequence[EventRow]]
-) -> list[RoundEvaluation]:
+def evaluate_rounds(verdicts: Sequence[ConsensusVerdict], rounds: Mapping[str, Sequence[str]]) -> list[RoundEvaluation]:
     """Evaluates the first and the last round of a run's debates; empty where nothing can be scored.
 
     A single side's distribution, the openings of an ensemble, and the opener's in a debate are independent answers.
 
     Args:
         verdicts: see `consensus_verdicts`.
-        rounds: `round` events by case, in order.
+        rounds: data of `round` events by case, as recorded, in order.
     """
     has_second = any(len(held) > 1 for held in rounds.values())
     wanted: tuple[tuple[When, int], ...] = (("first", 0), ("last", -1)) if has_second else (("only", -1),)
@@ -100,8 +97,8 @@ def evaluate_rounds(
     return found
 
 
-def _case(verdict: ConsensusVerdict, rounds: Sequence[EventRow], place: int) -> _Case | None:
-    ended = EvinceRoundEnded.read(rounds[place].data) if rounds else None
+def _case(verdict: ConsensusVerdict, rounds: Sequence[str], place: int) -> _Case | None:
+    ended = EvinceRoundEnded.read_json(rounds[place]) if rounds else None
     if ended is None or not ended.distributions:
         return None
     stated = ended.distributions

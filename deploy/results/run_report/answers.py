@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow.compute as pc
 
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import VerdictRow
+from moot.deploy.results.record.run_record import RunRecord
 
 OPENING = 0
 """The round of the openings."""
@@ -50,36 +48,38 @@ class RoundFlips(FrozenModel):
     to_wrong: int
 
 
-def agent_answers(folder: str | Path, verdicts: Sequence[VerdictRow], references: References) -> list[AgentAnswers]:
-    """The answers of the debates whose verdict can be scored, by case and agent.
-
-    Raises:
-        RecordError: the record cannot be read.
-    """
+def agent_answers(record: RunRecord, verdicts: Sequence[VerdictRow]) -> list[AgentAnswers]:
+    """The answers of the debates whose verdict can be scored, by case and agent."""
     gold = {verdict.key: verdict.gold for verdict in verdicts if verdict.correct is not None}
     by_agent: dict[tuple[CaseKey, int], dict[int, bool]] = defaultdict(dict)
     known: dict[tuple[str, str], bool | None] = {}
-    for key, number, agent, answer in _answers(folder):
+    for key, number, agent, answer in _answers(record):
         if key not in gold:
             continue
         place = (key[0], answer)
         if place not in known:
-            known[place] = references.correct(key[0], answer, gold[key])
+            known[place] = record.references.correct(key[0], answer, gold[key])
         if (right := known[place]) is not None:
             by_agent[key, agent][number] = right
     return [AgentAnswers(key[0], agent, rounds) for (key, agent), rounds in sorted(by_agent.items())]
 
 
-def _answers(folder: str | Path) -> Iterator[tuple[CaseKey, int, int, str]]:
+def _answers(record: RunRecord) -> Iterator[tuple[CaseKey, int, int, str]]:
     """Debate, round, agent and answer of each effective reply of an agent with an answer."""
-    table = read_table(folder, "turns", ["answer"])
+    table = record.turns
     standing = pc.and_(pc.is_valid(table["answer"]), pc.invert(pc.fill_null(table["superseded"], False)))
     table = table.filter(pc.and_(standing, pc.match_substring_regex(table["path"], _PATTERN)))
-    for row in table.to_pylist():
-        place = _PATH.fullmatch(row["path"])
-        if place is not None:
-            number = int(place["round"] or OPENING)
-            yield (row["case_id"], row["attempt"]), number, int(place["agent"]), row["answer"]
+    places = {path: _place(path) for path in table["path"].unique().to_pylist()}
+    columns = (table[name].to_pylist() for name in ("case_id", "attempt", "path", "answer"))
+    for case_id, attempt, path, answer in zip(*columns, strict=True):
+        yield (case_id, attempt), *places[path], answer
+
+
+def _place(path: str) -> tuple[int, int]:
+    """Round and agent of a path."""
+    place = _PATH.fullmatch(path)
+    assert place is not None, "of `_PATTERN`"
+    return int(place["round"] or OPENING), int(place["agent"])
 
 
 def flips(answers: Iterable[AgentAnswers]) -> list[RoundFlips]:

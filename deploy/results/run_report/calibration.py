@@ -54,9 +54,9 @@ def calibration(run: RunData) -> Iterator[Block]:
 
 
 def _sources(run: RunData) -> Iterator[tuple[str, Sequence[ScoredConfidence]]]:
-    for (source, stage), found in scored_confidences(run.folder, run.counted).items():
+    for (source, stage), found in scored_confidences(run, run.counted).items():
         yield f"{source} confidence{f' ({stage})' if stage else ''}", found
-    consensus = [each for each in consensus_verdicts(run.folder) if each.case_id not in run.trained_on]
+    consensus = [each for each in consensus_verdicts(run) if each.case_id not in run.trained_on]
     yield "probability of the answer in the consensus", top_label_confidences(consensus)
 
 

@@ -9,9 +9,7 @@ import pyarrow.compute as pc
 
 from moot.actors.agent.attempt import LENGTH
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.report.render import banner
@@ -130,7 +128,7 @@ def case_list(run: RunData | str | Path) -> CaseList:
         RecordError: there is no run in the folder, or it cannot be read.
     """
     run = run if isinstance(run, RunData) else RunData(run)
-    info = read_run_info(run.folder)
+    info = run.info
     values = {column.name: column.values for column in case_columns(run)}
     nothing: Sequence[None] = [None] * len(values["case"])
     names = ("question", "gold", "answer", "outcome", "rounds", "confidence", "disagreement", "tokens")
@@ -163,14 +161,13 @@ def case_list(run: RunData | str | Path) -> CaseList:
 
 def _gated(run: RunData) -> set[CaseKey]:
     """The debates in which a gate decided."""
-    events = read_table(run.folder, "events", [])
-    gates = events.filter(pc.equal(events["kind"], GateDecided.kind))
+    gates = run.events_of_kind(GateDecided.kind)
     return set(zip(gates["case_id"].to_pylist(), gates["attempt"].to_pylist(), strict=True))
 
 
 def _truncated(run: RunData) -> dict[str, int]:
     """By case, the replies of its latest attempt that ended at their token limit."""
-    turns = read_table(run.folder, "turns", ["finish_reason"])
+    turns = run.turns
     cut = turns.filter(pc.and_(pc.equal(turns["finish_reason"], LENGTH), pc.invert(turns["superseded"])))
     counts: dict[CaseKey, int] = {}
     for key in zip(cut["case_id"].to_pylist(), cut["attempt"].to_pylist(), strict=True):

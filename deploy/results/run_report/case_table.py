@@ -9,10 +9,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.record.tables import read_table
 from moot.deploy.results.endings import ending_words
 from moot.deploy.results.record.readers import latest_rows
-from moot.deploy.results.record.references import rescore_verdicts
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.text import finite_or_none
 
 _CELL = (30, 120)
@@ -22,8 +21,8 @@ _COLUMN = 3_000_000
 _VOTES = 200_000
 """Cases of which the share off the majority is computed, at most: it reads every reply."""
 
-_VERDICT = ["answer", "how", "rounds", "confidence", "failed", "failure", "gold", "correct", "payload"]
-_USED = ["prompt_tokens", "completion_tokens", "calls_without_usage"]
+_VERDICT = ["answer", "how", "rounds", "confidence", "failed", "failure", "correct", "payload"]
+_VERDICT += ["prompt_tokens", "completion_tokens", "calls_without_usage"]
 
 
 class CaseTable(NamedTuple):
@@ -40,17 +39,18 @@ class CaseTable(NamedTuple):
     disagreement: str
 
 
-def case_table(folder: Path) -> CaseTable:
+def case_table(source: RunRecord | Path) -> CaseTable:
     """The table of a run's cases, each with the verdict of its latest attempt.
 
     Raises:
         RecordError: the record cannot be read.
     """
-    cases = read_table(folder, "cases", ["index", "question", "gold"])
-    verdicts = _scored(folder, latest_rows(read_table(folder, "verdicts", [*_VERDICT, *_USED]))).drop_columns(["gold"])
+    record = RunRecord.of(source)
+    cases = record.cases.select(["case_id", "index", "question", "gold"])
+    verdicts = latest_rows(record.verdict_table).select(["case_id", "attempt", *_VERDICT])
     found = cases.join(verdicts, "case_id").sort_by([("index", "ascending"), ("case_id", "ascending")])
     failed = pc.fill_null(found["failed"], False)
-    measured, disagreement = _disagreement(folder, found)
+    measured, disagreement = _disagreement(record, found)
     columns = {
         "case": found["case_id"],
         "outcome": _outcomes(found["failed"], found["correct"]),
@@ -65,21 +65,6 @@ def case_table(folder: Path) -> CaseTable:
         "failure": pc.if_else(failed, found["failure"], None),
     }
     return CaseTable(pa.table(columns).combine_chunks(), measured)
-
-
-def _scored(folder: Path, verdicts: pa.Table) -> pa.Table:
-    """Verdicts of old records scored as they would be now, see `rescore_verdicts`."""
-    finished = pc.invert(pc.fill_null(verdicts["failed"], False))
-    silent = pc.and_(verdicts["answer"].is_null(), pc.and_(verdicts["correct"].is_null(), verdicts["gold"].is_valid()))
-    rows = (
-        verdicts.filter(pc.and_(finished, silent))
-        .select(["case_id", "answer", "failed", "gold", "correct"])
-        .to_pylist()
-    )
-    rescore_verdicts(folder, rows)
-    wrong = pa.array([row["case_id"] for row in rows if row["correct"] is False], pa.string())
-    correct = pc.if_else(pc.is_in(verdicts["case_id"], value_set=wrong), False, verdicts["correct"])
-    return verdicts.set_column(verdicts.column_names.index("correct"), "correct", correct)
 
 
 def _outcomes(failed: pa.ChunkedArray, correct: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -133,7 +118,7 @@ class _Payload(msgspec.Struct):
     jsd: Any = None
 
 
-def _disagreement(folder: Path, verdicts: pa.Table) -> tuple[str, pa.ChunkedArray]:
+def _disagreement(record: RunRecord, verdicts: pa.Table) -> tuple[str, pa.ChunkedArray]:
     """How far agents were apart: D of the first answers, JSD of the last round, or the share off the majority."""
     read = msgspec.json.Decoder(_Payload).decode
     for key in ("d", "jsd"):
@@ -144,12 +129,12 @@ def _disagreement(folder: Path, verdicts: pa.Table) -> tuple[str, pa.ChunkedArra
                 return key, pa.chunked_array([pa.array(values, pa.float64())])
     if verdicts.num_rows > _VOTES:
         return "majority", pa.chunked_array([pa.nulls(verdicts.num_rows, pa.float64())])
-    return "majority", _off_the_majority(folder, verdicts)
+    return "majority", _off_the_majority(record, verdicts)
 
 
-def _off_the_majority(folder: Path, verdicts: pa.Table) -> pa.ChunkedArray:
+def _off_the_majority(record: RunRecord, verdicts: pa.Table) -> pa.ChunkedArray:
     """The share of first answers other than the most frequent; of cases with two first answers or more."""
-    turns = read_table(folder, "turns", ["answer"])
+    turns = record.turns.select(["case_id", "attempt", "path", "answer", "superseded"])
     first = pc.and_(pc.match_substring_regex(turns["path"], r"^opening/agent/\d+$"), pc.is_valid(turns["answer"]))
     turns = turns.filter(pc.and_(first, pc.invert(turns["superseded"])))
     votes = turns.group_by(["case_id", "attempt", "answer"]).aggregate([([], "count_all")])

@@ -78,7 +78,7 @@ def case_heads(table: CaseTable) -> list[CaseHead]:
 
 def case_columns(run: RunData) -> list[CaseColumn]:
     """The table of a run's cases, in the order of the task, as values."""
-    table = case_table(run.folder)
+    table = case_table(run)
     return [
         CaseColumn(head.name, head.title, table.rows[head.name].to_pylist(), head.note, head.coded)
         for head in case_heads(table)

@@ -33,7 +33,7 @@ def ceda(run: RunData) -> Iterator[Block]:
     """Claims that were checked; nothing for a run over anything else."""
     gathered = [(row.case_id, each) for row, each in run.events(EvidenceGathered)]
     stances = [(row.case_id, each) for row, each in run.events(StanceTaken)]
-    claims = counted_claims(read_claims(run.folder, run.verdicts, run.references))
+    claims = counted_claims(read_claims(run))
     if not gathered and not stances and not claims:
         return
     yield Heading("Claims and their evidence")

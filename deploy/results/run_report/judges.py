@@ -8,9 +8,7 @@ from statistics import fmean
 
 import numpy as np
 
-from moot.actors.record.tables import read_table
 from moot.deploy.results.detection.estimates import LEAST_GROUPS, IntervalEstimate, in_units
-from moot.deploy.results.record.readers import decode_json
 from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Series, Table
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.judging import (
@@ -20,6 +18,7 @@ from moot.deploy.results.summaries.judging import (
     read_assessments,
     summarise_judging,
 )
+from moot.deploy.results.summaries.panel_verdicts import SOCRASYNTH_KEY
 from moot.deploy.results.text import count, natural_sort_key
 from moot.metrics.bootstrap import cluster_bootstrap
 from moot.protocols.socrasynth.events import SocraSynthPayload
@@ -30,10 +29,10 @@ Values = Mapping[str, Sequence[tuple[str, float]]]
 
 def judges(run: RunData) -> Iterator[Block]:
     """The judges' agreement and biases; nothing for a run without judges that can be compared."""
-    found = run.summary.judging or summarise_judging(run.folder)
+    found = run.summary.judging or summarise_judging(run)
     blocks: list[Block] = []
     if found is not None:
-        blocks += [*_agreement(found), *_against_panel(read_assessments(run.folder)), *judging_tables(found)]
+        blocks += [*_agreement(found), *_against_panel(read_assessments(run)), *judging_tables(found)]
     blocks += _position_bias(run)
     if blocks:
         yield Heading("Judges")
@@ -85,13 +84,12 @@ def _position_bias(run: RunData) -> Iterator[Block]:
     """First-position advantage by judge, where judges saw both orders."""
     finished = {verdict.key for verdict in run.verdicts if not verdict.failed}
     values: dict[str, list[tuple[str, float]]] = defaultdict(list)
-    for row in read_table(run.folder, "verdicts", ["payload"]).to_pylist():
-        payload = SocraSynthPayload.read(decode_json(row["payload"]))
-        if payload is None or (row["case_id"], row["attempt"]) not in finished:
+    for (case_id, attempt), payload in run.payloads(SocraSynthPayload, SOCRASYNTH_KEY):
+        if (case_id, attempt) not in finished:
             continue
         for judge, bias in payload.position_bias.items():
             if bias is not None:
-                values[judge].append((run.references[row["case_id"]].group or row["case_id"], bias))
+                values[judge].append((run.references[case_id].group or case_id, bias))
     yield from _differences(
         values,
         "position-bias",

@@ -88,7 +88,7 @@ def round_charts(run: RunData, names: Sequence[str] = tuple(FIGURES)) -> Iterato
     if found is None:
         return
     if found.rounds[0].cases < LEAST_CASES:
-        values = round_values(run.folder)
+        values = round_values(run)
         for name in names:
             yield from _case_lines(name, values)
     else:

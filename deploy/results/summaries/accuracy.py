@@ -8,9 +8,9 @@ import numpy as np
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.readers import read_as
 from moot.deploy.results.record.references import References
-from moot.deploy.results.record.rows import EventRow, VerdictRow
+from moot.deploy.results.record.rows import EventPlace, VerdictRow
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.text import Interval, number, percent
 from moot.metrics.bootstrap import bca_interval
 from moot.metrics.significance import paired_difference, paired_difference_interval, wilson_interval
@@ -58,18 +58,18 @@ def compare_paired(
     )
 
 
-def audit_difference(
-    finished: Iterable[VerdictRow], events: Sequence[EventRow], references: References
-) -> PairedComparison | None:
+def audit_difference(record: RunRecord, finished: Iterable[VerdictRow]) -> PairedComparison | None:
     """Paired comparison of skipped answers with debates run anyway; None without (`audit_skipped`, `both_branches`).
 
     In a run of both branches, the cases that the gate skipped count.
     """
     gold = {verdict.key: verdict.gold for verdict in finished}
-    both = (each for each in read_as(events, BranchesCompared) if each[1].verdict_from == "skip")
-    audits = [(event, found) for event, found in (*read_as(events, SkipAudited), *both) if event.key in gold]
-    skipped = [references.correct(event.case_id, found.skipped_answer, gold[event.key]) for event, found in audits]
-    debated = [references.correct(event.case_id, found.debated_answer, gold[event.key]) for event, found in audits]
+    both = [each for each in record.typed_events(BranchesCompared) if each[1].verdict_from == "skip"]
+    audited: list[tuple[EventPlace, SkipAudited | BranchesCompared]] = [*record.typed_events(SkipAudited), *both]
+    audits = [(event, found) for event, found in audited if event.key in gold]
+    correct = record.references.correct
+    skipped = [correct(event.case_id, found.skipped_answer, gold[event.key]) for event, found in audits]
+    debated = [correct(event.case_id, found.debated_answer, gold[event.key]) for event, found in audits]
     return compare_paired(skipped, debated) if audits else None
 
 
@@ -178,14 +178,13 @@ class VoteFigures(FrozenModel):
     scored: int
 
 
-def vote_figures(
-    finished: Sequence[VerdictRow], events: Iterable[EventRow], references: References
-) -> VoteFigures | None:
+def vote_figures(record: RunRecord, finished: Sequence[VerdictRow]) -> VoteFigures | None:
     """Counts the verdicts decided by a vote; None without any, and for records from before votes were recorded."""
-    ties = {(event.key, event.path): bool(vote.tied) for event, vote in read_as(events, VotesCounted)}
+    ties = {(event.key, event.path): bool(vote.tied) for event, vote in record.typed_events(VotesCounted)}
     voted = [verdict for verdict in finished if _place(verdict) in ties]
     if not voted:
         return None
+    references = record.references
     tied = {verdict.key for verdict in voted if ties[_place(verdict)]}
     untied, ends_untied, scored_untied = accuracy_of([each for each in voted if each.key not in tied], references)
     strict, ends, scored = share(None if v.correct is None else v.correct and v.key not in tied for v in voted)

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.classifiers.card import CARD
@@ -17,7 +16,7 @@ from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.readers import latest_rows
-from moot.deploy.results.record.references import rescore_verdicts
+from moot.deploy.results.record.references import scored_verdicts
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.summaries.calls import CALL_COLUMNS, USED, has_known_tokens, lacks_usage, paid_calls
 from moot.deploy.results.summaries.summary import summarise
@@ -50,10 +49,12 @@ def run_figures(folder: str | Path) -> RunFigures:
     if (Path(folder) / CARD).exists():  # what its classifier was trained on is in no accuracy
         summary = summarise(folder)
         return RunFigures(**{name: getattr(summary, name) for name in RunFigures.model_fields})
-    info = read_run_info(folder, [])
-    verdicts = latest_rows(read_table(folder, "verdicts", ["answer", "failed", "gold", "correct"]))
+    info = read_run_info(folder)
+    recorded = read_table(folder, "verdicts", ["answer", "failed", "gold", "correct"])
+    verdicts = latest_rows(scored_verdicts(recorded, folder))
     failed = pc.sum(verdicts["failed"]).as_py() or 0
-    right, scored = _scored(folder, verdicts)
+    finished = verdicts.filter(pc.invert(pc.fill_null(verdicts["failed"], False)))
+    right, scored = pc.sum(finished["correct"]).as_py() or 0, pc.count(finished["correct"]).as_py()
     seen = len(read_table(folder, "cases", [])["case_id"])
     return RunFigures(
         cases=max(seen, verdicts.num_rows, info.cases or 0),
@@ -63,16 +64,6 @@ def run_figures(folder: str | Path) -> RunFigures:
         accuracy=right / scored if scored else None,
         **_paid(folder, info.prices),
     )
-
-
-def _scored(folder: str | Path, verdicts: pa.Table) -> tuple[int, int]:
-    """(right, scored) of verdicts that did not fail; `rescore_verdicts` decides on those without an answer."""
-    finished = verdicts.filter(pc.invert(pc.fill_null(verdicts["failed"], False)))
-    silent = pc.and_(finished["answer"].is_null(), pc.and_(finished["correct"].is_null(), finished["gold"].is_valid()))
-    rows = finished.filter(silent).to_pylist()
-    rescore_verdicts(folder, rows)
-    wrong = sum(row["correct"] is False for row in rows)
-    return pc.sum(finished["correct"]).as_py() or 0, pc.count(finished["correct"]).as_py() + wrong
 
 
 def _paid(folder: str | Path, prices: Mapping[str, Price]) -> dict[str, Any]:

@@ -7,14 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from moot.actors.record.store.mirror import record_path
-from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.claims import Claim, ids_trained_on, read_claims
 from moot.deploy.results.detection.detection import DurationSummary, claims_of, counted_claims
 from moot.deploy.results.detection.estimates import IntervalEstimate
 from moot.deploy.results.detection.figures import ClaimSet, macro_f1_difference
-from moot.deploy.results.record.readers import latest_verdicts
-from moot.deploy.results.record.references import References
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.summaries.accuracy import PairedComparison, VoteFigures, compare_paired
@@ -115,14 +113,13 @@ class RunComparison(DisplayMixin, FrozenModel):
 class _Cases:
     """A run's cases: the content hash of each id, and whether its verdict is right, where it may be scored."""
 
-    def __init__(self, folder: str | Path) -> None:
-        hashes = read_table(folder, "cases", ["content_hash"]).to_pylist()
-        self.content: Mapping[str, str] = {row["case_id"]: row["content_hash"] for row in hashes}
-        verdicts = latest_verdicts(folder)
-        self.references = References.of(folder)
-        claims = read_claims(folder, verdicts, self.references)
+    def __init__(self, record: RunRecord) -> None:
+        columns = (record.cases[name].to_pylist() for name in ("case_id", "content_hash"))
+        self.content: Mapping[str, str] = dict(zip(*columns, strict=True))
+        self.references = record.references
+        claims = read_claims(record)
         left_out = ids_trained_on(claims)
-        self.right: Mapping[str, bool | None] = {v.case_id: v.correct for v in verdicts if v.case_id not in left_out}
+        self.right = {v.case_id: v.correct for v in record.verdicts if v.case_id not in left_out}
         self.claims: Mapping[str, Claim] = {claim.case_id: claim for claim in counted_claims(claims)}
 
     def claims_among(self, case_ids: Iterable[str]) -> dict[str, Claim]:
@@ -154,8 +151,9 @@ def compare(
     if isinstance(folders, str | os.PathLike) or len(folders) < 2:
         raise ConfigError("name at least two runs to compare: the first one, and others that are compared with it")
     paths = [record_path(folder) for folder in _baseline_first(folders, baseline)]
-    summaries = [summarise(path) for path in paths]
-    by_run = [_Cases(path) for path in paths]
+    records = [RunRecord(path) for path in paths]
+    summaries = [summarise(record) for record in records]
+    by_run = [_Cases(record) for record in records]
     first, warnings = by_run[0], list[str]()
     if any(summary.accuracy_by_part for summary in summaries):
         warnings.append("accuracy is over all parts of the task together: `moot show RUN` has it part by part")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, nan
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from moot.actors.record.tables import read_table
 from moot.deploy.results.distributions import Distribution
-from moot.deploy.results.record.readers import decode_json, latest_verdicts
+from moot.deploy.results.record.readers import decode_json
+from moot.deploy.results.record.run_record import RunRecord, once_per_record
 from moot.metrics.calibration_error import brier_multiclass
 from moot.protocols.distribution import OTHER
 from moot.protocols.evince.events import ConsensusPayload
@@ -42,37 +41,42 @@ class ConsensusVerdict:
     distribution: Distribution | None
 
 
-def consensus_verdicts(folder: str | Path) -> list[ConsensusVerdict]:
+@once_per_record
+def consensus_verdicts(record: RunRecord) -> list[ConsensusVerdict]:
     """Those of a run's latest verdicts that did not fail, in order of case id.
 
     Raises:
         RecordError: when the record cannot be read.
     """
-    more = {}
-    for row in read_table(folder, "verdicts", ["confidence", "distribution", "payload"]).to_pylist():
-        payload = ConsensusPayload.read(decode_json(row["payload"]))
-        if payload is not None and payload.distribution_from == "consensus":
-            more[row["case_id"], row["attempt"]] = (row, payload)
-    latest = [verdict for verdict in latest_verdicts(folder) if not verdict.failed and verdict.key in more]
+    payloads = {
+        key: payload
+        for key, payload in record.payloads(ConsensusPayload, '"consensus"')
+        if payload.distribution_from == "consensus"
+    }
+    latest = [verdict for verdict in record.verdicts if not verdict.failed and verdict.key in payloads]
     if not latest:
         return []
-    cases = {row["case_id"]: row for row in read_table(folder, "cases", ["question", "labels"]).to_pylist()}
+    table = record.verdict_table
+    columns = (table[name].to_pylist() for name in ("case_id", "attempt", "confidence", "distribution"))
+    stated = {(case_id, attempt): more for case_id, attempt, *more in zip(*columns, strict=True)}
+    columns = (record.cases[name].to_pylist() for name in ("case_id", "question", "labels"))
+    cases = {case_id: more for case_id, *more in zip(*columns, strict=True)}
     found = []
     for verdict in latest:
-        row, payload = more[verdict.key]
-        case: Mapping[str, Any] = cases.get(verdict.case_id, {})
+        confidence, distribution = stated[verdict.key]
+        question, labels = cases.get(verdict.case_id, (None, None))
         found.append(
             ConsensusVerdict(
                 case_id=verdict.case_id,
-                question=case.get("question") or "",
+                question=question or "",
                 how=verdict.how,
                 gold=verdict.gold,
                 answer=verdict.answer,
                 correct=verdict.correct,
-                confidence=row["confidence"],
-                crit_mean=payload.crit_mean,
-                labels=tuple(case.get("labels") or ()),
-                distribution=decode_json(row["distribution"]) if row["distribution"] else None,
+                confidence=confidence,
+                crit_mean=payloads[verdict.key].crit_mean,
+                labels=tuple(labels or ()),
+                distribution=decode_json(distribution) if distribution else None,
             )
         )
     return found

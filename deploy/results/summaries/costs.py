@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from moot.actors.models.early_stop import CUT
 from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.rows import INVALID_SUFFIX, call_of, step_of
-from moot.actors.record.schema import ABANDONED, ASKED, DUPLICATE, CaseKey
+from moot.actors.record.schema import ABANDONED, ASKED, DUPLICATE
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.rows import EventRow, ReplyRow
+from moot.deploy.results.record.readers import decode_json
+from moot.deploy.results.record.reply_columns import CodedTexts, Flags, Ints, ReplyColumns
+from moot.deploy.results.record.rows import ReplyRow
 from moot.protocols.messages import Usage
 
-_DEBATE_PATHS = ("round/", "judge/candidate/", "evidence/")
-_SKIP_PATHS = ("judge/consensus/",)
-_SINGLE = "opening/agent/0"
-JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")
-"""The path of one pass of one judge over one variant, as the floor names it: what is judged, and the variant."""
 
-
-def run_totals(
-    replies: Sequence[ReplyRow], bookkeeping: Sequence[EventRow], prices: Mapping[str, Price]
-) -> dict[str, Any]:
+def run_totals(replies: ReplyColumns, bookkeeping: pa.Table, prices: Mapping[str, Price]) -> dict[str, Any]:
     """Totals of tokens and money over all attempts of all cases, by field of `Summary`.
 
     Args:
@@ -33,54 +29,50 @@ def run_totals(
         bookkeeping: its events of the kinds `asked` and `abandoned`.
         prices: by model.
     """
-    paid = [reply for reply in replies if reply.is_call]
-    reused = [reply for reply in replies if reply.reused]
-    unconfirmed_max = sum(reply.unconfirmed_tokens for reply in paid) + _told(bookkeeping, "tokens_at_most")
+    paid, reused = replies.is_call, replies.flag("reused")
+    unconfirmed = {name: int(replies.count(name)[paid].sum()) for name in ("unconfirmed", "unconfirmed_tokens")}
     return {
-        "tokens_paid": _at_least(paid),
-        "tokens_reused": _at_least(reused),
-        "replies_reused": sum(reply.outcome != "failed" for reply in reused),
+        "tokens_paid": _at_least(replies, paid),
+        "tokens_reused": _at_least(replies, reused),
+        "replies_reused": int((reused & ~replies.is_failed).sum()),
         "tokens_repaid": tokens_repaid(replies, bookkeeping),
-        "calls": len(paid),
-        "calls_without_usage": sum(_is_silent(reply) for reply in paid),
-        "usage_estimated": sum(reply.estimated for reply in paid),
-        "attempts_unconfirmed": sum(reply.unconfirmed for reply in paid) + _told(bookkeeping, "attempts"),
-        "tokens_unconfirmed": (0, unconfirmed_max),
-        "cost_usd": _usd(paid, prices),
+        "calls": int(paid.sum()),
+        "calls_without_usage": int((paid & replies.is_silent).sum()),
+        "usage_estimated": int((paid & replies.flag("estimated")).sum()),
+        "attempts_unconfirmed": unconfirmed["unconfirmed"] + _abandoned(bookkeeping, "attempts"),
+        "tokens_unconfirmed": (0, unconfirmed["unconfirmed_tokens"] + _abandoned(bookkeeping, "tokens_at_most")),
+        "cost_usd": _usd(replies, paid, prices),
     }
 
 
-def _is_silent(reply: ReplyRow) -> bool:
-    """Whether a reply may have used more than is known: a failure without a billed attempt has used nothing."""
-    return reply.tokens is None and (reply.outcome != "failed" or reply.unconfirmed > 0)
+def _abandoned(bookkeeping: pa.Table, what: str) -> int:
+    """A sum over the asks that ended without a reply."""
+    data = bookkeeping.filter(pc.equal(bookkeeping["kind"], ABANDONED))["data"]
+    return sum(decode_json(each).get(what) or 0 for each in data.to_pylist())
 
 
-def _told(bookkeeping: Iterable[EventRow], what: str) -> int:
-    return sum(event.data.get(what) or 0 for event in bookkeeping if event.kind == ABANDONED)
-
-
-def _usd(paid: Sequence[ReplyRow], prices: Mapping[str, Price]) -> float | None:
-    known = {model: prices.get(model) or PriceTable().price(model) for model in {reply.model for reply in paid}}
-    costs = 0.0
-    for reply in paid:
-        price = known[reply.model]
+def _usd(replies: ReplyColumns, paid: Flags, prices: Mapping[str, Price]) -> float | None:
+    """The cost of the reported usage, by model; None when the price of one is unknown."""
+    total = 0.0
+    for code, model in enumerate(replies.model.texts):
+        rows = paid & (replies.model.codes == code)
+        if not rows.any():
+            continue
+        price = prices.get(model) or PriceTable().price(model)
         if price is None:
             return None
-        costs += price.cost_usd(Usage(reply.prompt or 0, reply.completion or 0)) or 0.0
-    return costs
+        used = (int(replies.count(name)[rows].sum()) for name in ("prompt", "completion"))
+        total += price.cost_usd(Usage(*used)) or 0.0
+    return total
 
 
-def _at_least(replies: Sequence[ReplyRow]) -> int | None:
+def _at_least(replies: ReplyColumns, some: Flags) -> int | None:
     """Lower bound of the tokens: the known ones; None when no reply has a known usage."""
-    silent = all(reply.prompt is None and reply.completion is None and _is_silent(reply) for reply in replies)
-    return None if replies and silent else sum(map(_known, replies))
+    unknown = ~replies.is_known("prompt") & ~replies.is_known("completion") & replies.is_silent
+    return None if some.any() and unknown[some].all() else int(replies.known_tokens[some].sum())
 
 
-def _known(reply: ReplyRow) -> int:
-    return (reply.prompt or 0) + (reply.completion or 0)
-
-
-def tokens_repaid(replies: Sequence[ReplyRow], bookkeeping: Iterable[EventRow]) -> int:
+def tokens_repaid(replies: ReplyColumns, bookkeeping: pa.Table) -> int:
     """Upper bound of the tokens paid again for asks in flight when a run was killed.
 
     Each ask is noted before it is paid for. An ask noted more often than it has replies on record was sent again:
@@ -89,107 +81,36 @@ def tokens_repaid(replies: Sequence[ReplyRow], bookkeeping: Iterable[EventRow]) 
     its ask is no extra one, and what one that was abandoned (a budget, Ctrl-C, a deadline) may have cost is counted
     with the unconfirmed tokens. A note that was itself lost, less than one flush (1 s) before a `kill -9`, is not seen.
     """
-    notes: Counter[tuple[str, int, str]] = Counter()
-    for event in bookkeeping:
-        if event.data.get("why") != DUPLICATE:
-            notes[(*event.key, event.path)] += 1 if event.kind == ASKED else -1
-    recorded = Counter((reply.case_id, reply.attempt, reply.path) for reply in replies)
-    extra = {place: count - recorded[place] for place, count in notes.items() if count > recorded[place]}
-    if not extra:
+    data = bookkeeping["data"].to_pylist()
+    counted = np.array([decode_json(each).get("why") != DUPLICATE for each in data], np.bool_)
+    notes = bookkeeping.filter(pa.array(counted))
+    asked = np.where(pc.equal(notes["kind"], ASKED).to_numpy(), 1, -1)
+    noted_at, recorded_at, places = _common_places(notes, replies.places)
+    extra = np.bincount(noted_at, asked, places) - np.bincount(recorded_at, minlength=places)
+    if not (extra > 0).any():
         return 0
+    again = {place: int(extra[code]) for code, place in zip(noted_at.tolist(), _places(notes), strict=True)}
+    again = {place: n for place, n in again.items() if n > 0}
     cost: Counter[tuple[str, int, str]] = Counter()
-    for reply in replies:
-        if not (reply.superseded or reply.reused):
-            cost[(*reply.key, step_of(reply.path))] += _known(reply)
-    return sum(count * cost[place] for place, count in extra.items())
+    standing = ~(replies.flag("superseded") | replies.flag("reused"))
+    of_debates = replies.case.that({case_id for case_id, _, _ in again}.__contains__)
+    for reply in replies.rows(standing & of_debates):
+        cost[(*reply.key, step_of(reply.path))] += (reply.prompt or 0) + (reply.completion or 0)
+    return sum(n * cost[place] for place, n in again.items())
 
 
-def measurement_only(path: str, verdict_from: str | None) -> bool:
-    """Whether a reply is measurement-only: an audit's pass, or the branch that the verdict was not taken from.
-
-    Args:
-        path: the reply's path.
-        verdict_from: `skip` or `debate` in a case that ran both branches; None in any other.
-    """
-    if path.startswith("audit/"):
-        return True
-    other: tuple[str, ...] = {"skip": _DEBATE_PATHS, "debate": _SKIP_PATHS}.get(verdict_from or "", ())
-    return path.startswith(other) if other else False
+def _places(table: pa.Table) -> list[tuple[str, int, str]]:
+    return list(zip(*(table[name].to_pylist() for name in ("case_id", "attempt", "path")), strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class CaseCost:
-    """Token cost of one debate; None where a call's usage is unknown.
-
-    Attributes:
-        total: all effective replies, whether paid here or reused.
-        measuring: the measurement-only part of `total` (see `measurement_only`).
-        single: agent 0's independent answer, a re-ask included; None when there is none.
-        judge_passes: requested judgments, without measurement-only ones.
-    """
-
-    total: int | None
-    measuring: int
-    single: int | None
-    judge_passes: int = 0
-
-    @property
-    def method(self) -> int | None:
-        """The tokens of the method itself, without measurement-only ones."""
-        return None if self.total is None else self.total - self.measuring
-
-
-def case_costs(
-    replies: Iterable[ReplyRow], keys: Collection[CaseKey], verdict_from: Mapping[CaseKey, str]
-) -> dict[CaseKey, CaseCost]:
-    """Cost by debate in `keys`, without superseded replies: they are the cost of a crash, not of the method."""
-    standing: dict[CaseKey, list[ReplyRow]] = {key: [] for key in keys}
-    for reply in replies:
-        if reply.key in standing and not reply.superseded:
-            standing[reply.key].append(reply)
-    return {key: _case_cost(found, verdict_from.get(key)) for key, found in standing.items()}
-
-
-def _case_cost(replies: Sequence[ReplyRow], verdict_from: str | None) -> CaseCost:
-    steps = [step_of(reply.path) for reply in replies]
-    single = [reply for reply, step in zip(replies, steps, strict=True) if step == _SINGLE]
-    measuring = [reply for reply in replies if measurement_only(reply.path, verdict_from)]
-    judged = {step for step in steps if "/judge/" in step}.difference(step_of(reply.path) for reply in measuring)
-    return CaseCost(
-        total=total_tokens(replies),
-        measuring=sum(map(_known, measuring)),
-        single=total_tokens(single),
-        judge_passes=sum(JUDGE_PASS.fullmatch(step) is not None for step in judged),
-    )
-
-
-def total_tokens(replies: Sequence[ReplyRow]) -> int | None:
-    """Total tokens of replies; None without replies, or when one has an unknown usage."""
-    tokens = [reply.tokens for reply in replies]
-    known = [each for each in tokens if each is not None]
-    return sum(known) if tokens and len(known) == len(tokens) else None
-
-
-def relative_cost(costs: Iterable[CaseCost], shared: int = 0) -> dict[str, Any]:
-    """Cost of cases relative to agent 0's openings, by field of `Summary`.
-
-    A case with unknown usage is left out of both sums.
-
-    Args:
-        costs: of the finished cases.
-        shared: tokens of replies shared by several cases, added in full.
-    """
-    known = [cost for cost in costs if cost.total is not None]
-    both = [cost for cost in known if cost.single]
-    base = sum(cost.single or 0 for cost in both)
-    all_tokens = sum(cost.total or 0 for cost in both) + shared
-    method = sum((cost.total or 0) - cost.measuring for cost in known) + shared
-    method_both = all_tokens - sum(cost.measuring for cost in both)
-    return {
-        "token_cost_x": all_tokens / base if base else None,
-        "token_cost_x_without_audits": method_both / base if base else None,
-        "tokens_per_case": method / len(known) if known else None,
-    }
+def _common_places(one: pa.Table, other: pa.Table) -> tuple[Ints, Ints, int]:
+    """Case, attempt and path of the rows of two tables as numbers from 0, equal where these are; and how many are."""
+    together = pa.concat_tables([each.select(["case_id", "attempt", "path"]) for each in (one, other)])
+    case, path = (CodedTexts.of(together[name]) for name in ("case_id", "path"))
+    attempt = np.asarray(together["attempt"].to_numpy(), np.int64)
+    keys = (case.codes * (attempt.max(initial=0) + 1) + attempt) * max(1, len(path.texts)) + path.codes
+    distinct, codes = np.unique(keys, return_inverse=True)
+    return codes[: one.num_rows], codes[one.num_rows :], len(distinct)
 
 
 class StoppedEarly(FrozenModel):
@@ -212,12 +133,15 @@ class StoppedEarly(FrozenModel):
     tokens_saved_estimate: int | None
 
 
-def stopped_early(replies: Sequence[ReplyRow]) -> StoppedEarly | None:
+def stopped_early(replies: ReplyColumns) -> StoppedEarly | None:
     """Sums over a run's early stops; None without any."""
-    stopped = [reply for reply in replies if reply.outcome == CUT]
-    if not stopped:
+    is_stopped = replies.outcome.that(lambda outcome: outcome == CUT)
+    if not is_stopped.any():
         return None
-    kept = {(*reply.key, reply.path): reply for reply in replies if reply.outcome != CUT and not reply.superseded}
+    stopped = replies.rows(is_stopped)
+    debates = {reply.case_id for reply in stopped}
+    standing = replies.rows(~is_stopped & ~replies.flag("superseded") & replies.case.that(debates.__contains__))
+    kept = {(*reply.key, reply.path): reply for reply in standing}
     used, saved, unknown = 0, 0, 0
     for reply in stopped:
         instead = _kept_for(reply, kept)

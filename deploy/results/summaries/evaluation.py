@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isnan
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.estimates import calibration_null, calibration_null_words
-from moot.deploy.results.record.readers import decode_json
 from moot.deploy.results.record.rows import VerdictRow
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
 from moot.deploy.results.text import Interval, number, percent
 from moot.metrics.calibration_error import brier_stated, brier_top_label, expected_calibration_error
@@ -170,13 +168,13 @@ class ConfidenceFigures(FrozenModel):
     calibration_null: Interval | None
 
 
-def confidence_figures(folder: str | Path, counted: Sequence[VerdictRow]) -> list[ConfidenceFigures] | None:
+def confidence_figures(record: RunRecord, counted: Sequence[VerdictRow]) -> list[ConfidenceFigures] | None:
     """The figures by source and stage; None where no scored verdict states the source of its confidence.
 
     Raises:
         RecordError: the record cannot be read.
     """
-    found = scored_confidences(folder, counted)
+    found = scored_confidences(record, counted)
     return [_figures(*kind, each) for kind, each in found.items()] or None
 
 
@@ -189,7 +187,7 @@ class ScoredConfidence(NamedTuple):
 
 
 def scored_confidences(
-    folder: str | Path, counted: Sequence[VerdictRow]
+    record: RunRecord, counted: Sequence[VerdictRow]
 ) -> dict[tuple[str, str], list[ScoredConfidence]]:
     """The confidences of verdicts that can be scored, by source and stage (see `ConfidenceFigures`; empty: none).
 
@@ -198,19 +196,21 @@ def scored_confidences(
     """
     right = {verdict.key: verdict.correct for verdict in counted if verdict.correct is not None}
     by_kind: dict[tuple[str, str], list[ScoredConfidence]] = {}
-    for key, (source, stage, confidence) in _confidences(folder).items():
+    for key, (source, stage, confidence) in _confidences(record).items():
         if key in right:
             by_kind.setdefault((source, stage), []).append(ScoredConfidence(key[0], confidence, right[key]))
     return dict(sorted(by_kind.items()))
 
 
-def _confidences(folder: str | Path) -> Mapping[CaseKey, tuple[str, str, float]]:
+def _confidences(record: RunRecord) -> Mapping[CaseKey, tuple[str, str, float]]:
     """Source, stage (empty: not on record) and confidence of each verdict that states them."""
+    table = record.verdict_table
+    columns = (table[name].to_pylist() for name in ("case_id", "attempt", "confidence"))
+    stated = {(case_id, attempt): confidence for case_id, attempt, confidence in zip(*columns, strict=True)}
     found = {}
-    for row in read_table(folder, "verdicts", ["confidence", "payload"]).to_pylist():
-        said, confidence = VerdictSources.of(decode_json(row["payload"])), row["confidence"]
+    for key, said in record.payloads(VerdictSources, '"confidence_from"'):
+        confidence = stated[key]
         if said.confidence_from is not None and confidence is not None and 0.0 <= confidence <= 1.0:
-            key = (row["case_id"], row["attempt"])
             found[key] = (said.confidence_from, said.confidence_stage or "", confidence)
     return found
 

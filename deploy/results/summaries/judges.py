@@ -9,16 +9,16 @@ from typing import Any
 
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record.readers import read_as
-from moot.deploy.results.record.rows import EventRow, VerdictRow
-from moot.deploy.results.summaries.costs import JUDGE_PASS
+from moot.deploy.results.record.rows import VerdictRow
+from moot.deploy.results.record.run_record import RunRecord
+from moot.deploy.results.summaries.case_costs import JUDGE_PASS
 from moot.deploy.results.text import mean_of
 from moot.metrics.evidence_weighting import judge_stability
 from moot.protocols.selene.events import BranchesCompared, CandidatesJudged, SkipAudited
 from moot.protocols.selene.scoring import contradicts_score
 
 
-def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Sequence[EventRow]) -> dict[str, Any]:
+def judge_figures(record: RunRecord, finished: Sequence[VerdictRow]) -> dict[str, Any]:
     """Stability and flip rate of the verdicts' own judging and of audits, each in [0, 1] or None when unknown.
 
     The flip rate is given twice: where at least two answers were judged it can be other than 0 (`_split`), beside all.
@@ -29,8 +29,8 @@ def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Se
         RecordError: the record cannot be read.
     """
     keys = {verdict.key for verdict in finished}
-    judgings = [(event.key, judged) for event, judged in read_as(events, CandidatesJudged) if event.key in keys]
-    sources = verdict_sources(events)
+    judgings = [(event.key, judged) for event, judged in record.typed_events(CandidatesJudged) if event.key in keys]
+    sources = verdict_sources(record)
     paths = {"skip": ("judge/consensus",), "debate": ("judge",)}
     own = [
         judged
@@ -39,7 +39,7 @@ def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Se
     ]
     audit = [judged for _, judged in judgings if judged.path == "audit/judge"]
     return {
-        "judge_stability": mean_of(_stabilities(own)) if judgings else _stability_of_judgments(folder, keys),
+        "judge_stability": mean_of(_stabilities(own)) if judgings else _stability_of_judgments(record.folder, keys),
         "flip_rate": _flip_rate(own),
         "flip_rate_split": _flip_rate(filter(_is_split, own)),
         "judge_stability_audit": mean_of(_stabilities(audit)),
@@ -86,7 +86,7 @@ def _stability_of_judgments(folder: str | Path, keys: set[CaseKey]) -> float | N
     )
 
 
-def verdict_sources(events: Sequence[EventRow]) -> dict[CaseKey, str]:
+def verdict_sources(record: RunRecord) -> dict[CaseKey, str]:
     """The branch of the verdict, `skip` or `debate`, by debate that ran both branches."""
-    both = (*read_as(events, BranchesCompared), *read_as(events, SkipAudited))
+    both = (*record.typed_events(BranchesCompared), *record.typed_events(SkipAudited))
     return {event.key: branches.verdict_from for event, branches in both}

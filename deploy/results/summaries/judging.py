@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
 from rich.console import Console
 
-from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.estimates import in_units
-from moot.deploy.results.record.readers import read_as, read_events
-from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.record.run_record import RunRecord, once_per_record
 from moot.deploy.results.report.blocks import Block, Heading, Items, Table
 from moot.deploy.results.report.render import banner, show_report
-from moot.deploy.results.rounds.case_means import latest_attempts
 from moot.deploy.results.summaries.consistency import Agreement, Consistency, judge_consistency
 from moot.deploy.results.text import count, counts_in_words, mean_of, natural_sort_key, number, percent
 from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed, abstentions
@@ -37,21 +33,23 @@ class CaseAssessment(NamedTuple):
     data: ReplyAssessed
 
 
-def read_assessments(folder: str | Path) -> list[CaseAssessment]:
+@once_per_record
+def read_assessments(record: RunRecord) -> list[CaseAssessment]:
     """Reads the assessments of each case's latest attempt that has any, in the order of the task's file.
 
     Raises:
         RecordError: the record cannot be read.
     """
-    events = latest_attempts(read_events(folder, [ReplyAssessed.kind]))
+    events = record.latest_events(ReplyAssessed)
     if not events:
         return []
-    cases = {row["case_id"]: row for row in read_table(folder, "cases", ["index", "group"]).to_pylist()}
+    columns = (record.cases[name].to_pylist() for name in ("case_id", "index", "group"))
+    cases = {case_id: (index, group) for case_id, index, group in zip(*columns, strict=True)}
     found = []
-    for event, data in read_as(events, ReplyAssessed):
-        group = cases.get(event.case_id, {}).get("group")
-        found.append(CaseAssessment(event.case_id, event.attempt, group or event.case_id, data))
-    return sorted(found, key=lambda each: (cases.get(each.case_id, {}).get("index", 0), each.case_id, each.data.reply))
+    for place, data in events:
+        _, group = cases.get(place.case_id, (0, None))
+        found.append(CaseAssessment(place.case_id, place.attempt, group or place.case_id, data))
+    return sorted(found, key=lambda each: (cases.get(each.case_id, (0, None))[0], each.case_id, each.data.reply))
 
 
 class PassScores(FrozenModel):
@@ -127,14 +125,14 @@ class JudgingSummary(FrozenModel):
         return [name for name in self.scales if name != FLAG]
 
 
-def summarise_judging(folder: str | Path) -> JudgingSummary | None:
+@once_per_record
+def summarise_judging(record: RunRecord) -> JudgingSummary | None:
     """Summarises the assessments of a run; None when it has none.
 
     Raises:
         RecordError: there is no run in the folder, or it cannot be read.
     """
-    facts = read_run_info(folder)
-    found = read_assessments(folder)
+    facts, found = record.info, read_assessments(record)
     if not found:
         return None
     scales = {name: ends for each in found for name, ends in each.data.ends.items()}

@@ -17,6 +17,7 @@ from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.readers import latest_rows
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.report.blocks import Block, Table
 from moot.deploy.results.text import count
 from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED
@@ -85,7 +86,7 @@ _COUNTS = tuple(name for name in ModelReplies.model_fields if name not in ("role
 _NOTEWORTHY = tuple(name for name in _COUNTS if name not in ("asks", "usable", "replies"))
 
 
-def model_replies(*folders: str | Path) -> list[ModelReplies]:
+def model_replies(*runs: RunRecord | str | Path) -> list[ModelReplies]:
     """Counts the replies of the cases' latest attempts by role and template, in order.
 
     Replies that were replaced and persons' decisions are not counted.
@@ -95,8 +96,8 @@ def model_replies(*folders: str | Path) -> list[ModelReplies]:
     """
     counts: dict[tuple[str, str], Counter[str]] = {}
     with_reasoning_tokens: set[tuple[str, str]] = set()
-    for folder in folders:
-        for row in _kinds_of_replies(folder):
+    for run in runs:
+        for row in _kinds_of_replies(RunRecord.of(run)):
             key = (family_of(row["role"] or ""), row["template"] or "")
             marked = counts.setdefault(key, Counter())
             for mark in _marks(row):
@@ -107,9 +108,9 @@ def model_replies(*folders: str | Path) -> list[ModelReplies]:
     return [_made(*key, counts[key], known=key in with_reasoning_tokens) for key in sorted(counts)]
 
 
-def _kinds_of_replies(folder: str | Path) -> list[dict[str, Any]]:
+def _kinds_of_replies(record: RunRecord) -> list[dict[str, Any]]:
     """The replies of the latest attempts, one row for all that are alike in what is counted, with their number."""
-    table = latest_rows(read_table(folder, "turns", [*_COLUMNS, "text", "reasoning_tokens"]))
+    table = latest_rows(record.turns)
     asked = pc.not_equal(pc.fill_null(table["role"], ""), "person")
     table = table.filter(pc.and_(asked, pc.invert(table["superseded"])))
     texts = (text for batch in table.select(["text"]).to_batches(4096) for text in batch["text"].to_pylist())

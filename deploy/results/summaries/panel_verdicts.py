@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
 
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.readers import decode_json, read_as
-from moot.deploy.results.record.rows import EventRow, VerdictRow
+from moot.deploy.results.record.rows import VerdictRow
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.text import counts_in_words, mean_of, number, percent, signed
 from moot.protocols.rubrics.events import ReplyAssessed
 from moot.protocols.socrasynth.events import JointProposal, SocraSynthPayload
@@ -37,18 +35,18 @@ class PanelVerdictCounts(FrozenModel):
     joint: dict[str, int]
 
 
-def count_panel_verdicts(folder: str | Path, finished: Sequence[VerdictRow]) -> PanelVerdictCounts | None:
+SOCRASYNTH_KEY = '"position_bias"'
+"""What every `SocraSynthPayload` has in its JSON."""
+
+
+def count_panel_verdicts(record: RunRecord, finished: Sequence[VerdictRow]) -> PanelVerdictCounts | None:
     """Counts the panel verdicts of a run; None without any.
 
     Raises:
         RecordError: the record cannot be read.
     """
     keys = {verdict.key for verdict in finished}
-    rows = read_table(folder, "verdicts", ["payload"]).to_pylist()
-    found = [
-        SocraSynthPayload.read(decode_json(row["payload"])) for row in rows if (row["case_id"], row["attempt"]) in keys
-    ]
-    known = [payload for payload in found if payload is not None]
+    known = [payload for key, payload in record.payloads(SocraSynthPayload, SOCRASYNTH_KEY) if key in keys]
     if not known:
         return None
     worth = [bias for payload in known for bias in payload.position_bias.values() if bias is not None]
@@ -104,10 +102,10 @@ class RoleReasoning(FrozenModel):
     missing: int
 
 
-def reasoning_by_role(events: Iterable[EventRow], finished: Collection[CaseKey]) -> list[RoleReasoning] | None:
+def reasoning_by_role(record: RunRecord, finished: Collection[CaseKey]) -> list[RoleReasoning] | None:
     """Reasoning quality by role, from the `assessment` events of finished debates; None when there are none."""
     found: dict[str, list[ReplyAssessed]] = {}
-    for event, assessment in read_as(events, ReplyAssessed):
+    for event, assessment in record.typed_events(ReplyAssessed):
         if event.key in finished:
             found.setdefault(assessment.role, []).append(assessment)
     return [_of_role(role, assessments) for role, assessments in sorted(found.items())] or None

@@ -20,6 +20,7 @@ from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.estimates import IntervalEstimate, in_units
 from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import VerdictRow
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.report.blocks import Block, Note, Table
 from moot.deploy.results.text import Interval, count, finite_or_none
 from moot.metrics.cluster_bootstrap import cluster_weights
@@ -76,23 +77,21 @@ class TraitScores(FrozenModel):
     pairs: list[ScorePair]
 
 
-def trait_scores(
-    folder: str | Path, finished: Sequence[VerdictRow], references: References
-) -> list[TraitScores] | None:
+def trait_scores(record: RunRecord, finished: Sequence[VerdictRow]) -> list[TraitScores] | None:
     """Measures the agreement by part and trait, in order of first occurrence; None for a run that scores no texts.
 
     Args:
-        folder: the run's folder.
+        record: the run's record.
         finished: the verdicts that did not fail.
-        references: of the run's cases.
 
     Raises:
         RecordError: when the record cannot be read.
     """
+    references = record.references
     scored = [verdict for verdict in finished if references[verdict.case_id].scoring == "score"]
     if not scored:
         return None
-    criteria = _criteria(folder)
+    criteria = _criteria(record.folder)
     traits: dict[tuple[str, Criterion], list[VerdictRow]] = defaultdict(list)
     for verdict in scored:
         if (criterion := criteria.get(verdict.case_id)) is not None:

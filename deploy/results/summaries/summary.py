@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from moot.actors.record.schema import BOOKKEEPING_EVENTS
-from moot.actors.record.store.mirror import record_path
-from moot.actors.record.tables import read_table
+import numpy as np
+
+from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.claims import ids_trained_on, read_claims
 from moot.deploy.results.detection.detection import Detection, measure_detection
-from moot.deploy.results.record.readers import latest_verdicts, read_events, read_replies
-from moot.deploy.results.record.references import References
-from moot.deploy.results.record.rows import EventRow, VerdictRow
-from moot.deploy.results.record.run_info import RunInfo, read_run_info
+from moot.deploy.results.record.reply_columns import Flags, ReplyColumns
+from moot.deploy.results.record.rows import VerdictRow
+from moot.deploy.results.record.run_info import RunInfo
+from moot.deploy.results.record.run_record import RunRecord, once_per_record
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.summaries.accuracy import (
@@ -30,8 +28,9 @@ from moot.deploy.results.summaries.accuracy import (
     short_answers,
     vote_figures,
 )
+from moot.deploy.results.summaries.case_costs import CaseCost, case_costs, relative_cost
 from moot.deploy.results.summaries.consensus import consensus_verdicts
-from moot.deploy.results.summaries.costs import StoppedEarly, case_costs, relative_cost, run_totals, stopped_early
+from moot.deploy.results.summaries.costs import StoppedEarly, run_totals, stopped_early
 from moot.deploy.results.summaries.debated import accuracies, debate_shares
 from moot.deploy.results.summaries.evaluation import (
     ConfidenceFigures,
@@ -54,15 +53,9 @@ from moot.deploy.results.text import Interval, mean_of
 from moot.protocols.case import is_shared_id
 from moot.protocols.rubrics.events import ReplyAssessed
 from moot.protocols.selene.events import (
-    BranchesCompared,
-    CandidatesJudged,
     GateDecided,
-    SkipAudited,
-    VotesCounted,
 )
 
-_READ = (GateDecided, CandidatesJudged, VotesCounted, SkipAudited, BranchesCompared, ReplyAssessed)
-_KINDS = (*BOOKKEEPING_EVENTS, *(event_type.kind for event_type in _READ), "parked")
 _OF_THE_RUN = ["schema_version", "task", "protocol", "preset", "models", "simulated", "unsettled"]
 _OF_THE_RUN += ["wall_s", "wall_unknown_since"]
 
@@ -222,29 +215,26 @@ class Summary(DisplayMixin, FrozenModel):
         return summary_blocks(self)
 
 
-def summarise(folder: str | os.PathLike[str]) -> Summary:
+@once_per_record
+def summarise(record: RunRecord) -> Summary:
     """Summarises a run, finished or not.
 
     Raises:
         RecordError: when there is no run in the folder or it cannot be read.
     """
-    path = record_path(folder)
-    replies = read_replies(path)
-    facts = read_run_info(path, replies)
-    verdicts = latest_verdicts(path)
-    attempts = {verdict.case_id: verdict.attempt for verdict in verdicts}
-    latest = [reply for reply in replies if reply.attempt == attempts.get(reply.case_id, reply.attempt)]
-    references = References.of(path)
-    events = read_events(path, _KINDS)
-    cases = set(read_table(path, "cases", [])["case_id"].to_pylist()) | {v.case_id for v in verdicts}
+    facts, verdicts, references, replies = record.info, record.verdicts, record.references, record.replies
+    latest = _of_latest_attempts(replies, record.by_case)
     finished = [verdict for verdict in verdicts if not verdict.failed]
-    costs = case_costs(replies, {verdict.key for verdict in finished}, verdict_sources(events))
-    claims = read_claims(path, verdicts, references, {key: cost.method for key, cost in costs.items()})
+    costs = record.once(costs_of_finished)
+    claims = read_claims(record, {key: cost.method for key, cost in costs.items()})
     trained_on = ids_trained_on(claims)
     counted = [verdict for verdict in finished if verdict.case_id not in trained_on]
-    unfinished = cases - {verdict.case_id for verdict in verdicts}
-    gated = {event.key for event in events if event.kind == GateDecided.kind}
+    cases = {*record.cases["case_id"].to_pylist(), *record.by_case}
+    parked = set(record.events_of_kind("parked")["case_id"].to_pylist()) & cases.difference(record.by_case)
+    gates = record.events_of_kind(GateDecided.kind)
+    gated = set(zip(gates["case_id"].to_pylist(), gates["attempt"].to_pylist(), strict=True))
     total = max(len(cases), facts.cases or 0)
+    shared = replies.known_tokens[replies.case.that(is_shared_id) & replies.has_tokens]
     return Summary(
         **{name: getattr(facts, name) for name in _OF_THE_RUN},
         run=facts.name,
@@ -252,54 +242,78 @@ def summarise(folder: str | os.PathLike[str]) -> Summary:
         finished=len(finished),
         failed=len(verdicts) - len(finished),
         open=total - len(verdicts),
-        parked=len({event.case_id for event in events if event.kind == "parked"} & unfinished),
+        parked=len(parked),
         reused=_reused(facts, verdicts),
         how=_counted(verdict.how or "unknown" for verdict in verdicts),
         failures=_counted(verdict.failure or "unknown" for verdict in verdicts if verdict.failed),
-        asks_failed=_counted(reply.failure or "unknown" for reply in latest if reply.outcome == "failed"),
-        replies=_counted(reply.outcome or "unknown" for reply in latest),
-        model_replies=(behaviour := model_replies(path)),
+        asks_failed=_named(replies.failure.counted(latest & replies.is_failed)),
+        replies=_named(replies.outcome.counted(latest)),
+        model_replies=(behaviour := model_replies(record)),
         warnings=warnings_of(behaviour),
-        audit=audit_difference(counted, events, references),
+        audit=audit_difference(record, counted),
         judge_passes_per_case=mean_of(cost.judge_passes for cost in costs.values()),
-        confidence=confidence_figures(path, counted),
+        confidence=confidence_figures(record, counted),
         **debate_shares(finished, gated),
         **accuracies(counted, gated, references),
-        **judge_figures(path, finished, events),
-        **run_totals(replies, [event for event in events if event.kind in BOOKKEEPING_EVENTS], facts.prices),
-        **relative_cost(costs.values(), sum(reply.tokens or 0 for reply in replies if is_shared_id(reply.case_id))),
+        **judge_figures(record, finished),
+        **run_totals(replies, record.bookkeeping, facts.prices),
+        **relative_cost(costs.values(), int(shared.sum())),
         stopped_early=stopped_early(replies),
-        **_consensus(path, trained_on),
-        rulings=count_panel_verdicts(path, finished),
-        reasoning=reasoning_by_role(events, {verdict.key for verdict in finished}),
-        judging=summarise_judging(path) if _judges_only(path, events) else None,
-        scores=trait_scores(path, finished, references),
-        votes=vote_figures(counted, events, references),
+        **_consensus(record, trained_on),
+        rulings=count_panel_verdicts(record, finished),
+        reasoning=reasoning_by_role(record, {verdict.key for verdict in finished}),
+        judging=summarise_judging(record) if _judges_only(record) else None,
+        scores=trait_scores(record, finished),
+        votes=vote_figures(record, counted),
         short_answers=short_answers(finished, references),
         detection=measure_detection(claims) if claims else None,
         stopped_by=facts.stopped_by or None,
     )
 
 
-def _judges_only(folder: Path, events: Iterable[EventRow]) -> bool:
+def _of_latest_attempts(replies: ReplyColumns, verdicts: Mapping[str, VerdictRow]) -> Flags:
+    """The replies of each case's latest attempt, and of cases without a verdict all."""
+    attempts = [verdicts[case_id].attempt if case_id in verdicts else _ANY for case_id in replies.case.texts]
+    latest = np.array(attempts, np.int64)[replies.case.codes]
+    found: Flags = (latest == _ANY) | (latest == replies.attempt)
+    return found
+
+
+_ANY = -1
+
+
+def costs_of_finished(record: RunRecord) -> dict[CaseKey, CaseCost]:
+    """Tokens by debate, of those that did not fail."""
+    finished = [verdict.key for verdict in record.verdicts if not verdict.failed]
+    return case_costs(record.replies, finished, verdict_sources(record))
+
+
+def _judges_only(record: RunRecord) -> bool:
     """Whether the run's cases are replies that were given elsewhere, and only judged in it."""
-    if not any(event.kind == ReplyAssessed.kind for event in events):
-        return False
-    return any(read_table(folder, "cases", ["judged"])["judged"].is_valid().to_pylist())
+    return record.has_events(ReplyAssessed) and record.cases["judged"].null_count < record.cases.num_rows
 
 
-def _consensus(folder: Path, trained_on: Collection[str]) -> dict[str, Any]:
+def _consensus(record: RunRecord, trained_on: Collection[str]) -> dict[str, Any]:
     """Evaluation of the verdicts that are a consensus of distributions, without claims that were trained on."""
-    verdicts = [verdict for verdict in consensus_verdicts(folder) if verdict.case_id not in trained_on]
+    verdicts = [verdict for verdict in consensus_verdicts(record) if verdict.case_id not in trained_on]
     if not verdicts:
         return {"labels_questioned": None, "evaluation": None}
     compared = converged(verdicts)
-    rows = read_table(folder, "cases", ["labels", "gold"]).to_pylist()
-    labelled = [row for row in rows if row["case_id"] not in trained_on]
+    columns = (record.cases[name].to_pylist() for name in ("case_id", "gold", "labels"))
+    rows = [row for row in zip(*columns, strict=True) if row[0] not in trained_on]
+    labelled = sum(gold in (labels or ()) for _, gold, labels in rows)
     return {
         "labels_questioned": len(contradicted(compared)) if compared else None,
-        "evaluation": evaluate_distributions(verdicts, sum(row["gold"] in (row["labels"] or ()) for row in labelled)),
+        "evaluation": evaluate_distributions(verdicts, labelled),
     }
+
+
+def _named(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts by name, of which none is empty."""
+    named = Counter[str]()
+    for name, n in counts.items():
+        named[name or "unknown"] += n
+    return dict(sorted(named.items()))
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:

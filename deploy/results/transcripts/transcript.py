@@ -18,7 +18,7 @@ from moot.actors.agent.attempt import LENGTH
 from moot.actors.record.parts import groups_with
 from moot.actors.record.tables import of_cases, read_table
 from moot.deploy.results.record.readers import decode_json, read_as
-from moot.deploy.results.record.references import rescore_verdicts
+from moot.deploy.results.record.references import scored_verdicts
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.rounds.round_trace import build_round_trace
 from moot.deploy.results.text import cases as number_of_cases
@@ -85,8 +85,7 @@ class _Debates:
         self.cases = {row["case_id"]: row for row in read_table(folder, "cases", **rows).to_pylist()}
         self._turns = _by_case(read_table(folder, "turns", _TURN_COLUMNS, **rows))
         self._events = _by_case(read_table(folder, "events", ["data", "at"], **rows))
-        self._verdicts = _by_case(read_table(folder, "verdicts", **rows))
-        rescore_verdicts(folder, [row for rows in self._verdicts.values() for row in rows])
+        self._verdicts = _by_case(scored_verdicts(read_table(folder, "verdicts", **rows), folder))
 
     def transcript(self, case_id: str, attempt: int | None = None) -> Transcript:
         """The latest attempt at a registered case, or the one named."""

@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
-from moot.deploy.results.record.readers import read_replies
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.summaries.costs import run_totals
 from moot.deploy.results.transcripts.transcript import build_transcript
 from moot.deploy.results.transcripts.views import AttemptCost, Transcript
@@ -157,7 +157,7 @@ def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
 
 
 def _cost(folder: str | Path) -> AttemptCost:
-    whole = run_totals(read_replies(folder), (), {})
+    whole = run_totals((record := RunRecord(folder)).replies, record.bookkeeping, {})
     return AttemptCost(
         calls=whole["calls"],
         tokens=whole["tokens_paid"],

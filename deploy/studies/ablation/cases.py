@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from moot.actors.record.tables import read_table
 from moot.deploy.results.detection.claims import ids_trained_on, read_claims
-from moot.deploy.results.record.readers import latest_verdicts
-from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import VerdictRow
+from moot.deploy.results.record.run_record import RunRecord
 
 Unscored = Literal["failed", "no gold label", "trained on", "no verdict", "other text"]
 """Reasons why a case cannot be paired, in the order of the checks, except that the last two are checked first."""
@@ -66,14 +64,15 @@ def read_cell(folder: str | Path) -> CellCases:
         RecordError: the record cannot be read.
         ConfigError: the copy of the classifier's card was changed.
     """
-    verdicts, references = latest_verdicts(folder), References.of(folder)
-    rows = read_table(folder, "cases", ["content_hash", "labels"]).to_pylist()
+    record = RunRecord(folder)
+    columns = (record.cases[name].to_pylist() for name in ("case_id", "content_hash", "labels"))
+    rows = list(zip(*columns, strict=True))
     return CellCases(
-        content={row["case_id"]: row["content_hash"] for row in rows},
-        labels={row["case_id"]: tuple(row["labels"] or ()) for row in rows},
-        verdicts={verdict.case_id: verdict for verdict in verdicts},
-        groups={row["case_id"]: references[row["case_id"]].group or row["case_id"] for row in rows},
-        trained_on=ids_trained_on(read_claims(folder, verdicts, references)),
+        content={case_id: content for case_id, content, _ in rows},
+        labels={case_id: tuple(labels or ()) for case_id, _, labels in rows},
+        verdicts=record.by_case,
+        groups={case_id: record.references[case_id].group or case_id for case_id, _, _ in rows},
+        trained_on=ids_trained_on(read_claims(record)),
     )
 
 

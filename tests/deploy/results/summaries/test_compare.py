@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from not_none import not_none
 from planted_records import PlantedSession, Printed
 
-from moot.deploy.results.record.references import rescore_verdicts
+from moot.deploy.results.record.references import scored_verdicts
 from moot.deploy.results.report.render import show_report
 from moot.deploy.results.show import show
 from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired
@@ -88,8 +89,8 @@ def test_a_record_from_before_is_read_as_it_would_be_written_now(session: Plante
     ]
     for row in rows:
         session.case(row["case_id"], judged=JudgedReply(reply="Yes.") if row["case_id"] == "b" else None)
-    rescore_verdicts(session.plant(), rows)
-    assert [row["correct"] for row in rows] == [False, None, None, None, True]
+    found = scored_verdicts(pa.Table.from_pylist(rows), session.plant())
+    assert found["correct"].to_pylist() == [False, None, None, None, True]
 
 
 def test_equal_ids_of_other_texts_are_not_paired(session: PlantedSession) -> None:

@@ -12,7 +12,7 @@ from not_none import not_none
 from planted_records import PlantedSession, Printed
 
 from moot.deploy.results.show import show
-from moot.deploy.results.summaries.costs import measurement_only
+from moot.deploy.results.summaries.case_costs import measurement_only
 from moot.deploy.results.summaries.evaluation import confidence_rows
 from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.results.summaries.summary_rows import summary_rows

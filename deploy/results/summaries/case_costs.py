@@ -1,0 +1,141 @@
+"""Token cost of each debate, and relative to a single answer of one agent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from moot.actors.record.rows import step_of
+from moot.actors.record.schema import CaseKey
+from moot.deploy.results.record.reply_columns import CodedTexts, Flags, Ints, ReplyColumns
+from moot.deploy.results.record.rows import ReplyRow
+
+_DEBATE_PATHS = ("round/", "judge/candidate/", "evidence/")
+_SKIP_PATHS = ("judge/consensus/",)
+_SINGLE = "opening/agent/0"
+JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")
+"""The path of one pass of one judge over one variant, as the floor names it: what is judged, and the variant."""
+
+
+def measurement_only(path: str, verdict_from: str | None) -> bool:
+    """Whether a reply is measurement-only: an audit's pass, or the branch that the verdict was not taken from.
+
+    Args:
+        path: the reply's path.
+        verdict_from: `skip` or `debate` in a case that ran both branches; None in any other.
+    """
+    if path.startswith("audit/"):
+        return True
+    other: tuple[str, ...] = {"skip": _DEBATE_PATHS, "debate": _SKIP_PATHS}.get(verdict_from or "", ())
+    return path.startswith(other) if other else False
+
+
+@dataclass(frozen=True, slots=True)
+class CaseCost:
+    """Token cost of one debate; None where a call's usage is unknown.
+
+    Attributes:
+        total: all effective replies, whether paid here or reused.
+        measuring: the measurement-only part of `total` (see `measurement_only`).
+        single: agent 0's independent answer, a re-ask included; None when there is none.
+        judge_passes: requested judgments, without measurement-only ones.
+    """
+
+    total: int | None
+    measuring: int
+    single: int | None
+    judge_passes: int = 0
+
+    @property
+    def method(self) -> int | None:
+        """The tokens of the method itself, without measurement-only ones."""
+        return None if self.total is None else self.total - self.measuring
+
+
+def case_costs(
+    replies: ReplyColumns, keys: Collection[CaseKey], verdict_from: Mapping[CaseKey, str]
+) -> dict[CaseKey, CaseCost]:
+    """Cost by debate in `keys`, without superseded replies: they are the cost of a crash, not of the method."""
+    order = list(keys)
+    debate = _debates(replies, order)
+    rows = np.flatnonzero((debate >= 0) & ~replies.flag("superseded"))
+    debate, path = debate[rows], replies.path.codes[rows]
+    steps = CodedTexts.of(pa.chunked_array([pa.array(map(step_of, replies.path.texts), pa.string())]))
+    step = steps.codes[path]
+    branches = np.array([_BRANCHES.get(verdict_from.get(key, ""), 0) for key in order], np.int64)
+    measuring = _measuring(replies.path.texts, path, branches[debate])
+    is_single = np.array([text == _SINGLE for text in steps.texts], np.bool_)[step]
+    is_pass = np.array(["/judge/" in s and JUDGE_PASS.fullmatch(s) is not None for s in steps.texts], np.bool_)[step]
+    tokens, known, n = replies.known_tokens[rows], replies.has_tokens[rows], len(order)
+    totals, singles = (_totals(debate[some], tokens[some], known[some], n) for some in (slice(None), is_single))
+    of_measuring = np.bincount(debate[measuring], tokens[measuring], n).astype(np.int64).tolist()
+    asked = debate * len(steps.texts) + step
+    passes = np.setdiff1d(asked[is_pass], asked[measuring])
+    judge_passes = np.bincount(passes // max(1, len(steps.texts)), minlength=n).tolist()
+    return dict(zip(order, map(CaseCost, totals, of_measuring, singles, judge_passes), strict=True))
+
+
+_BRANCHES = {"": 0, "skip": 1, "debate": 2}
+"""Branches that a verdict may be from, as numbers; of most debates there is one only."""
+
+
+def _debates(replies: ReplyColumns, order: Sequence[CaseKey]) -> Ints:
+    """The place of each reply's debate among some; -1 for one of another debate."""
+    attempts = max((attempt for _, attempt in order), default=0) + 1
+    place = np.full((len(replies.case.texts), attempts), -1, np.int64)
+    codes = {case_id: code for code, case_id in enumerate(replies.case.texts)}
+    for number, (case_id, attempt) in enumerate(order):
+        if (code := codes.get(case_id)) is not None:
+            place[code, attempt] = number
+    inside = replies.attempt < attempts
+    found: Ints = np.where(inside, place[replies.case.codes, np.where(inside, replies.attempt, 0)], -1)
+    return found
+
+
+def _measuring(paths: Sequence[str], path: Ints, branch: Ints) -> Flags:
+    """Whether each reply is measurement-only, by its path and by the branch of its debate's verdict."""
+    table = np.array([[measurement_only(text, of) for text in paths] for of in _BRANCHES], np.bool_)
+    found: Flags = table.reshape(len(_BRANCHES), len(paths))[branch, path]
+    return found
+
+
+def _totals(debate: Ints, tokens: Ints, known: Flags, n: int) -> list[int | None]:
+    """Tokens by debate; None without replies, or when one has an unknown usage: `total_tokens` of each."""
+    sums = np.bincount(debate, tokens, n).astype(np.int64)
+    counts, knowns = np.bincount(debate, minlength=n), np.bincount(debate[known], minlength=n)
+    whole = (counts > 0) & (counts == knowns)
+    return [total if known_all else None for total, known_all in zip(sums.tolist(), whole.tolist(), strict=True)]
+
+
+def total_tokens(replies: Sequence[ReplyRow]) -> int | None:
+    """Total tokens of replies; None without replies, or when one has an unknown usage."""
+    tokens = [reply.tokens for reply in replies]
+    known = [each for each in tokens if each is not None]
+    return sum(known) if tokens and len(known) == len(tokens) else None
+
+
+def relative_cost(costs: Iterable[CaseCost], shared: int = 0) -> dict[str, Any]:
+    """Cost of cases relative to agent 0's openings, by field of `Summary`.
+
+    A case with unknown usage is left out of both sums.
+
+    Args:
+        costs: of the finished cases.
+        shared: tokens of replies shared by several cases, added in full.
+    """
+    known = [cost for cost in costs if cost.total is not None]
+    both = [cost for cost in known if cost.single]
+    base = sum(cost.single or 0 for cost in both)
+    all_tokens = sum(cost.total or 0 for cost in both) + shared
+    method = sum((cost.total or 0) - cost.measuring for cost in known) + shared
+    method_both = all_tokens - sum(cost.measuring for cost in both)
+    return {
+        "token_cost_x": all_tokens / base if base else None,
+        "token_cost_x_without_audits": method_both / base if base else None,
+        "tokens_per_case": method / len(known) if known else None,
+    }
