@@ -13,7 +13,7 @@ from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.rounds.dynamics import Dynamics, round_dynamics
 from moot.deploy.results.run_report.answers import AgentAnswers, agent_answers
 from moot.deploy.results.summaries.case_costs import CaseCost
-from moot.deploy.results.summaries.summary import Summary, costs_of_finished, summarise
+from moot.deploy.results.summaries.summary import Summary, costs_of_finished, record_summary
 from moot.protocols.errors import ConfigError
 from moot.protocols.events import DebateEvent
 
@@ -30,7 +30,7 @@ class RunData(RunRecord):
     @cached_property
     def summary(self) -> Summary:
         """The run in figures, as `moot show` prints them."""
-        return summarise(self)
+        return record_summary(self)
 
     @cached_property
     def trained_on(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.summaries.accuracy import PairedComparison, VoteFigures, compare_paired
 from moot.deploy.results.summaries.differing_cases import DifferingCase, differing_cases
-from moot.deploy.results.summaries.summary import Summary, summarise
+from moot.deploy.results.summaries.summary import Summary, record_summary
 from moot.deploy.results.text import Interval
 from moot.deploy.results.text import cases as number_of_cases
 from moot.protocols.errors import ConfigError
@@ -152,7 +152,7 @@ def compare(
         raise ConfigError("name at least two runs to compare: the first one, and others that are compared with it")
     paths = [record_path(folder) for folder in _baseline_first(folders, baseline)]
     records = [RunRecord(path) for path in paths]
-    summaries = [summarise(record) for record in records]
+    summaries = [record_summary(record) for record in records]
     by_run = [_Cases(record) for record in records]
     first, warnings = by_run[0], list[str]()
     if any(summary.accuracy_by_part for summary in summaries):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -215,13 +216,18 @@ class Summary(DisplayMixin, FrozenModel):
         return summary_blocks(self)
 
 
-@once_per_record
-def summarise(record: RunRecord) -> Summary:
+def summarise(folder: str | os.PathLike[str]) -> Summary:
     """Summarises a run, finished or not.
 
     Raises:
         RecordError: when there is no run in the folder or it cannot be read.
     """
+    return record_summary(folder)
+
+
+@once_per_record
+def record_summary(record: RunRecord) -> Summary:
+    """The same of a record."""
     facts, verdicts, references, replies = record.info, record.verdicts, record.references, record.replies
     latest = _of_latest_attempts(replies, record.by_case)
     finished = [verdict for verdict in verdicts if not verdict.failed]
