@@ -22,7 +22,7 @@ MANY_CASES = 5_000
 """Most cases for a bootstrap; with more, ratios of resamples are practically normal, and the delta method applies."""
 
 LEVEL = 0.95
-"""Number of resamples."""
+"""Coverage of the intervals."""
 
 _RESAMPLES = 2000
 
