@@ -19,10 +19,10 @@ from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.distribution import Floats, ratio
 
 Level = Literal["nominal", "ordinal", "interval"]
-"""What the levels are: names, an order, or numbers whose differences mean something."""
+"""Scale of the levels: nominal, ordinal, or interval (differences are meaningful)."""
 
 Weights = Literal["identity", "ordinal", "quadratic", "linear"]
-"""How much two ratings agree that are not the same."""
+"""Partial credit for unequal ratings."""
 
 _NUMBERS = 2**21  # in memory at once, per array
 
@@ -264,7 +264,7 @@ def _disagreement(counts: Floats, scores: Floats | None) -> Floats:
 
 
 def _total_disagreement(totals: Floats, scores: Floats | None) -> Floats:
-    """The same over all ordered pairs of ratings whatever their unit, `(resamples,)` from `(resamples, levels)`."""
+    """Disagreement over all ordered pairs of ratings of any units, `(resamples,)` from `(resamples, levels)`."""
     n = totals.sum(axis=1)
     if scores is None:
         return np.asarray(n**2 - (totals**2).sum(axis=1))
@@ -272,7 +272,7 @@ def _total_disagreement(totals: Floats, scores: Floats | None) -> Floats:
 
 
 def _scores(level: Level, levels: Floats, totals: Floats) -> Floats | None:
-    """What squared distances are of, `(resamples or 1, levels)`; None for names, which are alike or not."""
+    """Scores of the levels for squared distances, `(resamples or 1, levels)`; None for nominal levels."""
     if level == "nominal":
         return None
     if level == "ordinal":

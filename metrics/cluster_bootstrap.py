@@ -20,7 +20,7 @@ from moot.metrics.rank_correlation import LEAST_ROWS
 from moot.metrics.weighted_ranks import centred_weighted_ranks, rank_covariances
 
 Weights = npt.NDArray[np.int32]
-"""How often each row is in each resample, `(resamples, n)`."""
+"""Number of draws of each row in each resample, `(resamples, n)`."""
 
 _BYTES = 2**28  # of the largest array; the resamples are taken so many at once
 _DRAWN = 2**16  # clusters at once
@@ -255,7 +255,7 @@ def _parts(x: Floats, y: Floats, weights: Weights) -> Iterator[tuple[CompleteBlo
 
 
 def _room(block: CompleteBlock, drawn: Floats) -> Floats:
-    """How often each row was drawn, with an empty column for each target: `(m, 1 + t, resamples)`."""
+    """Number of draws of each row, with an empty column for each target: `(m, 1 + t, resamples)`."""
     stack = np.empty((len(drawn), 1 + len(block.targets), drawn.shape[1]))
     stack[:, 0] = drawn
     return stack

@@ -119,7 +119,7 @@ def permutation_test(
 
 
 class _Sums:
-    """What is summed once: centred ranks of the features and targets, of unit variance and in single precision.
+    """Precomputed centred ranks of the features and targets, of unit variance and in single precision.
 
     A feature with missing values uses only some of the permuted targets, so the variance of these is recomputed in each
     permutation; its own ranks sum to 0 over its rows, so the mean of these targets does not matter.
@@ -177,7 +177,7 @@ class _Sums:
 
 
 class _Null:
-    """What the permutations add up to."""
+    """Running null distribution over the permutations."""
 
     def __init__(self, observed: Floats) -> None:
         self._observed = observed
@@ -222,7 +222,7 @@ class _Null:
 
 
 def _blocks_alike(codes: Numbers, places: Numbers) -> list[npt.NDArray[np.int32]]:
-    """For each make-up `(clusters, size)`, the rows of the clusters by place; of one place in the order given."""
+    """Rows of the clusters by position, for each make-up `(clusters, size)`; in the given order within a position."""
     order = np.lexsort((places, codes)).astype(np.int32)
     sizes = np.bincount(codes)
     size_of_row = sizes[codes[order]]

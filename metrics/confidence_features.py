@@ -51,10 +51,10 @@ def window_statistic(logprobs: npt.ArrayLike, statistic: Statistic) -> Floats:
 Integers = npt.NDArray[np.int64]
 
 Signal = Literal["logprob", "entropy"]
-"""What a token's value is: its log-probability, or the entropy of the distribution that it was drawn from."""
+"""Value of a token: its log-probability, or the entropy of the distribution that it was drawn from."""
 
 Origin = Literal["token 0", "content"]
-"""Where a reply begins: at its first token, or after the section label or other fixed opening."""
+"""Start of a reply: its first token, or the one after the section label or other fixed opening."""
 
 Window = Literal[
     "first-3",
@@ -82,7 +82,7 @@ Window = Literal[
 WINDOWS: Final[tuple[Window, ...]] = get_args(Window)
 
 LEAST_LOGPROB: Final = -9000.0
-"""At or below, a value is unknown: vendors send -9999 for unknown log-probabilities."""
+"""Threshold of unknown values: vendors send -9999 for unknown log-probabilities."""
 
 _CELLS: Final = 1 << 16  # of a block's padded matrix: 0.5 MB, so that a block's few matrices stay in the cache
 _WORDS: Final[dict[Statistic, str]] = {"variance": "variance", "std": "std. dev."}
@@ -191,7 +191,7 @@ def window_features(values: RaggedArray) -> Floats:
 
 
 def _bounds(values: RaggedArray, window: Window) -> tuple[Integers, Integers]:
-    """Where each reply's window starts among all values, and how many it holds: 0 when there is none."""
+    """Start of each reply's window among all values, and its length: 0 when there is none."""
     lengths = values.lengths
     end, _, size = window.partition("-")
     if not size:

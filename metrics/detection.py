@@ -173,7 +173,7 @@ def resampled_figures(counts: npt.ArrayLike, resampled: npt.ArrayLike) -> Detect
 
 
 def _of_class(counts: npt.ArrayLike) -> Floats:
-    """How many cases there are of each class, `(..., 2)`."""
+    """Number of cases of each class, `(..., 2)`."""
     table = np.asarray(counts, dtype=np.float64)
     sizes: Floats = table.reshape(*table.shape[:-1], 2, 3).sum(axis=-1)
     return sizes

@@ -14,7 +14,7 @@ Values: TypeAlias = Any
 """A plain float for distributions of shape `(k,)`, an array for `(..., k)`; typed as numpy types its own reductions."""
 
 SUM_TOLERANCE = 1e-6
-"""How far from 1 the sum of a row may be."""
+"""Tolerance of the sum of a row around 1."""
 
 
 def known_rows(p: npt.ArrayLike) -> Floats:

@@ -217,7 +217,7 @@ def _mutual_information_nat(p: Floats, q: Floats) -> Floats:
 
 
 def _split(p: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
-    """What both have, and what each has beyond it."""
+    """Common mass of both, and the excess of each."""
     common = np.minimum(p, q)
     return common, p - common, q - common
 

@@ -16,7 +16,7 @@ Scores = npt.ArrayLike | Sequence[float | None] | Sequence[Sequence[float | None
 """Scores in [0, 1]: `(K,)`, or `(K, R)` with R repeats per variant; NaN or None is missing."""
 
 Weighting = Literal["printed", "variance-penalised", "per-variant"]
-"""How the scores of the K evidence variants become one; see `evidence_weighted_score`."""
+"""Combination of the scores of the K evidence variants; see `evidence_weighted_score`."""
 
 MAX_LAM = 2.0
 """The largest penalty for which a candidate's score cannot fall when a judge's score rises."""

@@ -107,7 +107,7 @@ def held_out_selection(
 
 
 def _best(association: Floats) -> tuple[Numbers, Floats, Floats]:
-    """For each target, the feature with the largest |association|, -1 for none; its sign, and the size."""
+    """Feature with the largest |association| for each target, -1 for none; its sign, and the size."""
     targets = np.arange(association.shape[1])
     size = np.where(np.isnan(association), -1.0, np.abs(association))
     if not len(size):

@@ -65,7 +65,7 @@ class RaggedArray:
         return np.diff(self.offsets)
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.offsets) - 1
 
     def row(self, i: int) -> Floats:

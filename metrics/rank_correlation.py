@@ -101,7 +101,7 @@ def _tied_pairs(values: npt.NDArray[np.float64] | npt.NDArray[np.intp]) -> float
 
 
 LEAST_ROWS = 3
-"""With two rows every correlation is -1 or 1."""
+"""Least number of rows: with two, every correlation is -1 or 1."""
 
 
 def pairwise_n(x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -18,10 +18,10 @@ HIGH_QUALITY: Final = 8.0
 """Q from this on is high, unless the reply is flagged."""
 
 TAIL: Final = 0.25
-"""At least this share of the replies, those with the highest mean log-probability, is confident; as many are unsure."""
+"""Least share of replies that count as confident (highest mean log-probability), and as unsure (lowest)."""
 
 FLAGGED: Final = 0.5
-"""From this share of marks on a reply counts as flagged."""
+"""Share of marks from which a reply counts as flagged."""
 
 CONFIDENT_BUT_WEAK: Final = "confident but weak"
 GOOD_BUT_WRONG: Final = "good reasoning, wrong answer"

@@ -20,7 +20,7 @@ MOST_TOKENS: Final = 10_000_000
 """More than any vocabulary has."""
 
 TOLERANCE: Final = 1e-3
-"""How far listed probabilities may exceed 1 together, by rounding, before the token's entropy is unknown."""
+"""Rounding tolerance of the sum of listed probabilities above 1; beyond it the token's entropy is unknown."""
 
 _SAME: Final = 1e-4  # nats; servers round the chosen token's log-probability apart from the list's
 _CELLS: Final = 1 << 18  # of a block's matrix of alternatives
@@ -28,7 +28,7 @@ _CELLS: Final = 1 << 18  # of a block's matrix of alternatives
 
 @dataclass(frozen=True, slots=True)
 class _KnownDistributions:
-    """What is known of n tokens' distributions.
+    """Known parts of n tokens' distributions.
 
     Attributes:
         probability: `(n, K + 1)`, of the alternatives and of the chosen token if it is not among them; 0 elsewhere.
@@ -163,7 +163,7 @@ def _blocks(chosen: RaggedArray, alternatives: RaggedArray) -> Iterator[tuple[In
 
 
 def _seen(chosen: Floats, listed: Floats) -> tuple[_KnownDistributions, npt.NDArray[np.bool_]]:
-    """What is known of those tokens that have alternatives which make sense, and which these are."""
+    """Known parts of the distributions of tokens with valid alternatives, and the indices of these tokens."""
     known_alt = np.isfinite(listed) & (listed > LEAST_LOGPROB)
     least = np.where(known_alt, listed, np.inf).min(axis=1)
     chosen_known = np.isfinite(chosen) & (chosen > LEAST_LOGPROB)

@@ -60,7 +60,7 @@ def _typer_options(without: tuple[str, ...], help_texts: tuple[tuple[str, str], 
     """The fields' options, built by Typer from a function's parameters."""
 
     def options() -> None:
-        """Its signature has the fields as parameters."""
+        """Callback whose signature has the fields as parameters."""
 
     made = typer.Typer(add_completion=False)
     level = Annotated[str, typer.Option(help="debug, info, warning or error.")]

@@ -1,4 +1,4 @@
-"""What the words and figures of a report mean, a line each: `moot explain TERM`, and the end of every page."""
+"""Glossary of a report's terms and figures, a line each: `moot explain TERM`, and the end of every page."""
 
 from __future__ import annotations
 

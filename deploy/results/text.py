@@ -29,7 +29,7 @@ def natural_sort_key(path: str) -> tuple[tuple[int, int, str], ...]:
 
 
 Format = Literal["text", "json", "md"]
-"""How a result is shown: for a terminal, as JSON, or as Markdown."""
+"""Output format of a result: for a terminal, as JSON, or as Markdown."""
 
 Interval = tuple[float, float]
 """Ends of a confidence interval of a share, both in [0, 1]."""
@@ -40,10 +40,10 @@ _ACTIVE = (
 _HIDDEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_ACTIVE}]")
 _HIDDEN_IN_JSON = re.compile(f"[\x7f-\x9f{_ACTIVE}]")
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#@$]|&(?=#?\w+;)|:(?=//|[\w+-]+:)|(?<=www)\.")
-"""What is Markdown anywhere in a line: a colon only in addresses and in names of emoji, an ampersand in entities."""
+"""Markdown anywhere in a line: a colon only in addresses and in names of emoji, an ampersand in entities."""
 
 _AT_START = re.compile(r"^(?:[-+=](?=[-+=:\s]|$)|[:>]|\d+(?=[.)](?:\s|$)))")
-"""What is Markdown at the start of a line only."""
+"""Markdown at the start of a line only."""
 
 
 def visible(text: str) -> str:
@@ -126,7 +126,7 @@ def safe_json(result: BaseModel) -> str:
 
 
 def escape_hidden(json: str) -> str:
-    """The same JSON with everything escaped that `visible` would replace: its readers get the texts as they are."""
+    """JSON with every character escaped that `visible` would replace: parsed, the texts are unchanged."""
     return _HIDDEN_IN_JSON.sub(lambda found: _json_escape(ord(found.group())), json)
 
 

@@ -20,11 +20,11 @@ HELD_STAGES = {
     "masked": "taken after the schema's mask: a probability of 1 is unknown",
     "unknown": "it is not known whether they are taken after the schema's mask: a probability of 1 is unknown",
 }
-"""By `ModelProfile.held_logprobs`, the meaning of a schema-constrained reply's log-probabilities."""
+"""Meaning of a schema-constrained reply's log-probabilities, by `ModelProfile.held_logprobs`."""
 
 
 def model_adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[str]:
-    """How requests to this model differ from those to most models.
+    """Differences of requests to this model from those to most models.
 
     >>> model_adaptations(ModelProfile(schemas="vllm", omitted=("top_p",)), offers_schemas=True)
     ['no `top_p` is sent']
@@ -78,7 +78,7 @@ NOTES = {
     "http://HOST:PORT/v1#NAME": "this is what may be requested: `moot doctor --model` and the trial call before a run "
     "show what the server supports, pictures aside",
 }
-"""By form, what `describe_capabilities` does not say."""
+"""Notes beside `describe_capabilities`, by form."""
 
 
 def describe_capabilities(capabilities: Capabilities) -> dict[str, str]:
@@ -113,7 +113,7 @@ def _yes(can: bool) -> str:
 
 
 def forms() -> dict[str, dict[str, str]]:
-    """By form of a model's name, its declared capabilities; opens no connection and no file."""
+    """Declared capabilities by form of a model's name; opens no connection and no file."""
     found = {form: describe_capabilities(_capabilities(form)) for form in MODELS}
     found["replay/RUN"]["log-probabilities"] = "as far as they are on record"
     return found

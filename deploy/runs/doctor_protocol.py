@@ -26,7 +26,7 @@ CASES = 2
 
 @dataclass(frozen=True, slots=True)
 class TemplateTrial:
-    """How a model followed one template.
+    """Results of a model on one template.
 
     Attributes:
         replies: statistics of its replies.

@@ -227,7 +227,7 @@ class OpenRun:
 
     @property
     def refusal(self) -> str:
-        """Why no further case is accepted; empty while they are."""
+        """Reason why no further case is accepted; empty while they are."""
         return "" if self._dispatcher is None else self._dispatcher.stop_reason
 
     @property

@@ -125,7 +125,7 @@ def is_simulated(model: str) -> bool:
 
 
 def recorded_members(model: str, family: str) -> list[dict[str, Any]]:
-    """For `replay/RUN` the role's bindings in that run, without the model; none for any other model.
+    """The role's bindings in the run of `replay/RUN`, without the model; empty for any other model.
 
     Raises:
         ConfigError: no run is there, or its run.yaml cannot be read.

@@ -46,7 +46,7 @@ _BEFORE = {
 """Behaviour of runs whose record predates a setting."""
 
 _ROLE_BEFORE = {"reasoning_tokens": 4000, "stop": [], "extra": {}}
-"""The same for a role's keys; None for all others."""
+"""Behaviour of a role's keys that the record predates; None for all others."""
 
 _SHOWN = 8
 """Maximum differences listed in an error."""

@@ -233,7 +233,7 @@ def _outcome_unstarted(prepared: Prepared) -> Run:
 
 
 def _status(prepared: Prepared, dispatcher: Dispatcher, left: int | None, out_of_time: bool) -> Status:
-    """How the session ended.
+    """Status of the ended session.
 
     Raises:
         RecordError: the run was not stopped and every debate ran, but the record lacks verdicts.

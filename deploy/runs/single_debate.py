@@ -111,7 +111,7 @@ _LONGEST_SLUG = 40
 
 @dataclass(frozen=True)
 class Subject:
-    """What one debate is about.
+    """Subject of one debate.
 
     Attributes:
         question: the subject or question.

@@ -86,7 +86,7 @@ def describe_stop(why: str, config: RunConfig, rest: RemainingWork | None = None
 
 
 def _suggest_bound(budget: str, needed: float, left: float, rest: RemainingWork | None) -> str:
-    """How far to raise a bound: the remaining use plus the reservation of one call."""
+    """Suggested increase of a bound: the remaining use plus the reservation of one call."""
     amount = _usd if budget == "usd" else _tokens
     one = f"{amount(needed - left)} or more for one call"
     if rest is None:

@@ -40,7 +40,7 @@ class LogprobBins:
 
     @property
     def count(self) -> int:
-        """How many bins there are."""
+        """Number of bins."""
         return math.ceil(math.log(_LEAST_SURE / self.surest) / self._log_ratio)
 
     def index(self, logprobs: npt.ArrayLike) -> Ints:

@@ -66,7 +66,7 @@ def sentences_of(text: str) -> tuple[Wording, ...]:
 
 
 def first_difference(ones: Sequence[Wording], others: Sequence[Wording]) -> tuple[Why, str] | None:
-    """Why the first two sentences that are at odds are so; None when no two are.
+    """Reason for the first conflict between sentences; None without one.
 
     Only sentences with two words in common can be. Of texts that say the same thousands of times not every pair is
     looked at.
@@ -93,7 +93,7 @@ def _alike(ones: Sequence[Wording], others: Sequence[Wording]) -> Iterator[tuple
 
 
 def difference(one: Wording, other: Wording) -> tuple[Why, str] | None:
-    """Why two sentences are at odds, and what differs; None when the tests find nothing.
+    """Reason of a conflict between two sentences, and the difference; None when the tests detect none.
 
     A negation and an antonym cancel each other out: "not open" and "closed" are not at odds.
 

@@ -1,4 +1,4 @@
-"""Who is shown which evidence: texts that are at odds go to different debaters, pictures and all else to both."""
+"""Evidence split: contradictory texts go to different debaters, pictures and everything else to both."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from moot.protocols.ceda.conflicts import Conflict
 from moot.protocols.ceda.items import Item
 
 DEBATERS = ("debater/0", "debater/1")
-"""In the order in which they speak."""
+"""Debaters in the order of speaking."""
 
 
 Shown = Literal["conflicts", "split", "shared"]
-"""How texts are shown to the debaters; see `split_evidence`."""
+"""Mode of showing texts to the debaters; see `split_evidence`."""
 
 
 def split_evidence(items: Sequence[Item], conflicts: Collection[Conflict], shown: Shown) -> dict[str, tuple[str, ...]]:
-    """By debater the ids of the items that it is shown, in the items' order.
+    """Ids of the items shown to each debater, in the items' order.
 
     - `conflicts`: texts that are at odds with each other go to different debaters as far as that can be, all others to
       both.
@@ -45,7 +45,7 @@ def _opponents(texts: Sequence[str], conflicts: Collection[Conflict]) -> dict[st
 
 
 def _facing(texts: Sequence[str], opponents: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """By text that is at odds with another one the number of the debater who is shown it."""
+    """Index of the debater who sees each contradictory text."""
     sides: dict[str, int] = {}
     for text in texts:
         if not opponents[text]:

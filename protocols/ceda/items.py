@@ -34,7 +34,7 @@ class Item(EventData):
 
     @property
     def source(self) -> str:
-        """Where it comes from, as people count: from 1."""
+        """Location as text; numbers are counted from 1."""
         return place_in_words(self.document or self.kind, page=self.page, chunk=self.chunk, picture=self.picture)
 
 

@@ -30,7 +30,7 @@ class JudgeResult:
 
 @dataclass(frozen=True, slots=True)
 class CedaRuling:
-    """What the judges make of a debate. Missing judges are left out of everything, and listed.
+    """Result of the judges on a debate. Missing judges are excluded from every figure, and listed.
 
     Attributes:
         heard: all judges, in the panel's order; at least one replied.

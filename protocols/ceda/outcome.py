@@ -94,5 +94,5 @@ def _payload(content: StateContent, ruling: CedaRuling, classified: Classified |
 
 
 def _stances(said: Sequence[ClaimMessage]) -> dict[str, Stance | None]:
-    """By debater the stance of the first of its messages; None when it is unknown, or it never spoke."""
+    """Stance of each debater's first message; None when it is unknown, or the debater never spoke."""
     return {name: next((each.stance for each in said if each.debater == name), None) for name in DEBATERS}

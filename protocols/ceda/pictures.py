@@ -32,7 +32,7 @@ class MissingPicture(EventData):
 
 @dataclass(frozen=True, slots=True)
 class PictureDescriptions:
-    """What came of a case's pictures.
+    """Result of describing a case's pictures.
 
     Attributes:
         looked_for: the extraction prompt; empty for the fixed one, which is also the fallback.
@@ -46,7 +46,7 @@ class PictureDescriptions:
 
 
 def distinct_pictures(case: Case) -> dict[str, list[int]]:
-    """By hash of a picture the numbers of those in the case that are equal to it, in order."""
+    """Numbers of equal pictures of the case by their hash, in order."""
     found: dict[str, list[int]] = {}
     for number, image in enumerate(case.images):
         key = blake2b(image.media_type.encode() + b"\0" + image.data, digest_size=16).hexdigest()

@@ -35,7 +35,7 @@ CONTEXT = "ceda/context"
 
 @dataclass(frozen=True, slots=True)
 class EvidenceContext:
-    """What the debate goes by.
+    """Context of the evidence of a debate.
 
     Attributes:
         conflicts: the pairs of items that are at odds.
@@ -116,7 +116,7 @@ class Ceda(DebateProtocol):
         self.roles = ("debater", "judge", "vision", *(("context",) if by_model else ()))
 
     def effective_settings(self) -> Mapping[str, Any]:
-        """Its settings, without the difference that those make which have no effect."""
+        """Settings, with ineffective ones normalised."""
         return self.settings.effective().model_dump(mode="json")
 
     async def run(self, case: Case, floor: Floor) -> Verdict:

@@ -49,7 +49,7 @@ _ABOUT = 0.1
 
 
 class QuantityRange(NamedTuple):
-    """What a quantity may be, both ends included; an exact one has two equal ends."""
+    """Range of a quantity, both ends included; an exact one has two equal ends."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""What debaters and judges reply: a message with its stance; where the debaters agree, a summary, and a verdict."""
+"""Reply types of debaters and judges: a message with its stance; points of agreement, a summary, and a verdict."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from moot.protocols.lookups import Passage
 from moot.protocols.text.chunking import chunks_of
 
 MOST_SEARCHED = 4096
-"""Of the library's chunks, however many of them say the same."""
+"""Most chunks requested from the library, duplicates included."""
 
 
 def own_chunks(case: Case) -> list[Item]:

@@ -1,4 +1,4 @@
-"""What prompts are filled with: all of it is read from the state of the debate."""
+"""Slots of prompts, all from the state of the debate."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_parted(content: StateContent) -> bool:
 
 
 def context_slots(content: StateContent) -> dict[str, Any]:
-    """What agent C is sent, where it is a model."""
+    """Slots of agent C, where it is a model."""
     return {"claim": content.claim, "evidence": [_evidence_slot(item) for item in content.evidence]}
 
 
@@ -62,7 +62,7 @@ def debater_slots(content: StateContent, debater: str) -> dict[str, Any]:
 
 
 def judge_slots(content: StateContent) -> dict[str, Any]:
-    """What a judge is sent: all of the evidence, what in it is at odds, the debate, and where it disagrees."""
+    """Slots of a judge: all of the evidence, its conflicts, the debate, and its disagreements."""
     return {
         "missing_pictures": [missing.picture + 1 for missing in content.missing_pictures],
         "claim": content.claim,

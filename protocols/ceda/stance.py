@@ -73,7 +73,7 @@ def relation_of(text: str) -> Relation | None:
 
 
 def _label_s_end(text: str) -> int:
-    """Where a leading label such as `Turn 2:` ends; 0 where there is none."""
+    """End of a leading label such as `Turn 2:`; 0 without one."""
     label = _LABEL.match(text)
     return 0 if label is None or _NO_LABEL.search(label["words"]) else label.end()
 
@@ -96,7 +96,7 @@ def stance_of(says: Relation | None, of: About, last: Stance | None) -> Stance |
 
 
 def about_what(said: Sequence[ClaimMessage]) -> About:
-    """What the next debater is asked about: the last message, or the claim where there is none of known stance."""
+    """Subject of the next turn: the last message, or the claim where there is none of known stance."""
     return "message" if said and said[-1].stance is not None else "claim"
 
 

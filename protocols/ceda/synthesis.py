@@ -34,7 +34,7 @@ class EvidenceStatement(EventData):
 
 
 class EvidenceSynthesis(EventData):
-    """What a model made of the evidence, conflicts apart.
+    """Result of a model on the evidence, without conflicts.
 
     Attributes:
         statements: those of which a quote was found.
@@ -48,7 +48,7 @@ class EvidenceSynthesis(EventData):
 
 
 def grounded(reply: OneItemReply, items: Sequence[Item]) -> tuple[EvidenceSynthesis, tuple[Conflict, ...]]:
-    """What of a reply the evidence bears out: the statements, and the pairs of items that are at odds, each once."""
+    """Verified part of a reply: statements, and contradictory pairs of items, each once."""
     known = {item.id: item for item in items}
     unfounded = 0
     statements = []

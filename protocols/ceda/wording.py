@@ -1,4 +1,4 @@
-"""What a sentence is about, as far as its words show it: content words, negation, and quantities with their units."""
+"""Wording of a sentence: content words, negation, and quantities with their units."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ win won/write wrote written
 IRREGULAR: Mapping[str, str] = {
     form: verb for verb, *forms in (verbs.split() for verbs in _VERBS.split("/")) for form in forms
 }
-"""By form the infinitive."""
+"""Infinitive by inflected form."""
 
 
 _PAIRS = """
@@ -104,7 +104,7 @@ def _opposites() -> dict[str, frozenset[str]]:
 
 
 OPPOSITES: Mapping[str, frozenset[str]] = _opposites()
-"""By stem of a word, the stems of those that contradict it."""
+"""Stems of contradictory words, by stem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Wording:
 
 
 def wording_of(sentence: str) -> Wording:
-    """What a sentence is about.
+    """Wording of a sentence.
 
     >>> read = wording_of("The tower isn't 1,063 feet high.")
     >>> sorted(read.words), read.negation, {unit: str(*found) for unit, found in read.quantities.items()}

@@ -17,7 +17,7 @@ _MARK = re.compile(r"@[A-Z]+[0-9]")
 
 @dataclass(frozen=True, slots=True)
 class SpeakerNames:
-    """Who the two speakers of a domain are, as prompts and judges call them."""
+    """Names of a domain's two speakers, in prompts and for judges."""
 
     constructor: str
     auditor: str
@@ -28,7 +28,7 @@ CASTS: Mapping[Domain, SpeakerNames] = {
     "mathematics": SpeakerNames("Solver", "Verifier"),
     "factual QA": SpeakerNames("Proponent", "Challenger"),
 }
-"""By domain ("The Confident Liar", Table 1, where the Skeptic of "Early-Token Confidence" is a Critic)."""
+"""Speakers by domain ("The Confident Liar", Table 1, where the Skeptic of "Early-Token Confidence" is a Critic)."""
 
 
 def domain_of(case: Case) -> Domain:

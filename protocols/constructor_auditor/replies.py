@@ -1,4 +1,4 @@
-"""What the synthesizer replies: the task's answer in the form that its domain asks for, and why."""
+"""Reply types of the synthesizer: the task's answer in its domain's form, and the reason."""
 
 from __future__ import annotations
 

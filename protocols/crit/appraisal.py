@@ -1,4 +1,4 @@
-"""From a judge's reading of a document to gamma, theta and a score; no model is asked here."""
+"""Appraisal of a judge's reading of a document: gamma, theta and a score; no model is asked here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a reason repeats another one: a rule about words, the same on every machine and without a model."""
+"""Detection of repeated reasons by their words, deterministic and without a model."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _is_decisive(word: str) -> bool:
 
 
 def first_alike(texts: Sequence[str]) -> list[int | None]:
-    """For each text the place of the first one before it that it repeats; None for a text that repeats none.
+    """Index of the first earlier text that each text repeats; None for a text that repeats none.
 
     Two texts repeat each other when they are equal but for case, white space and marks at their ends; or when at least
     `SHARED_WORDS` of their words, little words left out, are shared, and they have the same numbers and negations.

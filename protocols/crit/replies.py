@@ -1,4 +1,4 @@
-"""What a judge replies when it reads a document: its reasons and rival reasons, each with two marks."""
+"""Reply types of a judge of a document: its reasons and rival reasons, each with two scores."""
 
 from __future__ import annotations
 

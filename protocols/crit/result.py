@@ -1,4 +1,4 @@
-"""What a panel found of one document: the mean of its judges' scores, and what to do about it."""
+"""Result of a panel on one document: the mean of its judges' scores, and their advice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EMPTY_DOCUMENT = "empty-document"
 
 @dataclass(frozen=True, slots=True)
 class JudgeAppraisal:
-    """What one judge gave.
+    """Result of one judge.
 
     Attributes:
         appraisal: its reading; None when it failed.
@@ -35,7 +35,7 @@ class JudgeAppraisal:
 
 @dataclass(frozen=True, slots=True)
 class CritResult:
-    """What a panel found of one document.
+    """Result of a panel on one document.
 
     Attributes:
         score: mean Gamma over the judges that gave one, in [0, 1]; None when none did.

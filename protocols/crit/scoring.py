@@ -8,7 +8,7 @@ from math import fsum
 from typing import Literal
 
 Rivals = Literal["printed", "capped"]
-"""How rivals count; see `gamma_of`."""
+"""Weighting of rivals; see `gamma_of`."""
 
 EQUAL_WEIGHTS = "equal-weights"
 """Note: every source had the credibility 0, so all reasons and rivals were given the same weight."""

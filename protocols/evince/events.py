@@ -10,10 +10,10 @@ from pydantic import Field
 from moot.protocols.events import ContentiousnessSet, DebateEvent, EventData
 
 Probabilities = Mapping[str, float | None]
-"""By label and "(other)"."""
+"""Probabilities by label and "(other)"."""
 
 Scores = Mapping[str, float | None]
-"""By side."""
+"""Values by side."""
 
 
 class DistributionRepair(EventData):

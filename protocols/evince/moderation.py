@@ -52,7 +52,7 @@ class RoundResult:
 
     @property
     def moves(self) -> dict[str, float | None] | None:
-        """By side, the total variation to its last distribution; None for a side that did not speak."""
+        """Total variation to the last distribution by side; None for a side that did not speak."""
         if self.shift is None:
             return None
         named = zip(self.numbers.names, self.shift.moves, strict=True)

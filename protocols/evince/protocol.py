@@ -44,7 +44,7 @@ _EQUAL = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Consensus:
-    """What the sides say together.
+    """Consensus of the sides.
 
     Attributes:
         cleaned: `P = sum(G_i P_i) / sum(G_i)` over the labels and "(other)", with the CRIT scores G.
@@ -70,7 +70,7 @@ class Consensus:
         return {label: min(1.0, float(p)) for label, p in masses}
 
     def event(self) -> ConsensusReached:
-        """As it is noted."""
+        """Recorded form."""
         return ConsensusReached(
             weights=self.weights,
             weights_from=self.weights_from,
@@ -186,7 +186,7 @@ class Evince(DebateProtocol):
         self.replies = _asked(self.settings)
 
     def effective_settings(self) -> Mapping[str, Any]:
-        """Its settings, without the difference that those make which have no effect: equal ones debate alike."""
+        """Settings, with ineffective ones normalised: equal results debate alike."""
         return self.settings.effective().model_dump(mode="json")
 
     async def run(self, case: Case, floor: Floor) -> Verdict:

@@ -58,7 +58,7 @@ class Estimate(Argued, Predicted):
 
 
 class Prediction(Rebutting, Estimate):
-    """What a side replies that is shown arguments of others: it answers these, too."""
+    """Reply of a side that is shown arguments of others: it also answers these."""
 
 
 class ReasonedEstimate(Predicted, Argued):
@@ -72,7 +72,7 @@ class ReasonedPrediction(ReasonedEstimate, Rebutting):
 
 
 Stated = Estimate | ReasonedEstimate
-"""What a side replies."""
+"""Reply type of a side."""
 
 
 def reply_for(*, answer_first: bool, rebut: bool) -> type[Stated]:

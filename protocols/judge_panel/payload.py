@@ -14,7 +14,7 @@ class DimensionFigures(EventData):
 
 
 class PanelPayload(EventData):
-    """What a panel found of one reply; a missing mark is in no figure but the counts. None is unknown.
+    """Result of a panel on one reply; a missing score is in no figure but the counts. None is unknown.
 
     Attributes:
         rubric: its name.

@@ -15,7 +15,7 @@ from moot.protocols.yaml_file import read_keys_and_values
 _SHIPPED = Path(__file__).parent
 
 DecodingKey = Literal["temperature", "top_p", "max_tokens"]
-"""What a preset may say of a role's decoding."""
+"""Decoding of a role in a preset."""
 
 
 class _PresetPart(BaseModel):
@@ -36,7 +36,7 @@ class StatedValue(_PresetPart):
 
 
 class Preset(_PresetPart):
-    """What a paper states of its system.
+    """Settings that a paper states for its system.
 
     Attributes:
         protocol: whose settings these are.
@@ -55,7 +55,7 @@ class Preset(_PresetPart):
     open: tuple[str, ...]
 
     def setting_values(self) -> dict[str, Any]:
-        """Its settings by dotted key."""
+        """Settings by dotted key."""
         return {key: stated.value for key, stated in self.settings.items()}
 
     def decoding_values(self, key: DecodingKey) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class ReplyAssessed(DebateEvent):
 
     @property
     def medians(self) -> dict[str, float | None]:
-        """By dimension the median over the marks; None when all are missing."""
+        """Median over the marks by dimension; None when all are missing."""
         there = self.given
         found = {name: [scores[name] for scores in there if name in scores] for name in self.scores}
         return {name: median(scores) if scores else None for name, scores in found.items()}
@@ -112,10 +112,10 @@ class ReplyAssessed(DebateEvent):
 
     @property
     def abstentions(self) -> dict[str, int]:
-        """How many marks are missing, by the kind of failure, most first."""
+        """Number of missing marks by kind of failure, most first."""
         return abstentions(self.judges)
 
 
 def abstentions(marks: Iterable[JudgeMark]) -> dict[str, int]:
-    """How many marks are missing, by the kind of failure, most first."""
+    """Number of missing marks by kind of failure, most first."""
     return dict(Counter(mark.why for mark in marks if mark.missing).most_common())

@@ -59,7 +59,7 @@ class RubricPanel:
         return [(role, judge, n) for role in self.replies for judge in self.judges for n in range(self.passes)]
 
     def requests(self) -> list[Request[ScoreSheet]]:
-        """What the judges are asked; paths `assessment/PATH/judge/J/pass/P`."""
+        """Requests to the judges; paths `assessment/PATH/judge/J/pass/P`."""
         return [_request(self.rubric, self.replies[role], judge, n) for role, judge, n in self._places()]
 
     def read(self, turns: Sequence[Turn[ScoreSheet] | Failure]) -> dict[str, ReplyAssessed]:

@@ -121,7 +121,7 @@ class Dimension(_RubricPart):
 
 
 class Rubric(_RubricPart):
-    """What a panel of judges scores replies on.
+    """Rubric: the dimensions on which judges score replies.
 
     Attributes:
         name: what its figures are known by.

@@ -1,4 +1,4 @@
-"""What every judge's reply under a rubric has, whatever the rubric's dimensions."""
+"""Common part of judges' replies under any rubric."""
 
 from __future__ import annotations
 

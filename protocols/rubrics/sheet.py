@@ -1,4 +1,4 @@
-"""What a judge replies under a rubric: one whole score per dimension, the flag, and its reasoning."""
+"""Reply type of a judge under a rubric: one whole score per dimension, the flag, and its reasoning."""
 
 from __future__ import annotations
 

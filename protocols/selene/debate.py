@@ -22,7 +22,7 @@ TEMPLATE = "selene/revision"
 JOINING = "selene/joining"
 
 Stop = Literal["unanimous", "stable-agree", "stable-disagree", "diverging", "t_max"]
-"""Why a debate stopped; see `stop_reason`."""
+"""Reason why a debate stopped; see `stop_reason`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _after(
 def _request(
     case: Case, floor: Floor, number: int, agent: int, everyone: Sequence[AgentState], settings: SeleneSettings
 ) -> Request[Position]:
-    """What an agent is asked in a round: to revise its answer, or, where it has none, to join.
+    """Request to an agent in a round: to revise its answer, or, where it has none, to join.
 
     It sees the others' replies in an order of its own, drawn by the seed.
     """

@@ -33,7 +33,7 @@ class Paraphrase(Reply):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a case is judged by.
+    """Evidence for judging a case.
 
     Attributes:
         sentences: the pieces, in their order.

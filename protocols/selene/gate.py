@@ -21,7 +21,7 @@ def known(value: float) -> float | None:
 
 
 def embedding_text(case: Case, state: AgentState, *, with_rationale: bool) -> str:
-    """What is embedded of a reply: question, rationale and answer (eq. 1); never the shared passage."""
+    """Embedded parts of a reply: question, rationale and answer (eq. 1); never the shared passage."""
     parts = (case.question, state.reasoning if with_rationale else "", label_in_words(case, state.said))
     return "\n".join(part for part in parts if part)
 
@@ -81,7 +81,7 @@ def signals_of(agent_states: Sequence[AgentState], embeddings: npt.ArrayLike, as
 
 @dataclass(frozen=True, slots=True)
 class GateDecision:
-    """What the gate decided.
+    """Decision of the gate.
 
     Attributes:
         skip: whether the debate is skipped.

@@ -55,12 +55,12 @@ def vote(agent_states: Sequence[AgentState], chance: random.Random, path: str) -
 
 TEMPLATE = "selene/judge"
 _TIE = {"vote": "tie/vote", "vote/consensus": "tie/consensus"}
-"""What names the random draw of a tie, by the path of the vote."""
+"""Seed name for breaking a tie at random, by the path of the vote."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeleneRuling:
-    """What came of a judging.
+    """Result of judging.
 
     Attributes:
         answer: the chosen answer.

@@ -19,7 +19,7 @@ TEMPLATE = "selene/opening"
 
 
 def opening_slots(case: Case, settings: SeleneSettings) -> dict[str, Any]:
-    """What every agent's template is given: the case, and in which order to reply."""
+    """Common slots of every agent's template: the case, and the order of the reply."""
     return case_slots(case) | {"answer_first": settings.answer_first}
 
 

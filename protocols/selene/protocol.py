@@ -34,7 +34,7 @@ VOTING_TEMPERATURE = 1.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Branch:
-    """Where one way through the protocol ended: its ruling, how it got there, and everyone's last reply."""
+    """End of one branch of the protocol: its ruling, how it was reached, and the last replies."""
 
     ruling: SeleneRuling
     how: str

@@ -1,4 +1,4 @@
-"""From judgments to scores and a winner (SELENE section 3.4); missing judgments stay missing."""
+"""Scoring of judgments, and the winner (SELENE section 3.4); missing judgments stay missing."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ScoredCandidate:
 
     @property
     def at_odds(self) -> int:
-        """How many of the judgments contradict themselves, see `contradicts_score`."""
+        """Number of judgments that contradict themselves, see `contradicts_score`."""
         return sum(
             isinstance(each, Judgment) and contradicts_score(each.support, each.score) for each in self.judgments
         )

@@ -1,4 +1,4 @@
-"""From a subject to its topics: both sides propose, both refine, the moderator fixes the list, a person may edit it."""
+"""Agenda of a subject: both sides propose topics, both refine, the moderator fixes the list, a person may edit it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _request(
 
 
 async def _balance(case: Case, floor: Floor) -> dict[str, Balance]:
-    """By role, whether it finds the subject balanced; a side that fails is left out."""
+    """Whether each role calls the subject balanced; failed sides are excluded."""
     turns = await floor.ask_all([_request(case, side, BALANCE, Balance, "balance", {}, case.images) for side in SIDES])
     return {turn.role: turn.reply for turn in turns if not isinstance(turn, Failure)}
 

@@ -1,4 +1,4 @@
-"""What SocraSynth records after the rounds; all its events are imported from `moot.protocols.socrasynth.events`.
+"""Events of SocraSynth after the rounds; all its events are imported from `moot.protocols.socrasynth.events`.
 
 Roles are `agent/0` (side A) and `agent/1` (side B). Scores of CRIT and Gamma lie in [0, 1], contentiousness (kappa) in
 [0, 1], marks of judges in [0, 10]; None is unknown.

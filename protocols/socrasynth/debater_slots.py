@@ -1,4 +1,4 @@
-"""What the prompts of a side take: the subject, who it is, how contentious, and the debate so far."""
+"""Slots of a side's prompts: the subject, its identity, its contentiousness, and the debate so far."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Positions:
         return self.agreed is None and self.held != self.named
 
     def in_words(self, case: Case) -> dict[Side, str]:
-        """What each side argues for, as prompts say it: its answer, or its stance on a subject."""
+        """Position of each side as in prompts: its answer, or its stance on a subject."""
         return {side: self.word(case, side) for side in SIDES}
 
     def word(self, case: Case, side: Side) -> str:
-        """What a side argues for: `for` or `against`, or the answer that it named."""
+        """Position of a side: `for` or `against`, or the answer that it named."""
         return label_in_words(case, self.named[side]) if side in self.named else side.stance
 
     def record(self) -> AnswerPositions:

@@ -1,4 +1,4 @@
-"""What SocraSynth records: its events, those after the rounds in `closing_events`, and the payload of its verdict.
+"""Events of SocraSynth, those after the rounds in `closing_events`, and the payload of its verdict.
 
 Roles are `agent/0` (side A) and `agent/1` (side B). Scores of CRIT and Gamma lie in [0, 1], contentiousness (kappa) in
 [0, 1], marks of judges in [0, 10]; None is unknown.

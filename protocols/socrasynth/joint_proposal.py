@@ -185,7 +185,7 @@ async def _negotiate(rounds: SocraSynthRounds, statements: Statements) -> tuple[
 
 
 def _slots(rounds: SocraSynthRounds, side: Side, statements: Statements) -> dict[str, Any]:
-    """What the negotiation reads: the subject and both closing statements, not the whole debate again."""
+    """Slots of the negotiation: the subject and both closing statements, not the whole debate."""
     case, words = rounds.case, rounds.positions.in_words(rounds.case)
     closings = [
         {"side": each.letter, "stance": words[each], "topic": title, "text": text}

@@ -1,4 +1,4 @@
-"""What a person may do: edit the topics, set the contentiousness, ask a question, end the rounds."""
+"""Actions of a person: edit the topics, set the contentiousness, ask a question, end the rounds."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _request(comparison: OrderedComparison, judge: str, order: Literal[1, 2], re
 
 
 def _told(turn: Turn[R] | Failure) -> R | str:
-    """What a judge replied, or why it did not."""
+    """Reply of a judge, or why it is missing."""
     return f"{turn.kind}: {turn.message}" if isinstance(turn, Failure) else turn.reply
 
 
@@ -131,7 +131,7 @@ def _pair(marks: Comparison | TopicMarks, order: Literal[1, 2]) -> Marks:
 
 @dataclass(frozen=True, slots=True)
 class PanelRuling:
-    """What the panel found.
+    """Result of the panel.
 
     Attributes:
         outcome: totals, winner and position bias.

@@ -109,7 +109,7 @@ class SocraSynth(DebateProtocol):
 
 
 def _asked(settings: SocraSynthSettings, *, listed: bool) -> dict[str, tuple[type[Reply], ...]]:
-    """By role family, the reply types that a debate may ask for, on a closed list or on a subject."""
+    """Reply types of a debate by role family, on a closed list or on a subject."""
     balance = (Balance,) if settings.topics.ask_balance else ()
     opening = (LabelledOpening,) if listed else (*balance, Themes, Opening)
     speech = (Speech,) if settings.max_rounds else ()
@@ -131,7 +131,7 @@ def _consensus(rounds: SocraSynthRounds, joint: JointProposal | None) -> str | N
 def _reached(
     rounds: SocraSynthRounds, joint: JointProposal | None
 ) -> Literal["at once", "concession", "proposal"] | None:
-    """How both sides came to one answer; None where they did not."""
+    """Way in which both sides reached one answer; None where they did not."""
     if rounds.positions.agreed is not None:
         return "concession" if rounds.conceded else "at once"
     return None if _consensus(rounds, joint) is None else "proposal"

@@ -30,7 +30,7 @@ class ArgumentQuality:
     results: Mapping[Side, CritResult]
 
     def scores(self) -> dict[str, float | None]:
-        """By role, in [0, 1]; None for a side without texts or without a judge's score."""
+        """Scores by role, in [0, 1]; None for a side without texts or without a judge's score."""
         return {side.name: self.results[side].score if side in self.results else None for side in SIDES}
 
     @property
@@ -98,7 +98,7 @@ def _claim(case: Case, side: Side, positions: Positions) -> str:
 
 
 def _facts(case: Case) -> str:
-    """What is given: on a closed list the question and the possible answers, too, which the claim does not repeat."""
+    """Given facts; on a closed list also the question and the possible answers, which the claim does not repeat."""
     answers = open_answers(case)
     listed = [case.question, f"Possible answers: {'; '.join(answers)}"] if answers else []
     return "\n".join(part for part in (*listed, case.passage) if part)

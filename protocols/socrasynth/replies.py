@@ -1,4 +1,4 @@
-"""What the sides, the moderator and the judges of a debate reply."""
+"""Reply types of the sides, the moderator and the judges of a debate."""
 
 from __future__ import annotations
 

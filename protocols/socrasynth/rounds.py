@@ -22,7 +22,7 @@ OPENING, REFUTATION = "socrasynth/opening", "socrasynth/refutation"
 
 
 def round_report(quality: ArgumentQuality, kappa: float, due: str | None, following: float | None) -> str:
-    """How a round was scored, and what comes next.
+    """Scores of a round, and the next step.
 
     Args:
         kappa: contentiousness of the round.

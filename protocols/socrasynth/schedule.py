@@ -7,7 +7,7 @@ from typing import Literal
 from moot.protocols.contentiousness import FLOOR
 
 Schedule = Literal["geometric", "three-phase", "two-phase", "fixed"]
-"""How contentiousness falls; see `next_level`."""
+"""Schedule of contentiousness; see `next_level`."""
 
 DELTA = 1.2
 """Default divisor of the geometric schedule after each round: delta of the source's pseudo-code."""

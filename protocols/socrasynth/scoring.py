@@ -9,10 +9,10 @@ from typing import Literal
 from moot.protocols.socrasynth.events import JudgeScoreSheet, MissingMarks, RepairedMarks, SideTotals
 
 Winner = Literal["A", "B", "tie"]
-"""Of two totals; a tie is a tie."""
+"""Winner by two totals; equal totals are a tie."""
 
 ANSWERS: Mapping[str, Literal["For", "Against", "Tie"]] = {"A": "For", "B": "Against", "tie": "Tie"}
-"""What a winner means for the subject."""
+"""Answer on the subject, by winner."""
 
 Marks = tuple[float, float]
 """Marks of A and of B, each from 0 to 10, given together by one judge."""
@@ -48,7 +48,7 @@ class JudgeMarks:
 
     @property
     def winner(self) -> Winner | None:
-        """Who has the higher total; None when no topic was judged."""
+        """Side with the higher total; None when no topic was judged."""
         return winner_of(self.totals())
 
     def record(self) -> JudgeScoreSheet:
@@ -85,7 +85,7 @@ def totals_of(marks: Iterable[Marks | None]) -> Marks | None:
 
 
 def winner_of(totals: Marks | None) -> Winner | None:
-    """Who has the higher total."""
+    """Side with the higher total."""
     if totals is None:
         return None
     a, b = totals
@@ -116,7 +116,7 @@ def first_mover_advantage(sheets: Sequence[JudgeMarks], judge: str) -> float | N
 
 @dataclass(frozen=True, slots=True)
 class PanelOutcome:
-    """What a panel's sheets come to.
+    """Result of a panel's score sheets.
 
     Attributes:
         winner: by `totals`; None without any complete pair of orders.

@@ -10,7 +10,7 @@ from moot.protocols.case import Case
 from moot.protocols.text.labels import canonical_label
 
 _CONTRARY = (("for", "against"), ("yes", "no"), ("true", "false"))
-"""What two labels may be called that say for and against."""
+"""Names of label pairs that mean for and against."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Side:
 FOR = Side("agent/0", "A", "for")
 AGAINST = Side("agent/1", "B", "against")
 SIDES = (FOR, AGAINST)
-"""In the order in which they speak."""
+"""Sides in the order of speaking."""
 
 
 def other(side: Side) -> Side:

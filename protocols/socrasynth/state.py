@@ -22,7 +22,7 @@ from moot.protocols.socrasynth.sides import Side, SideTurn, Topic
 Stop = Literal[
     "agreed", "plateau", "schedule-ended", "both-done", "max_rounds", "ended-by-person", "declined", "turn-failed"
 ]
-"""Why the rounds ended; `agreed`: both sides hold the same answer, `declined`: a side would not argue on,
+"""Reason why the rounds ended; `agreed`: both sides have the same answer, `declined`: a side stopped arguing,
 `turn-failed`: no usable reply came from it."""
 
 R = TypeVar("R", bound=BaseModel)
@@ -76,7 +76,7 @@ class SocraSynthRounds:
         return next_level(self.settings.schedule, self.number + 1, self.kappa, self.settings.kappa.delta)
 
     def decoding_at(self, kappa: float) -> Decoding | None:
-        """How a side is asked at a contentiousness; None leaves it to its role."""
+        """Decoding of a side's turn at a contentiousness; None uses its role's."""
         if self.settings.temperature is None:
             return None
         return Decoding(temperature=self.settings.temperature * kappa, max_tokens=self.settings.max_tokens)
@@ -92,7 +92,7 @@ class SocraSynthRounds:
         images: Sequence[Image] = (),
         more: Slots = MappingProxyType({}),
     ) -> Request[R]:
-        """What a side is asked at a contentiousness, that of the last round unless another is given.
+        """Request for a side's turn at a contentiousness, by default that of the last round.
 
         Args:
             step: begins the path, `{step}/agent/I`.

@@ -48,7 +48,7 @@ def stop_event(rounds: SocraSynthRounds, reason: Stop) -> SocraSynthStopped:
 
 
 def stop_reason_text(reason: str, *, patience: int, min_delta: float, max_rounds: int) -> str:
-    """Why the rounds ended, or will; an unknown reason as it is.
+    """Text of the reason why the rounds end; an unknown reason is unchanged.
 
     >>> stop_reason_text("plateau", patience=2, min_delta=0.01, max_rounds=5)
     'the quality of the arguments rose by less than 0.01 in 2 rounds'

@@ -1,4 +1,4 @@
-"""Where cases come from: the tasks that are built in, your own cases, and how an answer is scored.
+"""Tasks: built-in ones, users' own cases, and the scoring of answers.
 
 >>> from moot.protocols.tasks import Task, is_correct, open_task
 >>> open_task("sample").name

@@ -15,7 +15,7 @@ from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.task import FileLayout, Task
 
 COLUMNS = ("essay_id", "essay_set", "essay")
-"""What the header needs besides the raters' columns of the sets that are read."""
+"""Required columns besides the raters' columns of the requested sets."""
 
 
 def asap_task(source: Source, spec: str, name: str, set: str = "7,8") -> Task:

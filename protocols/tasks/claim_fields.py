@@ -11,10 +11,10 @@ from moot.protocols.tasks.row import ParsedCase, Row, is_absent, shown
 from moot.protocols.text.labels import canonical_label
 
 SHORTHAND = ("claim", "label", "category")
-"""What a claim in memory may have instead of `SPELLED_OUT`."""
+"""Fields of a claim in memory that replace `SPELLED_OUT`."""
 
 SPELLED_OUT = ("question", "labels", "aliases", "choices", "gold", "tags")
-"""What follows from the fields of `SHORTHAND`."""
+"""Fields derived from those of `SHORTHAND`."""
 
 
 def claim_case(

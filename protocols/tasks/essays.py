@@ -63,7 +63,7 @@ def trait_cases(
 
 
 def rubric_question(criterion: Criterion) -> str:
-    """What is asked about an essay: the trait, its scale, what the scores mean and what was to be written.
+    """Question about an essay: the trait, its scale, the meaning of the scores and the assignment.
 
     Raises nothing.
     """

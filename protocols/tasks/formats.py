@@ -1,4 +1,4 @@
-"""From a source's bytes to rows: JSON Lines, CSV and tab-separated text, streaming, one row in memory at a time.
+"""Row parsers: JSON Lines, CSV and tab-separated text, streaming, one row in memory at a time.
 
 A JSON list is the exception: it is in memory as a whole.
 """

@@ -116,7 +116,7 @@ _OF_CASE = (
 )
 
 KEYS = (*_OF_CASE, "gold", *REFERENCE_KEYS)
-"""What a case in memory may have; only `question` is needed, and not where there is a reply to judge."""
+"""Fields of a case in memory; only `question` is required, and not where there is a reply to judge."""
 
 
 def memory_rows(cases: tuple[LabelledCase | Mapping[str, object], ...], file: str) -> Iterator[Row]:

@@ -19,7 +19,7 @@ MAX_LABELS = 200
 """Labels that a file may have, as every prompt lists them all."""
 
 COLUMNS = ("text", "label")
-"""What a CSV header needs; `aliases`, `id` and `question` may be missing."""
+"""Columns of a CSV; `aliases`, `id` and `question` are optional."""
 
 
 def labelled_texts_task(source: Source, spec: str, name: str) -> Task:

@@ -110,7 +110,7 @@ def _plain(text: str) -> str:
 
 
 def _boxed(plain: str) -> list[str]:
-    """What is in each `\\boxed{}` that is not blank; a box in a box is part of the outer one.
+    """Content of each `\\boxed{}` that is not blank; a nested box is part of the outer one.
 
     The last one may lack its closing brace: `fold`, which answers have been through, takes it for punctuation.
     """
@@ -124,7 +124,7 @@ def _boxed(plain: str) -> list[str]:
 
 
 def _closing(plain: str, begin: int) -> int:
-    """Where the brace is closed that was opened before `begin`; the text's end where it is not."""
+    """Index of the brace that closes the one before `begin`; the text's end if there is none."""
     depth = 1
     for brace in _BRACE.finditer(plain, begin):
         depth += 1 if brace[0] == "{" else -1

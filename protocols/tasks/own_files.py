@@ -38,7 +38,7 @@ def _pictures(row: Row) -> tuple[Path, ...]:
 
 
 OWN_CLAIMS = FileLayout(partial(csv_or_jsonl_rows, columns=_CLAIM), _claim, CLAIM_LABELS, _pictures)
-"""What is to be checked, and the evidence, where there is some: only `claim` is needed; label, id, passage, documents,
+"""Claim to check, with optional evidence: only `claim` is required; label, id, passage, documents,
 images, group, part and category may be missing."""
 
 

@@ -151,7 +151,7 @@ def _first_page(row: Row, value: object) -> str:
 
 
 COLUMNS = ("Question", "Best Answer", "Incorrect Answers")
-"""What the header needs; `Best Incorrect Answer`, `Type` and `Category` may be missing."""
+"""Columns of the header; `Best Incorrect Answer`, `Type` and `Category` are optional."""
 
 _BEST_INCORRECT = "Best Incorrect Answer"
 

@@ -19,7 +19,7 @@ LETTERS = ("A", "B", "C", "D")
 """The letters of `answer0` to `answer3`."""
 
 COLUMNS = ("id", "question", "answer0", "answer1", "answer2", "answer3")
-"""What every row needs; `context` may be missing, and `label`, as in the public test set."""
+"""Fields of every row; `context` is optional, and `label`, as in the public test set."""
 
 
 def _cosmosqa(row: Row) -> Iterator[ParsedCase]:
@@ -116,7 +116,7 @@ def _accepted(row: Row) -> tuple[str, ...]:
 
 
 def _nq_claims(row: Row) -> Iterator[ParsedCase]:
-    """That the first accepted answer is right, which is true of all of them; a question without one claims nothing."""
+    """Claim that the first accepted answer is right; a question without one makes no claim."""
     for case, answer, _ in _nq(row):
         if answer is not None:
             claim = answered_claim(case.question, answer)

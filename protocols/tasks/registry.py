@@ -54,7 +54,7 @@ class TaskKind:
 
     @property
     def name(self) -> str:
-        """What a spec begins with."""
+        """Prefix of a spec."""
         return self.form.partition(":")[0]
 
     def task(self, spec: TaskSpec, written: str) -> Task:

@@ -13,7 +13,7 @@ from moot.protocols.tasks.row import ParsedCase, Row, shown
 from moot.protocols.tasks.task import FileLayout, Task
 
 COLUMNS = ("reply",)
-"""What every row needs; `id`, `prompt`, `system`, `evidence`, `role`, `domain` and `group` may be missing."""
+"""Fields of every row; `id`, `prompt`, `system`, `evidence`, `role`, `domain` and `group` are optional."""
 
 _Speaker = Literal["system", "user", "assistant"]
 

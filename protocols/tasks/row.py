@@ -13,7 +13,7 @@ from moot.protocols.text.labels import fold
 
 _WORDS = frozenset({"n/a", "n.a.", "nan", "none", "null"})
 _IN_CAPITALS = "NA"
-"""As R writes it; `Na` may be sodium."""
+"""Missing value in R's notation; `Na` may be sodium."""
 
 
 def is_blank(value: object) -> bool:
@@ -49,7 +49,7 @@ def absent_gold_warning(absent: int, cases: int) -> str:
 
 
 def shown(value: object) -> str:
-    """How a value that should not be there is named in an error: short, on one line.
+    """Short text of an invalid value for an error, on one line.
 
     >>> shown(None), shown(True), shown([1]), shown("maybe")
     ('null', 'true', 'a list', "'maybe'")

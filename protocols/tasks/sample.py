@@ -1,4 +1,4 @@
-"""What is bundled: cases written for moot, read as the user's own files are."""
+"""Bundled samples: cases written for moot, read like users' own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a task's bytes come from: a file, a pipe, standard input or the package itself."""
+"""Source of a task's bytes: a file, a pipe, standard input or the package itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a task is written: `NAME`, `NAME:PATH`, `NAME:PATH:OPTION=VALUE`, or `NAME:PATH:FIELD=COLUMN,FIELD=COLUMN`."""
+"""Task specs: `NAME`, `NAME:PATH`, `NAME:PATH:OPTION=VALUE`, or `NAME:PATH:FIELD=COLUMN,FIELD=COLUMN`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TaskSpec:
         return cls(name, path if colon else None)
 
     def with_options(self, known: Collection[str]) -> TaskSpec:
-        """The same with its options taken off the path, from the right: a path may contain colons too.
+        """Copy with its options split off the path, from the right: a path may contain colons too.
 
         Args:
             known: the options that the task has.
@@ -59,7 +59,7 @@ class TaskSpec:
         return replace(self, path=path, options=dict(reversed(options.items())))
 
     def with_columns(self, known: Collection[str]) -> TaskSpec:
-        """The same with its column map taken off the path; a name of a column has no comma and no colon.
+        """Copy with its column map split off the path; a column name has no comma and no colon.
 
         Args:
             known: what the task's fields are called.

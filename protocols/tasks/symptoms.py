@@ -72,7 +72,7 @@ TABLE, DESCRIPTIONS = "dataset.csv", "symptom_Description.csv"
 """The files of the folder that are read; the second may be missing."""
 
 QUESTION = "Which disease fits the symptoms best?"
-"""What is asked of every case."""
+"""Question of every case."""
 
 
 def symptoms_task(folder: str, spec: str) -> Task:

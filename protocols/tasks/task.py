@@ -57,13 +57,13 @@ def first_few(each: Sequence[str], total: int, separator: str = ", ") -> str:
 
 
 Parse = Callable[[Row], Iterable[ParsedCase]]
-"""From a row to its cases, in order; of none for a row that is left out. Raises TaskFileError."""
+"""Parser from a row to its cases, in order; none for a skipped row. Raises TaskFileError."""
 
 Pictures = Callable[[Row], tuple[Path | bytes, ...]]
 """Maps a row to the files of its pictures, or the bytes of embedded ones; raises TaskFileError."""
 
 LoadPicture = Callable[[Path | bytes], Image]
-"""From a picture's file or its bytes to what is sent of it; raises ConfigError."""
+"""Loader from a picture's file or bytes to the image that is sent; raises ConfigError."""
 
 _BY_LABEL = Reference()
 _PICTURES_KEPT = 8
@@ -77,7 +77,7 @@ def no_pictures(row: Row) -> tuple[Path | bytes, ...]:
 
 @dataclass(frozen=True)
 class TaskSummary:
-    """What one pass over a task found.
+    """Result of one pass over a task.
 
     Attributes:
         spec: the task as the user wrote it.
@@ -243,7 +243,7 @@ class Task:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """How the cases of a file are read, whichever file it is.
+    """Layout of a file: how its cases are parsed.
 
     Attributes:
         rows: gives the rows of a source.
@@ -279,7 +279,7 @@ def _loaded(row: Row, files: tuple[Path | bytes, ...], load: LoadPicture) -> tup
 
 
 def _fingerprint(item: LabelledCase) -> bytes:
-    """What of a case makes it another one; without its reference where that is the default, as older runs wrote it."""
+    """Identity of a case; without its reference where that is the default, as in older runs."""
     told = (item.case.id, item.case.content_hash(), item.gold)
     if item.reference == _BY_LABEL:
         return msgspec.msgpack.encode(told)

@@ -1,4 +1,4 @@
-"""How agreeable a text sounds: a count of words, to see whether a model reacts to contentiousness at all.
+"""Agreement language of a text: a count of words, to see whether a model reacts to contentiousness at all.
 
 It is a crude instrument on purpose: it needs no model, is the same for everyone, and can be checked by eye. It measures
 words, not agreement; compare it between levels of one model, never between models or languages other than English.

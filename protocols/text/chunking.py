@@ -16,7 +16,7 @@ LONGEST = 300
 """Characters of a piece of a sentence that is far too long for a chunk."""
 
 PAGE_BREAK = "\f"
-"""What ends a page: a chunk ends there, too, if a sentence does."""
+"""Page separator: a chunk ends there too, if a sentence does."""
 
 _FAR_LONGER = 1000
 """Characters from which on a single sentence is cut."""
@@ -80,7 +80,7 @@ def chunks_of(text: str) -> list[str]:
 
 
 def located_chunks(text: str) -> list[Chunk]:
-    """As `chunks_of`, with the place where each chunk begins."""
+    """As `chunks_of`, with the offset of each chunk."""
     found: list[Chunk] = []
     headings: list[Chunk] = []
     for run in _runs(text):
@@ -154,7 +154,7 @@ def _looks_like_heading(run: Sequence[_Line]) -> bool:
 
 
 def _packed(text: str, run: _Run) -> Iterator[tuple[int, int]]:
-    """Where the pieces of a run begin and end."""
+    """Offsets of the pieces of a run."""
     first, last = run.lines[0], run.lines[-1]
     spans = [(first.body + start, first.body + end) for start, end in sentence_spans(text[first.body : last.end])]
     if first.kind == "number" and spans:  # the number is said; other marks only mark

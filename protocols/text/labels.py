@@ -161,7 +161,7 @@ def _folded_start(text: str) -> str:
 
 
 def _after(form: str, text: str) -> str | None:
-    """What follows a label's spelling at the start of a text, behind the delimiter; None where no delimiter is."""
+    """Rest of a text after a label's spelling and the delimiter; None without a delimiter."""
     if not text.startswith(form):
         return None
     rest = text[len(form) :]

@@ -6,7 +6,7 @@ _MOST_UNIT = 200
 """Most characters of a repeated passage; longer ones are not detected."""
 
 _LEAST_TIMES, _LEAST_LENGTH = 6, 240
-"""So often, and over so many characters, the same must come without a break."""
+"""Least repetitions, and least total characters, without a break."""
 
 _STEP = 64
 """Characters between the examined positions."""

@@ -48,7 +48,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Where the sentences of `split_sentences` begin and end in `text`, white space around them left out.
+    """Offsets of the sentences of `split_sentences` in `text`, without surrounding white space.
 
     >>> sentence_spans(" Yes. No.")
     [(1, 5), (6, 9)]

@@ -28,7 +28,7 @@ def nfkc(text: str) -> str:
 
 
 def _boundary(text: str, start: int) -> int:
-    """Where the next part ends: before a character that no form joins to the one before it, if there is one near."""
+    """End of the next part: before a character that no form joins to the previous one, if there is one near."""
     end = min(len(text), start + _AT_ONCE)
     for nearer in range(end, max(start, end - _MARKS_OF_ONE), -1):
         if nearer == len(text) or text[nearer].isspace() or text[nearer].isascii():

@@ -101,7 +101,7 @@ class Analysis:
 
     @property
     def figures(self) -> Mapping[str, Draw]:
-        """By name, a function that draws the figure, or returns None when there is nothing to show."""
+        """Functions that draw the figures, by name; each returns None when there is nothing to show."""
         return {name: partial(draw_charts, several) for name, several in self.charts.items()}
 
     def table(self, name: str) -> pa.Table:

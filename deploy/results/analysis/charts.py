@@ -112,7 +112,7 @@ def score_charts(replies: Replies, strata: Sequence[Stratum]) -> Iterator[Chart]
 
 
 def divergence_charts(rows: Sequence[Mapping[str, Value]]) -> Iterator[Chart]:
-    """How often the signals disagree in each stratum, with intervals, beside what independent signals would give."""
+    """Rates of disagreement of the signals in each stratum, with intervals, beside those of independent signals."""
     strata = list(dict.fromkeys(str(row["stratum"]) for row in rows))
     for place, stratum in enumerate(strata):
         of_stratum = [row for row in rows if row["stratum"] == stratum]

@@ -107,7 +107,7 @@ def _figure(name: str, value: float, resampled: Floats | None) -> dict[str, Valu
 
 
 FEATURES = ("full.mean", "full.std", "full.slope", "first-10.mean", "first-3.range", "last-10.mean", "full.min")
-"""Of the log-probabilities; chosen before anything was seen, few enough for a small run."""
+"""Features of the log-probabilities; chosen in advance, few enough for a small run."""
 
 SHOWN = (
     Column("stratum", "stratum"),

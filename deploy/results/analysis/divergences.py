@@ -1,4 +1,4 @@
-"""Where the three signals disagree: confident but weak, well reasoned but wrong, unsure but right."""
+"""Disagreements of the three signals: confident but weak, well reasoned but wrong, unsure but right."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from moot.metrics.signal_divergences import FLAGGED
 from moot.protocols.errors import ConfigError, unknown_name
 
 SCORE = "score_"
-"""How the name of a dimension's column begins."""
+"""Prefix of a dimension's column name."""
 
 COLUMNS: Mapping[str, str] = {
     "logprob": "list of numbers: natural logarithm of each token's probability; null for a reply without any",
@@ -49,7 +49,7 @@ COLUMNS: Mapping[str, str] = {
 """Columns of a table, besides `score_NAME` for each dimension. `logprob`, scores or `confidence` are required."""
 
 ROUNDING = 1e-3
-"""How far a log-probability may lie above 0 by rounding; more is a probability, or some other number."""
+"""Rounding tolerance of a log-probability above 0; a larger value is a probability, or some other number."""
 
 _INDEX = re.compile(r"__index_level_\d+__")
 """Name that pandas gives to a column of row numbers."""

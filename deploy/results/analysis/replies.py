@@ -133,7 +133,7 @@ class Stratum:
 
     @property
     def named(self) -> dict[str, Any]:
-        """Its name and its keys: the first columns of most tables."""
+        """Name and keys of a group: the first columns of most tables."""
         return {"stratum": self.words, **self.keys}
 
     @property

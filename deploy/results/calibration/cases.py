@@ -127,7 +127,7 @@ def read_both_branches(folder: str | Path, out: str, *, keep_truncated: bool = F
 
 
 def _how(events: Iterable[EventRow], out: str) -> str:
-    """How to make a run of both branches, where this one has none."""
+    """Advice on making a run of both branches, where this one has none."""
     if any(event.kind == GateDecided.kind for event in events):
         return f"repeat the command of this run with --set both_branches=true --out {out}"
     return "no case of it came to a gate: take a protocol that has one, with --set both_branches=true"

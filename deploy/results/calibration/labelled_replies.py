@@ -25,7 +25,7 @@ from moot.protocols.messages import family_of
 Bools = npt.NDArray[np.bool_]
 
 _Scored = tuple[str, bool, Floats, float]
-"""Of a reply: its case, whether its answer is wrong, its log-probabilities, its first forced token."""
+"""Reply: its case, whether its answer is wrong, its log-probabilities, its first forced token."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def _effective(rho: IntervalEstimate) -> IntervalEstimate:
 
 
 BINS = 10
-"""Of the calibration error and its rows, here and in a classifier's card: equally many claims in each, as far as equal
+"""Bins of the calibration error, here and in a classifier's card: equally many claims in each, as far as equal
 probabilities allow."""
 
 

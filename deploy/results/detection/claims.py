@@ -139,7 +139,7 @@ def trained_groups(folder: str | Path) -> frozenset[str] | None:
 
 
 def training_data(payload: Mapping[str, Any], group: str, groups: frozenset[str]) -> Literal["claim", "group"] | None:
-    """What of a claim is in the training data of the classifier that read it; see `Claim.trained_on`.
+    """Overlap of a claim with the training data of its classifier; see `Claim.trained_on`.
 
     Args:
         payload: of the claim's verdict.

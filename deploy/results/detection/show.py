@@ -26,7 +26,7 @@ NOTE = (
     f"%, [95 %, groups resampled; none of fewer than {LEAST_GROUPS} groups]. Each F1 has its own class as the "
     "positive one; macro is the mean of both. A claim left open is a miss of its class, and wrong."
 )
-"""What a reader must know of the tables of F1."""
+"""Notes on the tables of F1."""
 
 
 def detection_rows(found: Detection, tokens_per_case: float | None) -> list[tuple[str, str]]:

@@ -49,7 +49,7 @@ _REACHED = {
     "concession": "a side conceded, so both agree on it",
     "proposal": "both sides propose it together",
 }
-"""How the sides reached consensus."""
+"""Texts for the ways to consensus."""
 
 
 def merged_words(merge: TopicMerge, agenda: TopicsFixed) -> str:
@@ -91,7 +91,7 @@ def _consensus_line(document: DebateDocument, verdict: VerdictView) -> str:
 
 
 def _closed_better(panel: PanelJudged) -> str:
-    """Who closed better, by which margin, and whether that is too close to call."""
+    """Text of the closing comparison: winner, margin, and whether it is too close to call."""
     marks = (panel.totals.A, panel.totals.B) if panel.winner != "B" else (panel.totals.B, panel.totals.A)
     by = f"{number(marks[0])} to {number(marks[1])} marks on average"
     winner = "both sides closed equally well" if panel.winner == "tie" else f"{panel.winner} closed better"

@@ -29,7 +29,7 @@ class References:
 
     @classmethod
     def of(cls, folder: str | Path) -> References:
-        """Those of a run; records from before there were any score by label.
+        """References of a run; older records without any score by label.
 
         Raises:
             RecordError: when the record cannot be read.

@@ -1,4 +1,4 @@
-"""What run.yaml and epochs.json say of a run."""
+"""Content of run.yaml and epochs.json."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class RunInfo:
 
     @property
     def name(self) -> str:
-        """What users call the run: its folder, or its URI."""
+        """Name of the run for users: its folder, or its URI."""
         return display_name(self.path)
 
 

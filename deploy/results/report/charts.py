@@ -20,7 +20,7 @@ _DIGITS = 5
 
 
 def chart_data(chart: Chart) -> dict[str, Any]:
-    """What a page needs to draw a chart, as JSON values; a number that is not finite is null."""
+    """Data of a chart for a page, as JSON values; a number that is not finite is null."""
     return {
         "name": chart.name,
         "title": visible_line(chart.title),

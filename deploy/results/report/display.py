@@ -15,7 +15,7 @@ class DisplayMixin:
         raise NotImplementedError
 
     def display_name(self) -> str:
-        """What `repr` calls the result."""
+        """Text of the result for `repr`."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -27,7 +27,7 @@ class DisplayMixin:
         return report_string(self.report_blocks())
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: escaped, without scripts and styles."""
+        """HTML for a notebook: escaped, without scripts and styles."""
         from moot.deploy.results.report.html import blocks_html
 
         return blocks_html(list(self.report_blocks()))

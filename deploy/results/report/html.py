@@ -25,11 +25,11 @@ from moot.deploy.results.text import escape_hidden, visible
 PAGE = Path(__file__).parent / "page"
 STYLES = ("page.css",)
 SCRIPTS = ("vendor/chart.umd.min.js", "charts.js", "page.js")
-"""Of every page; in the order in which they run, each adds to `window.moot`, and the last one starts the page."""
+"""Scripts of every page, in the order of execution; each adds to `window.moot`, and the last one starts the page."""
 
 CASES_STYLES = ("vendor/tabulator.min.css", "cases.css")
 CASES_SCRIPTS = ("vendor/tabulator.min.js", "text.js", "blocks.js", "tokens.js", "transcript.js", "cases.js")
-"""Of a page with cases."""
+"""Scripts of a page with cases."""
 
 _SOURCE_MAP = re.compile(r"\n//# sourceMappingURL=\S+\s*$")
 

@@ -1,4 +1,4 @@
-"""What each agent answered in each round of a debate, and whether it was right."""
+"""Answers of each agent in each round of a debate, and whether they were right."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AgentAnswers(NamedTuple):
 
 
 class RoundFlips(FrozenModel):
-    """How answers changed from the round before to this one.
+    """Changes of answers from the previous round.
 
     Attributes:
         answers: pairs of an agent's answers in both rounds.

@@ -112,7 +112,7 @@ class RunReport:
         )
 
     def data(self) -> Mapping[str, Any]:
-        """What the page's scripts read beside the charts."""
+        """Data of the page's scripts beside the charts."""
         run, *others = self.runs
         columns = side_by_side(self.runs) if others else case_columns(run)
         transcripts = several_transcripts(self.runs, columns) if others else transcripts_data(run, columns)

@@ -1,4 +1,4 @@
-"""When confidence is right: reliability diagrams, risk-coverage curves, and errors with their intervals."""
+"""Calibration of confidence: reliability diagrams, risk-coverage curves, and errors with their intervals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FEWEST = 10
 """Scored confidences below which nothing is drawn."""
 
 _RESAMPLES, _RESAMPLES_OF_MANY, _MANY = 500, 100, 10_000
-"""Of the calibration error; fewer where there are very many cases, whose interval is narrow."""
+"""Resamples of the calibration error; fewer for very many cases, whose interval is narrow."""
 
 
 def calibration(run: RunData) -> Iterator[Block]:

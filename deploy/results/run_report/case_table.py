@@ -90,7 +90,7 @@ def clipped(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _shared_lines(texts: pa.ChunkedArray) -> int:
-    """How many characters the lines have that all texts begin with; 0 for a single text."""
+    """Length in characters of the lines with which all texts begin; 0 for a single text."""
     if len(texts) < 2:
         return 0
     ends = pc.min_max(texts).as_py()

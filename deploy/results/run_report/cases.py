@@ -11,7 +11,7 @@ from moot.deploy.results.run_report.case_table import CaseTable, case_table
 from moot.deploy.results.run_report.data import RunData
 
 Outcome = Literal["right", "wrong", "unscored", "failed", "open"]
-"""How a case ended: `unscored` has a verdict but nothing to compare it with, `open` has no verdict yet."""
+"""Outcome of a case: `unscored` has a verdict but nothing to compare it with, `open` has no verdict yet."""
 
 _DIGITS = 4
 
@@ -60,7 +60,7 @@ _ALWAYS = ("case", "question", "outcome")
 
 
 class CaseHead(NamedTuple):
-    """What a column of the table is called and means; see `CaseColumn`."""
+    """Title and meaning of a column of the table; see `CaseColumn`."""
 
     name: str
     title: str
@@ -86,7 +86,7 @@ def case_columns(run: RunData) -> list[CaseColumn]:
 
 
 def outcome(verdict: VerdictRow | None) -> Outcome:
-    """How a case ended, in one word."""
+    """Outcome of a case, in one word."""
     if verdict is None:
         return "open"
     if verdict.failed:

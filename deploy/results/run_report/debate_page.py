@@ -90,7 +90,7 @@ def debate_roles(turns: Iterable[TurnView], sections: Iterable[Section]) -> list
 
 
 def changes(before: Position | None, now: Position) -> list[tuple[str, str]]:
-    """What changed since an agent's reply before: a sign and words for each.
+    """Changes since an agent's previous reply: a sign and a text for each.
 
     >>> changes(Position("Yes", 0.7), Position("No", 0.9))
     [('≠', 'answer changed: Yes to No'), ('▲', 'surer: 0.7 to 0.9')]
@@ -210,7 +210,7 @@ def _position(turn: TurnView, noted: Iterable[EventView]) -> Position:
 
 
 def _scores(event: EventView) -> Iterable[str]:
-    """What judges gave a reply, in a few words."""
+    """Judgments of a reply, as a short text."""
     if event.kind == CritJudged.kind and (crit := CritJudged.read(event.data)) is not None:
         yield f"CRIT {out_of_ten(crit.score)}"
     if event.kind == ReplyAssessed.kind and (panel := ReplyAssessed.read(event.data)) is not None:

@@ -24,7 +24,7 @@ from moot.metrics.bootstrap import cluster_bootstrap
 from moot.protocols.socrasynth.events import SocraSynthPayload
 
 Values = Mapping[str, Sequence[tuple[str, float]]]
-"""By judge: pairs of a group of cases and a value."""
+"""Pairs of a group of cases and a value, by judge."""
 
 
 def judges(run: RunData) -> Iterator[Block]:

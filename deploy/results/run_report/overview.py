@@ -35,7 +35,7 @@ def overview(run: RunData) -> Iterator[Block]:
 
 
 def _provenance(run: RunData) -> Iterator[tuple[str, str]]:
-    """With what the run was made: seed, versions and code."""
+    """Provenance of the run: seed, versions and code."""
     written = read_run_yaml(RunFolder(run.folder))
     yield "seed", str(written.get("seed", "unknown"))
     versions = written.get("versions")
@@ -70,7 +70,7 @@ def _quality(summary: Summary) -> str:
 
 
 def next_steps(summary: Summary) -> Iterator[str]:
-    """What a user may do next, most urgent first."""
+    """Suggested next steps, most urgent first."""
     run = summary.run
     if summary.stopped_by is not None:
         yield f"The run was stopped: {summary.stopped_by}. Give the same command again to resume it."

@@ -111,7 +111,7 @@ def _points(part: tuple[bool, bool | None], points: Sequence[tuple[_Gated, float
 
 
 def _thresholds(gates: Sequence[GateDecided], *, misalignment: bool) -> list[Guide]:
-    """Those that decided; a gate that is always open or shut has none."""
+    """Guides at the gate's thresholds; a gate that is always open or shut has none."""
     deciding = [gate for gate in gates if gate.when in ("", "selective")]
     of_d = sorted({gate.tau_d for gate in deciding if gate.tau_d is not None})
     of_m = sorted({gate.tau_m for gate in deciding if gate.tau_m is not None and misalignment})
@@ -122,11 +122,11 @@ def _thresholds(gates: Sequence[GateDecided], *, misalignment: bool) -> list[Gui
 
 
 Scores = dict[tuple[bool | None, int], list[tuple[str, float | None]]]
-"""By whether the candidate is right, and by variant: the case and the mean score."""
+"""Case and mean score, by correctness of the candidate and by variant."""
 
 
 def _scores_by_variant(run: RunData) -> Scores:
-    """Of candidates that were judged on several variants: others would differ from these by more than the evidence."""
+    """Scores of candidates judged on several variants: others would differ from these by more than the evidence."""
     found: Scores = defaultdict(list)
     for row, judged in run.events(CandidatesJudged):
         verdict = run.by_case.get(row.case_id)

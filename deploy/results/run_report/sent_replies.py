@@ -1,4 +1,4 @@
-"""What was sent for each reply of some debates, and the token probabilities of what came back."""
+"""Requests and token probabilities of the replies of some debates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SentReplies:
         self._tokens = _by_debate(read_table(folder, "tokens", **rows).to_pylist())
 
     def of_debate(self, case_id: str, attempt: int) -> DebateReplies:
-        """Those of one attempt at a case."""
+        """Replies of one attempt at a case."""
         key = (case_id, attempt)
         return DebateReplies(self._requests.get(key, {}), self._tokens.get(key, {}))
 
@@ -50,7 +50,7 @@ class DebateReplies:
         self._tokens = tokens
 
     def request(self, turn: TurnView, place: Callable[[str], int]) -> dict[str, Any]:
-        """What was sent for a reply: its messages exactly as sent, or why they are not known.
+        """Request of a reply: its messages exactly as sent, or why they are unknown.
 
         Args:
             turn: the reply.
@@ -92,7 +92,7 @@ class DebateReplies:
 
 
 def _by_debate(rows: Iterable[dict[str, Any]]) -> dict[CaseKey, dict[str, dict[str, Any]]]:
-    """By path; of a reply and a superseded one the reply."""
+    """Rows by debate and path; the first row of a path is kept."""
     debates: dict[CaseKey, dict[str, dict[str, Any]]] = {}
     for row in rows:
         debates.setdefault((row["case_id"], row["attempt"]), {}).setdefault(row["path"], row)

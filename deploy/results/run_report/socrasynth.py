@@ -35,7 +35,7 @@ def socrasynth(run: RunData) -> Iterator[Block]:
 
 
 def _contentiousness(run: RunData) -> dict[str, list[tuple[str, float]]]:
-    """By stage, in order, each debate's contentiousness."""
+    """Contentiousness of each debate by stage, in order."""
     found: dict[int, list[tuple[str, float]]] = defaultdict(list)
     for row, held in run.events(SocraSynthRoundEnded):
         found[held.round].append((row.case_id, held.kappa))

@@ -19,14 +19,14 @@ from moot.deploy.results.run_report.sent_replies import SentReplies
 from moot.deploy.results.transcripts.transcript import build_transcripts
 
 TRANSCRIPT_BYTES = 5_000_000
-"""What the transcripts in one page may take."""
+"""Most bytes of the transcripts in one page."""
 
 _STRETCHES, _NEIGHBOURS = 8, 400
 _FAILED = 40
-"""Of a large run: stretches of cases that transcripts are from, the cases of each, and failed ones from elsewhere."""
+"""Transcripts of a large run: number of stretches, cases of each, and failed cases from elsewhere."""
 
 _LEVEL = 6
-"""Of the compression: the highest takes three times as long, and saves a hundredth."""
+"""Level of the compression: the highest takes three times as long, and saves a hundredth."""
 
 _FIRST = 100
 """Transcripts read first; their size determines how many more fit."""

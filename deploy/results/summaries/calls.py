@@ -13,7 +13,7 @@ from moot.protocols.errors import UNSENT
 USED = ("prompt_tokens", "completion_tokens")
 
 CALL_COLUMNS = ["role", "model", "outcome", "failure", "unconfirmed_attempts", "reused_from", *USED]
-"""What is read of a row."""
+"""Columns of a row."""
 
 
 def paid_calls(turns: pa.Table) -> pa.Table:

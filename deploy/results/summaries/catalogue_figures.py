@@ -67,7 +67,7 @@ def run_figures(folder: str | Path) -> RunFigures:
 
 
 def _paid(folder: str | Path, prices: Mapping[str, Price]) -> dict[str, Any]:
-    """What was used by the calls that were paid for here, by field."""
+    """Usage of the calls paid for in this run, by field."""
     calls = paid_calls(read_table(folder, "turns", CALL_COLUMNS))
     silent = pc.sum(lacks_usage(calls)).as_py() or 0
     sums = calls.group_by("model").aggregate([(name, "sum") for name in USED]).to_pylist()

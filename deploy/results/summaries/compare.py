@@ -82,7 +82,7 @@ _SAME = (RunRow.model_fields.keys() & Summary.model_fields.keys()) - {
     "flip_rate",
     "flip_rate_split",
 }
-"""What a row has from the summary as it is."""
+"""Fields of a row that are copied from the summary."""
 
 
 class RunComparison(DisplayMixin, FrozenModel):

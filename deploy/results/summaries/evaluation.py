@@ -1,4 +1,4 @@
-"""How good a run's distributions are: the true label's rank, Brier scores and calibration, each with what it is over.
+"""Evaluation of a run's distributions: the true label's rank, Brier scores and calibration, each with its cases.
 
 Only distributions that are a consensus of stated probabilities are judged (`distribution_from: consensus` in the
 verdict's payload). SELENE's are shares of votes, not probabilities of being right.
@@ -25,7 +25,7 @@ from moot.metrics.ranking import accuracy_at_k, mean_reciprocal_rank, rank_of_tr
 from moot.protocols.verdict_sources import VerdictSources
 
 BINS = 15
-"""Of the calibration error; equally many cases in each, as far as equal confidences allow."""
+"""Bins of the calibration error; equally many cases in each, as far as equal confidences allow."""
 
 
 class MetricValue(FrozenModel):

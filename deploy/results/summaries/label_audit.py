@@ -19,7 +19,7 @@ from moot.protocols.crit.scoring import out_of_ten
 from moot.protocols.errors import ConfigError
 
 CONFIDENCE, CRIT = 0.8, 0.7
-"""From where a consensus is confident, and arguments are good; both in [0, 1]."""
+"""Thresholds of a confident consensus and of good arguments; both in [0, 1]."""
 
 NOTE = (
     "These are cases to look at, not errors that were found: models that share a mistake agree on it, too. The source's"

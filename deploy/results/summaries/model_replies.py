@@ -29,7 +29,7 @@ MOST_TRUNCATED = 0.05
 """Share of a role's replies above which truncation is warned of."""
 
 FOLLOWED_BY = "`moot doctor --model M --protocol P` says how each prompt was followed; or try another model"
-"""What helps where nothing that came could be used."""
+"""Remedy where no reply was usable."""
 
 USABLE = frozenset({"ok", "repaired", "reasked"})
 """Outcomes of an ask that got a usable reply."""

@@ -30,7 +30,7 @@ from moot.protocols.case import Criterion
 from moot.protocols.tasks.numbers import stated_number
 
 RESAMPLES = 1000
-"""Of the essays, behind every interval."""
+"""Resamples of the essays for every interval."""
 
 VERDICT, MEAN = "verdict", "raters' mean"
 """Names of the two columns that are no single rater's."""
@@ -183,7 +183,7 @@ SCORES_NOTE = (
     "QWK: quadratically weighted kappa. [95 %]: essays resampled. Within 1 has little meaning: raters nearly always "
     "are. Traits are never pooled."
 )
-"""What a reader must know of `score_blocks`."""
+"""Notes on `score_blocks`."""
 
 
 def score_blocks(scores: Sequence[TraitScores]) -> list[Block]:

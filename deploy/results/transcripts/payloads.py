@@ -26,7 +26,7 @@ def payload_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def panel_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
-    """What a judge panel found of one reply; None for any other payload."""
+    """Result of a judge panel on one reply; None for any other payload."""
     if (panel := PanelPayload.read(payload)) is None:
         return None
     missing = ", ".join(f"{kind} {n}" for kind, n in panel.abstentions.items())
@@ -44,7 +44,7 @@ def panel_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
 
 
 def _assessment_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
-    """What judges found of the constructor's and the auditor's replies; None for any other payload."""
+    """Judgments of the constructor's and the auditor's replies; None for any other payload."""
     if "domain" not in payload or (found := ConstructorAuditorPayload.read(payload)) is None:
         return None
     pairs: list[tuple[str, str]] = [("domain", found.domain)]

@@ -58,7 +58,7 @@ def _gate(event: EventView, data: GateDecided) -> list[Block]:
 
 
 def gate_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
-    """What SELENE's gate decided, and its signals; None for any other payload."""
+    """Decision of SELENE's gate, and its signals; None for any other payload."""
     if "skip" not in payload or (gate := SelenePayload.read(payload)) is None:
         return None
     why = "; ".join(REASONS.get(reason, reason) for reason in gate.reasons) or "no reason is recorded"
@@ -73,7 +73,7 @@ SIGNALS = (
     "mean p: the probability that the models themselves gave their answers, 0 to 1",
     "unanimous: whether all agents gave the same answer",
 )
-"""What each signal of the gate is, in a line."""
+"""Descriptions of the gate's signals, a line each."""
 
 
 def _signals(data: GateDecided) -> list[GateSignal]:

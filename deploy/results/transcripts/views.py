@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from moot.deploy.results.report.blocks import Block
 
 State = Literal["finished", "failed", "parked", "open"]
-"""How far a debate is: `parked` waits for a person, `open` has no verdict yet."""
+"""State of a debate: `parked` waits for a person, `open` has no verdict yet."""
 
 
 class TurnView(FrozenModel):

@@ -27,7 +27,7 @@ from moot.deploy.studies.ablation.run_grid import run_grid
 from moot.protocols.errors import ConfigError
 
 Over = Mapping[str, Sequence[Any]] | Iterable[str]
-"""What varies: the values of each key, or `KEY=VALUE,VALUE...` as after `--over`."""
+"""Varied settings: the values of each key, or `KEY=VALUE,VALUE...` as after `--over`."""
 
 Baseline = Mapping[str, Any] | Iterable[str]
 """The cell to compare with: a value of some keys, or `KEY=VALUE` as after `--baseline`."""

@@ -260,7 +260,7 @@ _F1, _RECALL = "macro F1, %", "recall, %"
 
 
 def claim_columns(cells: Sequence[CellFigures]) -> dict[str, list[str]]:
-    """By head, a column for the cells of a grid over claims; nothing for a grid over anything else."""
+    """Columns by heading for the cells of a grid over claims; empty for a grid over anything else."""
     if not any(each.claims for each in cells):
         return {}
     return {

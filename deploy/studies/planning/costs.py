@@ -41,7 +41,7 @@ ENGINE: dict[tuple[Placement, bool], EngineCosts] = {
     ("packed", False): EngineCosts(cpu_ms=0.70, moderator_share=0.82, open_kb=94.0),
     ("packed", True): EngineCosts(cpu_ms=1.50, moderator_share=0.84, open_kb=220.0),
 }
-"""By placement, and whether log-probabilities are recorded."""
+"""Costs by placement, and by whether log-probabilities are recorded."""
 
 MODERATOR_MB: dict[Placement, int] = {"actors": 110, "packed": 160}
 AGENT_MB = 155

@@ -72,7 +72,7 @@ class Scenario:
     cpu_s: float = 0.0
 
     def without(self, constraint: Constraint) -> Scenario:
-        """The same without one of its bounds; `latency` is not a bound."""
+        """Copy without one of the bounds; `latency` is not a bound."""
         changes: dict[Constraint, Scenario] = {
             "rpm": replace(self, rpm=None),
             "tpm": replace(self, tpm=None),

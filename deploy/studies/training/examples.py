@@ -134,7 +134,7 @@ def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[TrainingExam
 
 
 def _unusable(verdict: VerdictRow, ruling: SummaryGiven | None) -> str:
-    """Why a case is unusable; empty when it is usable."""
+    """Reason why a case is unusable; empty when it is usable."""
     if verdict.failed:
         return "failed"
     if verdict.gold is None:

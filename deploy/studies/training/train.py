@@ -38,7 +38,7 @@ _MOST_SUMMARIES, _MOST_FINE_TUNED = 100_000, 5_000
 
 
 class TrainingSettings(BaseModel):
-    """How a classifier is trained; see `train_classifier`."""
+    """Training settings of a classifier; see `train_classifier`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -37,7 +37,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Each field of a case, and the names of columns that it is read from; the field's own name goes before the others."""
 
 SPLIT = "split"
-"""What a column map calls the part of a folder that is read."""
+"""Key of a column map for the part of a folder to read."""
 
 SHOWN = 8
 """Columns that an error names."""

@@ -60,7 +60,7 @@ def _answer(row: Row, column: str, value: object) -> str | bool:
 
 
 class GoldSurvey:
-    """What the gold answers of a file are written as, from one pass over all rows.
+    """Formats of a file's gold answers, from one pass over all rows.
 
     Attributes:
         yes_no: whether the file has no choices, and all its answers are yes or no.

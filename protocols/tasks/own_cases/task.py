@@ -25,14 +25,14 @@ _FEW = 0.25
 """Largest share of the rows that is still an exception."""
 
 _NO_ANSWER = frozenset({"na", "nil", "-", "--", "?", "unknown", "tbd", "missing"})
-"""What people write into a cell that has no answer, and what may be one, in lower case; `is_absent` leaves it."""
+"""Common texts for a missing answer that may also be answers, in lower case; `is_absent` does not recognise them."""
 
 _SAID: dict[Kind, tuple[str, str]] = {
     "number": ("are no numbers, unlike the others", "they are compared as texts"),
     "yes or no": ("are neither yes nor no, unlike the others", "all answers of the file are compared as texts then"),
     "text": ("look like none", "they count as right answers"),
 }
-"""By the kind of nearly all answers, what the exceptions are and what becomes of them."""
+"""Description and treatment of exceptional answers, by the kind of nearly all answers."""
 
 
 @dataclass
@@ -215,7 +215,7 @@ class _OwnCases:
         return tuple(found)
 
     def remarks(self) -> tuple[str, ...]:
-        """What the user should know of the file: no column of gold answers, or a few of another kind."""
+        """Warnings about the file: no column of gold answers, or a few of another kind."""
         return self._without_gold, self._odd_gold.remark()
 
     def _look_through(self) -> None:
