@@ -69,6 +69,7 @@ def make_view(catalogue: RunCatalogue, token: str | None = None, process: OwnPro
         routes=[
             Route("/", routes.start),
             Route("/runs.json", routes.runs),
+            Route(run, routes.with_slash),
             Route(f"{run}/", routes.run),
             Route(f"{run}/ready.json", routes.ready),
             Route(f"{run}/events", routes.events),
@@ -81,6 +82,7 @@ def make_view(catalogue: RunCatalogue, token: str | None = None, process: OwnPro
         ],
         exception_handlers={Exception: _refused, MootError: _refused, HTTPException: _refused},
     )
+    app.router.redirect_slashes = False  # it decodes names
     return View(PageGuard(app, token), followed)
 
 
@@ -112,6 +114,11 @@ class _Routes:
             return Response(status_code=307, headers={"Location": f"runs/{quote(only.name, safe='')}/"})
         blocks = [Heading(f"Runs in {self._catalogue.root}", 1)]
         return _html(make_page("moot view", blocks, {"runs": "runs.json"}, ["text.js", "runs.js"]))
+
+    async def with_slash(self, request: Request) -> Response:
+        """The address of a run's page without its last slash: what the page asks for is relative to it."""
+        name = quote(request.path_params["name"], safe="")
+        return Response(status_code=307, headers={"Location": f"./{name}/"})
 
     async def runs(self, request: Request) -> Response:
         """Rows of the list."""

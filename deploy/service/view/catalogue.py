@@ -48,6 +48,11 @@ class FoundRun:
     name: str
     path: Path
 
+    @property
+    def is_nameable(self) -> bool:
+        """Whether the name of its folder is a text; no record in another can be read."""
+        return os.fsencode(self.path) == str(self.path).encode("utf-8", "replace")
+
     def is_live(self) -> bool:
         """Whether a process works on it."""
         return RunFolder(self.path).is_owned()
@@ -107,30 +112,45 @@ class RunCatalogue:
     @property
     def only(self) -> FoundRun | None:
         """The run, if the folder itself is one."""
-        return FoundRun(self.root.name or "run", self.root) if _is_run(self.root) else None
+        return FoundRun(_name(self.root) or "run", self.root) if _is_run(self.root) else None
 
     def find(self, name: str) -> FoundRun:
         """Run with a name; every name comes from the folder's content.
 
         Raises:
-            RequestError: 404.
+            RequestError: 404, or 500 where the record cannot be read because of its folder's name.
         """
         for run in self._found():
+            if run.name == name and not run.is_nameable:
+                raise RequestError(500, f"the name of the folder {name} is not UTF-8: rename it")
             if run.name == name:
                 return run
         raise RequestError(404, f"no run is called {visible_line(name)[:100]!r} here")
 
     def _found(self) -> Iterator[FoundRun]:
+        """Every run; of those whose names would be equal all but the first have a number."""
         if (only := self.only) is not None:
             yield only
             return
-        for folder in _folders(self.root):
+        used: set[str] = set()
+        for parts in self._folders_of_runs():
+            name = plain = BELOW.join(map(_name, parts))
+            number = 1
+            while name in used:
+                name = f"{plain} ({(number := number + 1)})"
+            used.add(name)
+            yield FoundRun(name, parts[-1])
+
+    def _folders_of_runs(self) -> Iterator[tuple[Path, ...]]:
+        """Folders of runs, those one folder deeper last, with the folder that they lie in."""
+        others = []
+        for folder in sorted(_folders(self.root)):
             if _is_run(folder):
-                yield FoundRun(folder.name, folder)
-                continue
-            for below in _folders(folder):
-                if _is_run(below):
-                    yield FoundRun(f"{folder.name}{BELOW}{below.name}", below)
+                yield (folder,)
+            else:
+                others.append(folder)
+        for folder in others:
+            yield from ((folder, below) for below in sorted(_folders(folder)) if _is_run(below))
 
     async def list(self) -> list[dict[str, Any]]:
         """Row for each run, the most recently started first; `figures` is null until computed.
@@ -145,7 +165,7 @@ class RunCatalogue:
         return sorted(rows, key=lambda row: (row["started_at"] or "", row["name"]), reverse=True)
 
     def _row(self, run: FoundRun) -> dict[str, Any]:
-        settings = self._settings_of(run)
+        settings = self._settings_of(run) if run.is_nameable else None
         if settings is None:
             return {"name": run.name, "state": "unreadable", "started_at": None, "figures": None, "is_pending": False}
         state = recorded_status(RunFolder(run.path), settings)
@@ -209,6 +229,11 @@ def _folders(place: Path) -> list[Path]:
 def _is_run(folder: Path) -> bool:
     settings = folder / "run.yaml"
     return settings.is_file() and not settings.is_symlink()
+
+
+def _name(folder: Path) -> str:
+    """A folder's name; bytes that are no UTF-8 are escaped, as JSON and addresses cannot hold them."""
+    return os.fsencode(folder.name).decode("utf-8", "backslashreplace")
 
 
 def _text(value: Any) -> str | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -187,6 +189,27 @@ async def test_nothing_outside_the_runs_is_found(runs: Path, tmp_path: Path) -> 
             assert (await client.session.get(url)).status == 404
     with pytest.raises(ConfigError, match="no such folder"):
         RunCatalogue(tmp_path / "none")
+
+
+async def test_runs_of_any_name_are_found_and_their_files_are_not_served(runs: Path, tmp_path: Path) -> None:
+    """Also a run in whose folder a report lies, as `moot report RUN --out RUN/report.html` writes it."""
+    (tmp_path / "runs" / "a").mkdir(parents=True)
+    for name in ("%23", "a#b?c", "two\nlines", "<b>", "a~b", "a/b", "report.html", "x..", os.fsdecode(b"\xff")):
+        shutil.copytree(runs / "own", tmp_path / "runs" / name)
+        (tmp_path / "runs" / name / "report.html").write_text("x")
+    async with viewed(tmp_path / "runs") as client:
+
+        async def status(name: str, path: str = "/") -> int:
+            address = f"{client.base}/runs/{quote(name, safe='')}{path}"
+            return (await client.session.get(URL(address, encoded=True))).status
+
+        states = {row["name"]: row["state"] for row in (await client.get("/runs.json")).json}
+        assert set(states) == {"%23", "a#b?c", "two\nlines", "<b>", "a~b", "a~b (2)", "report.html", "x..", "\\xff"}
+        assert (states.pop("\\xff"), await status("\\xff")) == ("unreadable", 500)
+        for name in states:
+            for path in ("", "/", "/cases.json", f"/cases/{quote(ODD_ID, safe='')}.json"):
+                assert await status(name, path) == 200, (name, path)
+            assert await status(name, "/report.html") == 404
 
 
 async def test_no_reading_changes_anything(runs: Path) -> None:
