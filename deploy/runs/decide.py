@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow.compute as pc
 
 from moot.actors.debate.inline_engine import LocalRecordClient
 from moot.actors.debate.outcomes import decision_columns
@@ -46,14 +47,18 @@ def pending_forms(folder: str | Path) -> list[PendingForm]:
     Raises:
         RecordError: the folder contains no run.
     """
-    decided = read_table(folder, "turns", ["role"]).to_pylist()
-    answered = {(row["case_id"], row["attempt"], row["path"]) for row in decided if row["role"] == "person"}
-    closed = {(row["case_id"], row["attempt"]) for row in read_table(folder, "verdicts", ["failed"]).to_pylist()}
+    parked = read_table(folder, "events", ["data", "at"], pc.field("kind") == "parked")
+    if not parked.num_rows:
+        return []
+    waiting = pc.field("case_id").isin(pc.unique(parked["case_id"]))
+    turns = read_table(folder, "turns", ["role"], waiting).to_pylist()
+    answered = {(row["case_id"], row["attempt"], row["path"]) for row in turns if row["role"] == "person"}
+    verdicts = read_table(folder, "verdicts", ["failed"], waiting).to_pylist()
+    closed = {(row["case_id"], row["attempt"]) for row in verdicts}
     found = [
         _form(row)
-        for row in read_table(folder, "events", ["data", "at"]).to_pylist()
-        if row["kind"] == "parked"
-        and (row["case_id"], row["attempt"], row["path"]) not in answered
+        for row in parked.to_pylist()
+        if (row["case_id"], row["attempt"], row["path"]) not in answered
         and (row["case_id"], row["attempt"]) not in closed
     ]
     return sorted(found, key=lambda form: (form.at, form.case_id))

@@ -30,7 +30,7 @@ from moot.deploy.service.view.case_pages import CaseQuery
 from moot.deploy.service.view.catalogue import FoundRun, RunCatalogue
 from moot.deploy.service.view.followed import FollowedRuns, OwnProcess
 from moot.deploy.service.view.guard import PageGuard
-from moot.deploy.service.view.reports import Page, RecordCache, make_page
+from moot.deploy.service.view.reports import FORMS, Page, RecordCache, make_page
 from moot.protocols.errors import MootError, RecordError
 
 _SOON_S = 3.0
@@ -133,14 +133,16 @@ class _Routes:
             note = Note("The record is being read ...", "strong")
             return _html(make_page(title, [*blocks, note], {"ready": "ready.json?of=cases"}, ["text.js", "runs.js"]))
         if "report" not in request.query_params and await asyncio.to_thread(run.is_live):
-            return _html(make_page(title, blocks, {"live": "events", **self._cache.data(index)}, ["live.js"]))
+            return _html(make_page(title, blocks, {"live": "events", **self._cache.data(index)}, [*FORMS, "live.js"]))
         if index.total > _MOST_REPORTED:
             note = Note(f"Of so many cases the figures are not computed here: moot report {run.path}", "strong")
-            return _html(make_page(title, [*blocks, note], self._cache.data(index)))
+            return _html(make_page(title, [*blocks, note], self._cache.data(index), FORMS))
         if (page := await self._cache.report(run, _SOON_S)) is not None:
             return _html(page)
         note = Note("The figures are being computed; the cases can be read already.", "strong")
-        return _html(make_page(title, [*blocks, note], {"ready": "ready.json", **self._cache.data(index)}, ["runs.js"]))
+        return _html(
+            make_page(title, [*blocks, note], {"ready": "ready.json", **self._cache.data(index)}, [*FORMS, "runs.js"])
+        )
 
     async def ready(self, request: Request) -> Response:
         """Whether a run's report, or the index of its cases, is ready; responds when it is, or after a while."""

@@ -24,6 +24,10 @@ _WORTH = 10.0
 """Factor from the duration of reading a live run to the time until it is read again."""
 
 
+FORMS = ("forms.js",)
+"""Scripts of a run's page beside those of any page with cases."""
+
+
 class Page(NamedTuple):
     """Page, and the Content-Security-Policy of its response."""
 
@@ -87,7 +91,7 @@ class RecordCache:
 
         def build() -> Page:
             report = build_report(run.path)
-            return make_page(f"{run.name} - moot", report.blocks, self.data(index))
+            return make_page(f"{run.name} - moot", report.blocks, self.data(index), FORMS)
 
         task = (await self._find("report", run, build)).task
         await asyncio.wait([task], timeout=within_s)
@@ -114,7 +118,7 @@ class RecordCache:
 
     def data(self, index: CaseIndex) -> dict[str, Any]:
         """Data of a page whose cases and transcripts come from this server."""
-        return {**self._common, "server": True, "cases": index.described()}
+        return {**self._common, "server": True, "decisions": "decisions.json", "cases": index.described()}
 
     async def _find(self, what: str, run: FoundRun, make: Callable[[], Any]) -> _Made:
         version, live = await asyncio.to_thread(lambda: (run.version(), run.is_live()))

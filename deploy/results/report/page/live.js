@@ -3,7 +3,6 @@
 
 (() => {
   const MOST_ROWS = 200; // of a chart's table
-  const ASK_MS = 1000; // between two looks for debates that wait
   const unreadable = (reason, then) => `The record can no longer be followed: ${reason}. ${then}`;
   const count = (value) => (value === null ? "unknown" : Math.round(value).toLocaleString("en"));
   const rate = (value) => (value === null ? "unknown" : value.toLocaleString("en", { maximumSignificantDigits: 3 }));
@@ -62,15 +61,6 @@
     const done = of.finished + of.failed;
     const share = of.total ? `${count(done)} of ${count(of.total)} cases have a verdict` : `${count(done)} cases have a verdict`;
     return `${of.phase || "Under way"}: ${share}. Accuracy so far: ${accuracy(of)}.`;
-  }
-
-  async function post(address, body) {
-    const answer = await fetch(address, {
-      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-    });
-    const told = await answer.json();
-    if (!answer.ok) throw new Error(told.error.message);
-    return told.message;
   }
 
   class Facts {
@@ -194,61 +184,6 @@
     }
   }
 
-  // The forms of debates that wait for a person; one that is being written in stays as it is.
-  class Forms {
-    constructor() {
-      this.box = make("section", "", "");
-      this.box.setAttribute("aria-live", "polite");
-      this.shown = new Map();
-      this.askedAt = -ASK_MS;
-    }
-
-    async update(waiting) {
-      const time = performance.now();
-      if ((!waiting && !this.shown.size) || time - this.askedAt < ASK_MS) return;
-      this.askedAt = time;
-      const answer = await fetch("decisions.json");
-      if (!answer.ok) return;
-      const forms = new Map((await answer.json()).map((form) => [[form.case, form.title, form.body].join("\n"), form]));
-      if (forms.size === this.shown.size && [...forms.keys()].every((key) => this.shown.has(key))) return;
-      this.shown = new Map([...forms].map(([key, form]) => [key, this.shown.get(key) || this.form(form, key)]));
-      const heading = this.shown.size ? [make("h2", "", "Debates that wait for you")] : [];
-      this.box.replaceChildren(...heading, ...this.shown.values());
-    }
-
-    // A form that was answered is built anew if it is asked again: a debate may ask the same twice.
-    form(form, key) {
-      const told = make("p", "dim");
-      told.setAttribute("role", "status");
-      const texts = new Map(form.actions.filter((each) => each.takes_text).map((each) => {
-        const text = make("textarea");
-        text.setAttribute("aria-label", `text for ${each.action}`);
-        text.value = each.draft;
-        return [each.action, text];
-      }));
-      const buttons = form.actions.map((each) => {
-        const button = make("button", "", each.takes_text ? `${each.action}, with this text` : each.action);
-        button.type = "button";
-        button.addEventListener("click", async () => {
-          try {
-            const body = { case: form.case, action: each.action, text: each.takes_text ? texts.get(each.action).value : "" };
-            told.textContent = await post("decisions", body);
-            buttons.forEach((one) => { one.disabled = true; });
-            this.shown.delete(key);
-          } catch (error) {
-            told.textContent = error.message;
-          }
-        });
-        return button;
-      });
-      return make(
-        "div", "form", "", make("h3", "", `${form.case}: ${form.title}`), make("pre", "", form.body),
-        ...form.actions.map((each, i) => make("div", "actions", "", ...(texts.has(each.action) ? [texts.get(each.action)] : []), buttons[i])),
-        told,
-      );
-    }
-  }
-
   function stopButton() {
     const button = make("button", "", "Stop after what is under way");
     button.type = "button";
@@ -257,7 +192,7 @@
     button.addEventListener("click", async () => {
       button.disabled = true;
       try {
-        told.textContent = await post("stop", {});
+        told.textContent = await moot.post("stop", {});
       } catch (error) {
         told.textContent = error.message;
         button.disabled = false;
@@ -274,7 +209,7 @@
     const { button, told } = stopButton();
     const report = make("a", "", "Report so far");
     report.href = "?report";
-    const [figures, charts, debates, forms] = [new Facts(), new Charts(), new Debates(), new Forms()];
+    const [figures, charts, debates, forms] = [new Facts(), new Charts(), new Debates(), new moot.Forms("decisions.json")];
     const simulated = make("p", "warning");
     simulated.hidden = true;
     place.querySelector("h1").after(simulated, head, bar, figures.list, make("div", "actions", "", button, report, told), forms.box, charts.box, debates.box);

@@ -75,6 +75,7 @@
   }
   if (moot.data.runs) moot.showRuns(report, moot.data.runs);
   if (moot.data.live) moot.showLive(report, moot.data.live);
+  else if (moot.data.decisions) moot.showDecisions(report, moot.data.decisions);
   if (moot.data.ready) moot.awaitReport(moot.data.ready);
   if (moot.data.cases) {
     moot.showCases(document.getElementById("cases"), moot.data.cases);

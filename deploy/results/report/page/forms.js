@@ -1,0 +1,70 @@
+// The forms of debates that wait for a person, each with a button for every answer; one that is being written in stays.
+"use strict";
+
+(() => {
+  const { element } = moot;
+  const ASK_MS = 1000; // between two looks for debates that wait
+
+  moot.post = async (address, body) => {
+    const answer = await fetch(address, {
+      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+    });
+    const told = await answer.json();
+    if (!answer.ok) throw new Error(told.error.message);
+    return told.message;
+  };
+
+  moot.Forms = class {
+    constructor(address) {
+      this.address = address;
+      this.box = element("section", { "aria-live": "polite" });
+      this.shown = new Map();
+      this.askedAt = -ASK_MS;
+    }
+
+    async update(waiting) {
+      const time = performance.now();
+      if ((!waiting && !this.shown.size) || time - this.askedAt < ASK_MS) return;
+      this.askedAt = time;
+      const answer = await fetch(this.address);
+      if (!answer.ok) return;
+      const forms = new Map((await answer.json()).map((form) => [[form.case, form.title, form.body].join("\n"), form]));
+      if (forms.size === this.shown.size && [...forms.keys()].every((key) => this.shown.has(key))) return;
+      this.shown = new Map([...forms].map(([key, form]) => [key, this.shown.get(key) || this.form(form, key)]));
+      const heading = this.shown.size ? [element("h2", {}, "Debates that wait for you")] : [];
+      this.box.replaceChildren(...heading, ...this.shown.values());
+    }
+
+    // A form that was answered is built again if it is asked again: a debate may ask the same twice.
+    form(form, key) {
+      const told = element("p", { className: "dim", role: "status" });
+      const texts = new Map(form.actions.filter((each) => each.takes_text).map((each) =>
+        [each.action, element("textarea", { "aria-label": `text for ${each.action}`, value: each.draft })]));
+      const buttons = form.actions.map((each) => {
+        const button = element("button", { type: "button" }, each.takes_text ? `${each.action}, with this text` : each.action);
+        button.addEventListener("click", async () => {
+          try {
+            const body = { case: form.case, action: each.action, text: each.takes_text ? texts.get(each.action).value : "" };
+            told.textContent = moot.visible(await moot.post(this.address.replace(/\.json$/, ""), body));
+            buttons.forEach((one) => { one.disabled = true; });
+            this.shown.delete(key);
+          } catch (error) {
+            told.textContent = moot.visible(error.message);
+          }
+        });
+        return button;
+      });
+      const actions = form.actions.map((each, i) =>
+        element("div", { className: "actions" }, texts.get(each.action) || null, buttons[i]));
+      return element("div", { className: "form" },
+        element("h3", {}, `${form.case}: ${form.title}`), element("pre", {}, form.body), actions, told);
+    }
+  };
+
+  // Of a run that is not under way, where nothing changes by itself.
+  moot.showDecisions = (place, address) => {
+    const forms = new moot.Forms(address);
+    place.querySelector("h1").after(forms.box);
+    forms.update(true);
+  };
+})();
