@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from opened_page import ODD_IDS, Apart, OpenedPage, OpenPage, ReportOf, RunOf
+from opened_page import ODD_IDS, Apart, OpenedPage, OpenPage, ReportOf, RunOf, Start
 
 import moot
 from moot.deploy.results.run_report.build import build_report
@@ -65,6 +68,21 @@ def report_of(run_of: RunOf, tmp_path_factory: pytest.TempPathFactory) -> Report
         return made[name]
 
     return make
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[Start]:
+    """Starts `moot` with some arguments in processes, which are ended at the end; what they print is one stream."""
+    with ExitStack() as stack:
+
+        def make(*arguments: str) -> subprocess.Popen[str]:
+            command = [sys.executable, "-m", "moot", *arguments]
+            started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            process = stack.enter_context(started)
+            stack.callback(process.kill)
+            return process
+
+        yield make
 
 
 @pytest.fixture(scope="session")

@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from hostile_texts import CASES, HOSTILE, NAME, HostileServer
-from opened_page import ODD_IDS, Apart, OpenedPage, OpenPage, RunOf
+from opened_page import ODD_IDS, Apart, OpenedPage, OpenPage, RunOf, Start
 from planted_records import CONTROL
+from viewed_runs import address_of
 from waiting import wait_until
 
 from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.results.text import percent, visible
 
 pytestmark = [pytest.mark.browser, pytest.mark.needs("program/chromium", "module/playwright")]
-
-Start = Callable[..., subprocess.Popen[str]]
-
-
-@pytest.fixture(scope="module")
-def start() -> Iterator[Start]:
-    """Starts `moot` with some arguments in processes, which are ended at the end."""
-    with ExitStack() as stack:
-
-        def make(*arguments: str) -> subprocess.Popen[str]:
-            command = [sys.executable, "-m", "moot", *arguments]
-            process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-            stack.callback(process.kill)
-            return process
-
-        yield make
-
-
-def address_of(process: subprocess.Popen[str]) -> str:
-    """Where a process that was just started serves its pages."""
-    assert process.stdout is not None
-    found = re.search(r"http://\S+/", process.stdout.readline())
-    assert found is not None
-    return found.group()
 
 
 @pytest.fixture(scope="module")

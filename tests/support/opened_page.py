@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import subprocess
+
     from playwright.sync_api import Page
 
 RunOf = Callable[[str], Path]
@@ -18,6 +20,9 @@ ReportOf = Callable[[str], Path]
 
 Apart = Callable[[Callable[[], Any]], Any]
 """Calls a function where no event loop runs."""
+
+Start = Callable[..., "subprocess.Popen[str]"]
+"""Starts `moot` with some arguments in a process."""
 
 OpenPage = Callable[..., "OpenedPage"]
 """Opens a file or an address."""

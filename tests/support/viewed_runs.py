@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +28,14 @@ def viewed(runs: Path) -> Iterator[str]:
         finally:
             server.stop()
             serving.join()
+
+
+def address_of(process: subprocess.Popen[str]) -> str:
+    """Where a process that was just started serves its pages."""
+    assert process.stdout is not None
+    found = re.search(r"http://\S+/", process.stdout.readline())
+    assert found is not None
+    return found.group()
 
 
 def _port(listening: socket.socket) -> int:

@@ -5,6 +5,8 @@
   const { element } = moot;
   const ASK_MS = 1000; // between two looks for debates that wait
 
+  const rowsOf = (draft) => Math.min(16, Math.max(3, draft.split("\n").length + 1));
+
   moot.post = async (address, body) => {
     const answer = await fetch(address, {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
@@ -39,7 +41,7 @@
     form(form, key) {
       const told = element("p", { className: "dim", role: "status" });
       const texts = new Map(form.actions.filter((each) => each.takes_text).map((each) =>
-        [each.action, element("textarea", { "aria-label": `text for ${each.action}`, value: each.draft })]));
+        [each.action, element("textarea", { "aria-label": `text for ${each.action}`, value: each.draft, rows: rowsOf(each.draft) })]));
       const buttons = form.actions.map((each) => {
         const button = element("button", { type: "button" }, each.takes_text ? `${each.action}, with this text` : each.action);
         button.addEventListener("click", async () => {

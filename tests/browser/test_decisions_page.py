@@ -1,0 +1,88 @@
+"""Debates that wait for a person, answered in a browser: after their run, and while it waits."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile_texts import NAME
+from opened_page import Apart, OpenedPage, OpenPage, Start
+from viewed_runs import address_of, viewed
+
+import moot
+from moot.actors.record.tables import read_table
+from moot.deploy.runs.decide import pending_forms
+
+pytestmark = [pytest.mark.browser, pytest.mark.needs("program/chromium", "module/playwright")]
+
+SUBJECT: dict[str, Any] = {"task": "sample-subjects", "protocol": "socrasynth", "limit": 1, "engine": "inline"}
+
+
+def decided(run: Path) -> list[str]:
+    """What a person decided so far, by path."""
+    turns = read_table(run, "turns", ["role"]).to_pylist()
+    return [row["path"] for row in turns if row["role"] == "person"]
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+def test_a_run_that_has_ended_shows_its_forms_and_takes_an_answer(
+    scheme: str, width: int, tmp_path: Path, apart: Apart, open_page: OpenPage
+) -> None:
+    out = tmp_path / "runs" / NAME
+    apart(lambda: moot.run(**SUBJECT, attended=True, out=out))
+    (asked,) = pending_forms(out)
+    with viewed(tmp_path / "runs") as address:
+        opened = open_page(address, scheme=scheme, width=width)
+        page = opened.page
+        page.get_by_role("link", name="svg onload").click()
+        page.get_by_role("heading", name="Debates that wait for you").wait_for()
+        assert opened.texts(".form h3") == [f"{asked.case_id}: {asked.form.title}"]
+        assert opened.texts(".form pre") == [" ".join(asked.form.body.split())]
+        assert page.locator(".form button").count() == len(asked.form.actions)
+        assert not opened.faint()
+        assert opened.overflow() <= 0
+        draft = page.locator(".form textarea").first
+        draft.fill("Only one: <b>topic</b>")
+        page.get_by_role("button", name="edit, with this text").click()
+        page.get_by_text("run the run's own command to resume").wait_for()
+        assert page.locator(".form button:enabled").count() == 0
+        assert decided(out) == [asked.path]
+        assert not pending_forms(out)
+    done = apart(lambda: moot.run(**SUBJECT, attended=True, out=out))
+    assert len(done.parked) == 1, "the next form waits"
+    assert "Only one" in str(read_table(out, "turns", ["data"]).to_pylist())
+
+
+def answer_all(opened: OpenedPage) -> int:
+    """Go on with each form that comes, until the run has ended; how many there were."""
+    ended, button = opened.page.get_by_text("not under way any more"), opened.page.locator(".form button:enabled")
+    for answered in range(20):
+        ended.or_(button.first).first.wait_for()
+        if ended.is_visible():
+            return answered
+        form = opened.page.locator(".form pre").last.text_content()
+        button.first.click()
+        opened.page.wait_for_function(
+            "was => [...document.querySelectorAll('.form')].every((form) => form.querySelector('button').disabled"
+            " || form.querySelector('pre').textContent !== was) || document.body.textContent.includes('any more')",
+            arg=form,
+        )
+    raise AssertionError("the run does not end")
+
+
+def test_a_watched_run_goes_on_with_each_answer(tmp_path: Path, start: Start, open_page: OpenPage) -> None:
+    out = tmp_path / "watched"
+    options = ("--task", "sample-subjects", "--protocol", "socrasynth", "--limit", "1", "--engine", "inline")
+    process = start("run", *options, "--quiet", "--watch", "--attended", "--max-tokens", "1000000", "--out", str(out))
+    opened = open_page(address_of(process))
+    page = opened.page
+    page.get_by_role("heading", name="Debates that wait for you").wait_for()
+    facts = dict(zip(opened.texts(".live-facts dt"), opened.texts(".live-facts dd"), strict=True))
+    assert re.fullmatch(r"[\d,]+ left of 1,000,000", facts["budget, tokens"])
+    answered = answer_all(opened)
+    assert process.wait(60) == 0
+    assert answered == len(decided(out)) > 1
+    assert f"Continue with: moot view {out}" in opened.texts("p.strong")[0]
+    assert read_table(out, "verdicts", ["failed"]).to_pylist()[0]["failed"] is False
