@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from functools import partial
@@ -21,6 +22,7 @@ from moot.deploy.results.run_report.build import build_report
 pytestmark = [pytest.mark.browser, pytest.mark.needs("program/chromium", "module/playwright")]
 
 MOST_BYTES = 120_000
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
@@ -76,6 +78,8 @@ def test_screenshots_of_the_documentation(
         keep(opened, images / "view-runs", ".wide")
         process.kill()
         opened.page.goto("about:blank")  # a list asks again and again
+    named = set(re.findall(r"\(\S*images/(\S+?\.png)\)", "".join(page.read_text() for page in DOCS.rglob("*.md"))))
+    assert {path.name for path in images.glob("*.png")} >= named > set(), "each picture of the documentation is made"
 
 
 def at_answers(opened: OpenedPage) -> OpenedPage:

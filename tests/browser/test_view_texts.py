@@ -53,10 +53,19 @@ def test_the_list_has_each_run_and_leads_to_its_report(address: str, run_of: Run
 
 
 def test_a_link_leads_to_a_case_of_any_name(address: str, open_page: OpenPage) -> None:
-    page = open_page(f"{address}runs/odd-ids/").page
+    opened = open_page(f"{address}runs/odd-ids/")
+    page = opened.page
     for number, case_id in enumerate(ODD_IDS):
         page.goto(f"{address}runs/odd-ids/#case={quote(case_id, safe='')}")
         page.locator("#transcript .question").filter(has_text=f"Is {number} prime?").wait_for()
+        assert opened.texts("#transcript h1") == [" ".join(f"Case {case_id}".split())]
+    asked = [path for path in opened.requests if "/cases/" in path]
+    assert asked == [f"{address}runs/odd-ids/cases/{_in_address(case_id)}.json" for case_id in ODD_IDS]
+
+
+def _in_address(text: str) -> str:
+    """As `encodeURIComponent` writes it."""
+    return quote(text, safe="!'()*")
 
 
 @pytest.fixture
@@ -107,10 +116,14 @@ def test_a_run_is_followed_while_it_is_written(
     rows.first.locator("a").click()
     page.locator("#transcript .turn").nth(2).wait_for()
     before = page.locator("#transcript .turn").count()
+    page.locator("#transcript .turn summary").filter(has_text="As sent").first.click()
     quiet(opened)
     assert visible(HOSTILE)[:60] in page.locator("#transcript").text_content()  # type: ignore[operator]
     server.gate.set()
     page.wait_for_function("n => document.querySelectorAll('#transcript .turn').length > n", arg=before)
+    assert page.locator("#transcript details[open] summary").filter(has_text="As sent").count() == 1, "it stays open"
+    page.locator("#transcript .result").filter(has_not_text="open").wait_for()
+    quiet(opened)
     page.go_back()
     page.locator("p.strong").filter(has_text="not under way any more").wait_for()
     assert process.wait(60) == 0

@@ -89,14 +89,14 @@
   }
 
   const WIDTH = { case: 120, question: 200, outcome: 108, answer: 95, gold: 85, how: 170, failure: 120 };
-  const titleWidth = (title) => 46 + 8.5 * title.length;  // with the arrow that shows how it is sorted
+  const titleWidth = (title) => Math.min(240, 46 + 8.5 * title.length);  // with the arrow that shows how it is sorted
 
   function definition(column) {
     const numeric = column.number ?? isNumber(column);
     return {
       title: column.title, titleFormatter: (cell) => element("span", {}, cell.getValue()), field: column.name, formatter: column.name === "case" ? link : text,
       sorter: compare, headerSortTristate: true, hozAlign: numeric ? "right" : "left", headerHozAlign: numeric ? "right" : "left",
-      minWidth: Math.max(WIDTH[column.name] || 80, titleWidth(column.title)), widthGrow: column.name === "question" ? 6 : 1, headerTooltip: column.note || false,
+      minWidth: Math.max(WIDTH[column.name] || 80, titleWidth(column.title)), widthGrow: column.name === "question" ? 6 : 1, headerTooltip: () => element("div", {}, column.note ? `${column.title}: ${column.note}` : column.title),
       headerFilter: moot.data.cases.server ? remoteFilter : "input", headerFilterLiveFilter: !moot.data.cases.server,
       headerFilterPlaceholder: numeric ? "> 0.5" : "contains",
       headerFilterFunc: numeric ? numberFilter : textFilter,

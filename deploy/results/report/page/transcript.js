@@ -112,7 +112,7 @@
       : debate.correct ? ["✓", "right"] : ["✗", "wrong"];
     const tell = (value) => (value === null ? "none" : value);
     return element("p", { className: `result ${word.replace(" ", "-")}` },
-      element("strong", {}, `${sign} ${word}`),
+      element("strong", {}, `${sign} ${word}`), " ",
       `Answer: ${tell(debate.answer)}`, " · ", `Gold: ${debate.gold === null ? "unknown" : debate.gold}`);
   }
 
