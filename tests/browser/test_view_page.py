@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from opened_page import OpenPage, RunOf
+from opened_page import Apart, OpenPage, RunOf
+from planted_records import PlantedSession, plant
 from viewed_runs import viewed, viewed_soon
 from waiting import wait_until
 
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import Ownership
 from moot.actors.record.tables import read_table
 
 pytestmark = [pytest.mark.browser, pytest.mark.needs("program/chromium", "module/playwright")]
@@ -76,3 +79,28 @@ def test_a_run_under_way_grows_and_is_stopped(tmp_path: Path, open_page: OpenPag
             page.get_by_text("the run is not complete").wait_for()
         finally:
             process.kill()
+
+
+def test_a_record_that_breaks_while_it_is_followed_is_no_run_that_has_ended(
+    tmp_path: Path, apart: Apart, open_page: OpenPage
+) -> None:
+    session = PlantedSession(compacts=False)
+    session.case("open")
+    session.reply("open", "opening/agent/0", 1_000)
+    session.reply("open", "round/1/agent/0", None)
+    run = apart(lambda: plant(tmp_path / "runs" / "broken", [session], {"schema_version": 1, "cases": 2}))
+    with viewed(run.parent) as address:
+        owner = Ownership.acquire(RunFolder(run))
+        try:
+            opened = open_page(address)
+            opened.page.get_by_role("cell", name="at least 1,000").wait_for()
+            opened.page.get_by_role("link", name="broken").click()
+            opened.page.get_by_text("Round 1, agent 0").wait_for()
+            facts = dict(zip(opened.texts(".live-facts dt"), opened.texts(".live-facts dd"), strict=True))
+            assert facts["tokens"] == "at least 1,000"
+            (run / "parts").mkdir(exist_ok=True)
+            (run / "parts" / "e000001-w00-r0000.json").write_text("{")
+            opened.page.get_by_text("The record can no longer be followed").wait_for()
+            assert "cannot be read" in opened.texts("p.warning[role=status]")[0]
+        finally:
+            owner.release()
