@@ -136,11 +136,39 @@ def test_links_lead_to_parts(report_of: ReportOf, open_page: OpenPage) -> None:
         assert header["height"] <= top < 900
 
 
-def test_it_prints(report_of: ReportOf, open_page: OpenPage) -> None:
-    opened = open_page(report_of("selene"))
-    pdf = opened.page.pdf()
+# What is cut on paper: elements that would have to be scrolled.
+_CUT = """() => [...document.querySelectorAll("main *, article *")].filter((each) =>
+  each.checkVisibility() && each.tagName !== "SUMMARY" && getComputedStyle(each).overflowX !== "visible"
+  && (each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 1))
+  .map((each) => `${each.tagName}.${each.className}`)"""
+
+
+@pytest.mark.parametrize(
+    ("run", "case"), [("selene", ""), ("selene", "#case=sample-002"), ("evince", "#case=complaint-02")]
+)
+def test_it_prints_whole_and_light(run: str, case: str, report_of: ReportOf, open_page: OpenPage) -> None:
+    opened = open_page(report_of(run), case, scheme="dark", width=718)  # A4 with margins of a centimetre
+    page = opened.page
+    page.locator("#transcript h1" if case else "main h1").wait_for()
+    pdf = page.pdf()
     assert pdf.startswith(b"%PDF")
     assert pdf.count(b"/Type /Page\n") > 2
-    assert opened.page.evaluate(
-        "[...document.querySelectorAll('canvas[data-chart]')].every((canvas) => Chart.getChart(canvas))"
-    )
+    page.emulate_media(media="print", color_scheme="light")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert not page.evaluate(_CUT)
+    assert opened.overflow() <= 0
+    assert not opened.faint()
+    if not case:
+        assert page.evaluate("[...document.querySelectorAll('canvas')].every((canvas) => Chart.getChart(canvas))")
+        assert page.locator(".printed tbody tr").count() == 72
+
+
+def test_charts_are_printed_in_the_colours_of_paper(report_of: ReportOf, open_page: OpenPage) -> None:
+    opened = open_page(report_of("selene"), scheme="dark")
+    _, dark = _colours(opened)
+    colours = []
+    for event in ("beforeprint", "afterprint"):
+        opened.page.evaluate("event => { window.dispatchEvent(new Event(event)); }", event)
+        colours.append(_colours(opened)[1])
+    assert colours[0] != dark
+    assert colours[1] == dark

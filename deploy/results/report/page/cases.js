@@ -6,6 +6,7 @@
   const SIGNS = { right: "✓", wrong: "✗", failed: "!", open: "…", unscored: "–" };
   const PAGE = 200;
   const [LEAST_HEIGHT, MOST_HEIGHT] = [130, 560];  // of the table in pixels; it scrolls by itself from the latter on
+  const MOST_PRINTED = 1000; // rows
   const collator = new Intl.Collator("en", { numeric: true });
   let table = null;
   let columns = [];
@@ -63,9 +64,14 @@
   function text(cell) {
     const value = cell.getValue();
     const name = cell.getField();
-    if (value === null || value === undefined) return element("span", { className: "dim" }, "–");
-    if (name.startsWith("outcome")) return element("span", { className: `outcome ${value}` }, `${SIGNS[value] || ""} ${value}`);
-    return element("span", {}, typeof value === "number" ? moot.number(value) : value);
+    const kind = value === null || value === undefined ? "dim" : name.startsWith("outcome") ? `outcome ${value}` : "";
+    return element("span", { className: kind }, written(name, value));
+  }
+
+  function written(name, value) {
+    if (value === null || value === undefined) return "–";
+    if (name.startsWith("outcome")) return `${SIGNS[value] || ""} ${value}`;
+    return typeof value === "number" ? moot.number(value) : value;
   }
 
   // The filter of a column whose rows are at a server, which is asked again when the person has stopped typing.
@@ -253,6 +259,17 @@
     place.addEventListener("keydown", onKey);
   }
 
+  // On paper the cases that are shown, without what only a screen needs; a long table is cut, and says so.
+  function print(place) {
+    const found = !table ? rows : table.getRows("active").map((row) => row.getData());
+    const head = element("tr", {}, columns.map(({ title }) => element("th", { scope: "col" }, title)));
+    const cell = (name, value) =>
+      element("td", { className: typeof value === "number" || name.startsWith("outcome") ? "whole" : `of-${name}` }, written(name, value));
+    const body = found.slice(0, MOST_PRINTED).map((row) => element("tr", {}, columns.map(({ name }) => cell(name, row[name]))));
+    const cut = found.length > MOST_PRINTED ? [element("p", { className: "dim" }, `The first ${MOST_PRINTED} of them.`)] : [];
+    place.replaceChildren(element("table", {}, element("thead", {}, head), element("tbody", {}, body)), ...cut);
+  }
+
   function idsInOrder() {
     if (!order) {
       const ids = table && table.initialized ? table.getRows("active").map((row) => row.getIndex()) : rows.map((row) => row.case);
@@ -289,7 +306,10 @@
     tell = (n, all) => status.replaceChildren(`${moot.number(n)} of ${moot.number(all)} cases shown`);
     const box = element("div", { className: "case-table" });
     const help = "Click a case or press Enter to read its transcript. Arrow keys move; a column's title sorts. Columns of numbers take > 0.5, <= 3, 4 or 1..2.";
-    place.append(buttons(data), search(), status, box, element("p", { className: "dim" }, help));
+    const printed = element("div", { className: "printed wide" });
+    place.append(buttons(data), search(), status, box, printed, element("p", { className: "dim on-screen" }, help));
+    window.addEventListener("beforeprint", () => print(printed));
+    window.addEventListener("afterprint", () => printed.replaceChildren());
     place.hidden = false;
     if (!data.server) tell(rows.length, rows.length);
     // Built when it comes into view: a page with 100,000 cases opens as fast as one with none.

@@ -10,12 +10,14 @@ window.moot = window.moot || {};
   const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [12, 4], [4, 4], [1, 4], [9, 3, 9, 3, 2, 3]];
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const drawn = [];
+  let printing = false; // on paper, which is light
+  const isDark = () => dark.matches && !printing;
 
   const hidden = (dataset) => Object.assign(dataset, { isPart: true, pointRadius: 0, pointHitRadius: 0 });
 
   function style(series, place) {
     const index = (series.style ?? place) % MARKERS.length;
-    return { color: (dark.matches ? DARK : LIGHT)[index], marker: MARKERS[index], dash: DASHES[index] };
+    return { color: (isDark() ? DARK : LIGHT)[index], marker: MARKERS[index], dash: DASHES[index] };
   }
 
   function points(series, values) {
@@ -110,9 +112,8 @@ window.moot = window.moot || {};
   }
 
   function config(data) {
-    const css = getComputedStyle(document.documentElement);
-    const text = dark.matches ? "#e8e8e8" : "#1c1c1c";
-    const line = dark.matches ? "#3d434c" : "#e2e2e2";
+    const text = isDark() ? "#e8e8e8" : "#1c1c1c";
+    const line = isDark() ? "#3d434c" : "#e2e2e2";
     const first = data.series.find((series) => series.x.length);
     const whole = data.series.every(({ x }) => x.every(Number.isInteger));
     const category = Boolean(first) && typeof first.x[0] === "string";
@@ -176,5 +177,12 @@ window.moot = window.moot || {};
     }
   };
   dark.addEventListener("change", moot.redrawCharts);
-  window.addEventListener("beforeprint", () => drawn.forEach((each) => each.made.resize()));
+
+  function print(isOn) {
+    printing = isOn;
+    if (dark.matches) moot.redrawCharts();
+    else drawn.forEach((each) => each.made.resize());
+  }
+  window.addEventListener("beforeprint", () => print(true));
+  window.addEventListener("afterprint", () => print(false));
 })();
