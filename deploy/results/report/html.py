@@ -28,7 +28,15 @@ SCRIPTS = ("vendor/chart.umd.min.js", "charts.js", "page.js")
 """Scripts of every page, in the order of execution; each adds to `window.moot`, and the last one starts the page."""
 
 CASES_STYLES = ("vendor/tabulator.min.css", "cases.css")
-CASES_SCRIPTS = ("vendor/tabulator.min.js", "text.js", "blocks.js", "tokens.js", "transcript.js", "cases.js")
+CASES_SCRIPTS = (
+    "vendor/tabulator.min.js",
+    "text.js",
+    "blocks.js",
+    "tokens.js",
+    "transcript.js",
+    "filters.js",
+    "cases.js",
+)
 """Scripts of a page with cases."""
 
 _SOURCE_MAP = re.compile(r"\n//# sourceMappingURL=\S+\s*$")

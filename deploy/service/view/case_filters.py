@@ -1,4 +1,4 @@
-"""Filters of a column of cases, as a person types them: texts and ranges of numbers, equal to those of `cases.js`."""
+"""Filters of a column of cases, as a person types them: texts and ranges of numbers, equal to those of `filters.js`."""
 
 from __future__ import annotations
 

@@ -2,18 +2,18 @@
 "use strict";
 
 (() => {
-  const { element } = moot;
+  const { element, afterTyping } = moot;
   const SIGNS = { right: "✓", wrong: "✗", failed: "!", open: "…", unscored: "–" };
   const PAGE = 200;
   const [LEAST_HEIGHT, MOST_HEIGHT] = [130, 560];  // of the table in pixels; it scrolls by itself from the latter on
   const MOST_PRINTED = 1000; // rows
-  const collator = new Intl.Collator("en", { numeric: true });
   let table = null;
   let columns = [];
   let rows = [];
   let byId = new Map();
   let current = null;
   let order = null;
+  let shown = 0; // how many cases match
   const chosen = { outcome: "all", words: "", filters: {} };  // the filters of columns, where a server applies them
 
   // Rows of a table that came as columns.
@@ -24,30 +24,6 @@
   }
 
   const isNumber = (column) => !column.words && (column.values || []).some((value) => typeof value === "number");
-
-  function compare(a, b, _one, _other, _column, direction) {
-    if (a === b) return 0;
-    // What is unknown comes last, whichever way the table is sorted.
-    if (a === null || a === undefined) return direction === "asc" ? 1 : -1;
-    if (b === null || b === undefined) return direction === "asc" ? -1 : 1;
-    return typeof a === "number" ? a - b : collator.compare(a, b);
-  }
-
-  // "> 0.5", "<= 3", "1..2" or "4"; what is not understood filters nothing. case_filters.py is the same at a server.
-  const NUMBER = String.raw`(-?(?:\d+\.?\d*|\.\d+))`;
-  const SPAN = new RegExp(String.raw`^\s*${NUMBER}\s*\.\.\s*${NUMBER}\s*$`);
-  const BOUND = new RegExp(String.raw`^\s*(<=|>=|<|>|=)?\s*${NUMBER}\s*$`);
-
-  function numberFilter(wanted, value) {
-    const [span, found] = [SPAN.exec(wanted), BOUND.exec(wanted)];
-    if (!span && !found) return true;
-    if (value === null || value === undefined) return false;
-    if (span) return value >= Number(span[1]) && value <= Number(span[2]);
-    const bound = Number(found[2]);
-    return { "<": value < bound, "<=": value <= bound, ">": value > bound, ">=": value >= bound }[found[1]] ?? value === bound;
-  }
-
-  const textFilter = (wanted, value) => String(value ?? "").toLowerCase().includes(String(wanted).toLowerCase());
 
   const isChosen = (row, outcome) =>
     outcome === "all" || (outcome === "differ" ? row.differ === "differ" : outcome === "debated" ? row.rounds > 0 : outcome === "here" ? isHere(row.case) : row.outcome === outcome);
@@ -86,14 +62,6 @@
     return input;
   }
 
-  function afterTyping(act) {
-    let timer = 0;
-    return () => {
-      clearTimeout(timer);
-      timer = setTimeout(act, 200);
-    };
-  }
-
   const WIDTH = { case: 120, question: 200, outcome: 108, answer: 95, gold: 85, how: 170, failure: 120 };
   const titleWidth = (title) => Math.min(240, 46 + 8.5 * title.length);  // with the arrow that shows how it is sorted
 
@@ -101,11 +69,11 @@
     const numeric = column.number ?? isNumber(column);
     return {
       title: column.title, titleFormatter: (cell) => element("span", {}, cell.getValue()), field: column.name, formatter: column.name === "case" ? link : text,
-      sorter: compare, headerSortTristate: true, hozAlign: numeric ? "right" : "left", headerHozAlign: numeric ? "right" : "left",
+      sorter: moot.compare, headerSortTristate: true, hozAlign: numeric ? "right" : "left", headerHozAlign: numeric ? "right" : "left",
       minWidth: Math.max(WIDTH[column.name] || 80, titleWidth(column.title)), widthGrow: column.name === "question" ? 6 : 1, headerTooltip: () => element("div", {}, column.note ? `${column.title}: ${column.note}` : column.title),
       headerFilter: moot.data.cases.server ? remoteFilter : "input", headerFilterLiveFilter: !moot.data.cases.server,
       headerFilterPlaceholder: numeric ? "> 0.5" : "contains",
-      headerFilterFunc: numeric ? numberFilter : textFilter,
+      headerFilterFunc: numeric ? moot.numberFilter : moot.textFilter,
       headerFilterParams: { elementAttributes: { "aria-label": `Filter by ${column.title}` } },
     };
   }
@@ -266,7 +234,8 @@
     const cell = (name, value) =>
       element("td", { className: typeof value === "number" || name.startsWith("outcome") ? "whole" : `of-${name}` }, written(name, value));
     const body = found.slice(0, MOST_PRINTED).map((row) => element("tr", {}, columns.map(({ name }) => cell(name, row[name]))));
-    const cut = found.length > MOST_PRINTED ? [element("p", { className: "dim" }, `The first ${MOST_PRINTED} of them.`)] : [];
+    const n = Math.min(MOST_PRINTED, found.length);
+    const cut = n < shown ? [element("p", { className: "dim" }, `The first ${moot.number(n)} of them.`)] : [];
     place.replaceChildren(element("table", {}, element("thead", {}, head), element("tbody", {}, body)), ...cut);
   }
 
@@ -303,7 +272,10 @@
     rows = data.server ? [] : readRows(data);
     byId = new Map(rows.map((row) => [row.case, row]));
     const status = element("p", { role: "status", className: "dim" });
-    tell = (n, all) => status.replaceChildren(`${moot.number(n)} of ${moot.number(all)} cases shown`);
+    tell = (n, all) => {
+      shown = n;
+      status.replaceChildren(`${moot.number(n)} of ${moot.number(all)} cases shown`);
+    };
     const box = element("div", { className: "case-table" });
     const help = "Click a case or press Enter to read its transcript. Arrow keys move; a column's title sorts. Columns of numbers take > 0.5, <= 3, 4 or 1..2.";
     const printed = element("div", { className: "printed wide" });
