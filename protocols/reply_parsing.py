@@ -115,11 +115,11 @@ def _misfit(error: ValidationError | ValueError) -> InvalidReply:
     if not isinstance(error, ValidationError):
         return InvalidReply(f"the reply does not fit: {error}")
     found = error.errors(include_url=False)[:3]
-    told, plain = (
-        "; ".join(f"`{'.'.join(map(str, each['loc']))}`: {said(each)}" for each in found)
-        for said in (lambda each: each["msg"], explain_error)
+    wording, plain = (
+        "; ".join(f"`{'.'.join(map(str, each['loc']))}`: {explain(each)}" for each in found)
+        for explain in (lambda each: each["msg"], explain_error)
     )
-    return InvalidReply(f"the reply does not fit: {told}", f"the reply does not fit: {plain}")
+    return InvalidReply(f"the reply does not fit: {wording}", f"the reply does not fit: {plain}")
 
 
 def parse_reply(

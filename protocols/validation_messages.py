@@ -55,11 +55,11 @@ def expected_value(error: Mapping[str, Any]) -> str:
     if kind in _COUNTED and _COUNTED[kind][1] in context:
         bound, key, what = _COUNTED[kind]
         return f"expected {bound} {context[key]:,} {what}{'' if context[key] == 1 else 's'}"
-    said = _BY_TYPE.get(kind)
-    if said is None:
+    template = _BY_TYPE.get(kind)
+    if template is None:
         return str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     try:
-        return said.format_map({key: _short(value) for key, value in context.items()})
+        return template.format_map({key: _short(value) for key, value in context.items()})
     except KeyError:
         return str(error["msg"])
 

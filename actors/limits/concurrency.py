@@ -27,9 +27,9 @@ _ENOUGH = 10
 """Least number of replies over which the share is computed."""
 
 
-def _most_by_chance(heard: int) -> float:
+def _most_by_chance(replies: int) -> float:
     """Most 429s among `heard` replies that a share of `LIMITED_SHARE` still explains."""
-    return LIMITED_SHARE * heard + _SURE * math.sqrt(LIMITED_SHARE * (1.0 - LIMITED_SHARE) * heard)
+    return LIMITED_SHARE * replies + _SURE * math.sqrt(LIMITED_SHARE * (1.0 - LIMITED_SHARE) * replies)
 
 
 class ConcurrencyLimit:
@@ -77,13 +77,13 @@ class ConcurrencyLimit:
         if round_trip_s is not None:
             known = self._round_trip_s
             self._round_trip_s = round_trip_s if not known else 0.7 * known + 0.3 * round_trip_s
-        heard = self._fine + self._limited
+        replies = self._fine + self._limited
         if self._since is None:
             self._since = now
         round_s = max(_LEAST_ROUND_S, self._round_trip_s or _UNKNOWN_ROUND_S)
-        if self._fixed is not None or heard < min(_ENOUGH, self.bound) or now < self._since + round_s:
+        if self._fixed is not None or replies < min(_ENOUGH, self.bound) or now < self._since + round_s:
             return
-        if drained or self._limited > _most_by_chance(heard):
+        if drained or self._limited > _most_by_chance(replies):
             if now < self._since + 2 * round_s:
                 return
             self._bound = max(1.0, min(self._bound, float(self._demand)) * CUT)

@@ -36,9 +36,9 @@ class SlidingWindow:
     def left(self, now: float) -> int:
         """Amount that may be granted now; negative after more was used than estimated."""
         while self._entries and self._entries[0].at + self._counts_s <= now:
-            gone = self._entries.popleft()
-            self._granted -= gone.amount
-            self._by_number.pop(gone.number, None)
+            expired = self._entries.popleft()
+            self._granted -= expired.amount
+            self._by_number.pop(expired.number, None)
         return self.limit - self._granted
 
     def grant(self, now: float, number: int, amount: int) -> None:

@@ -224,9 +224,9 @@ class _AgentClient:
 
     def _broken(self, error: Exception) -> None:
         """Fail every open ask, because the agent is gone for good; no debate is blamed for the error."""
-        gone = error if isinstance(error, MootError) else ActorGone(f"no line to {self._peer.name}: {error!r}")
+        lost = error if isinstance(error, MootError) else ActorGone(f"no line to {self._peer.name}: {error!r}")
         for number in self._open:
-            self._pool.fail(number, gone)
+            self._pool.fail(number, lost)
 
     def _unwatched(self, watch: asyncio.Task[None]) -> None:
         if not watch.cancelled() and isinstance(error := watch.exception(), Exception):

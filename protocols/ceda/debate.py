@@ -53,10 +53,10 @@ async def debate(floor: Floor, versions: StateHistory, *, max_turns: int) -> End
     """
     for turn in range(1, max_turns + 1):
         debater = DEBATERS[(turn - 1) % 2]
-        said = await _speak(floor, versions.content, debater, turn)
-        versions.add("intermediate", debater, StateContent(debate=(said,)))
+        message = await _speak(floor, versions.content, debater, turn)
+        versions.add("intermediate", debater, StateContent(debate=(message,)))
         agreed = is_consensus(versions.content.debate)
-        position = said.model_dump(exclude={"text"})  # the text is in the turns
+        position = message.model_dump(exclude={"text"})  # the text is in the turns
         floor.note(StanceTaken(**position, consensus=agreed, path=f"turn/{turn}/stance"))
         if agreed:
             return "consensus"

@@ -52,7 +52,7 @@ def verdict_of(content: StateContent, ending: Ending, ruling: CedaRuling, classi
     """The verdict on a claim; `content` is that of the last state."""
     assert content.output is not None, "the last version of the state has it"
     label, p = content.output.label, content.output.p_hallucinated
-    judged, said = label_of(ruling.verdict), content.debate
+    judged, messages = label_of(ruling.verdict), content.debate
     raised = {
         "claim-is-a-question": is_bare_question(content.claim),
         "no-evidence": not content.evidence,
@@ -60,9 +60,9 @@ def verdict_of(content: StateContent, ending: Ending, ruling: CedaRuling, classi
         "context-missing": bool(content.synthesis and content.synthesis.missing),
         "context-unfounded": bool(content.synthesis and content.synthesis.unfounded),
         "undecided": label is None,
-        "stance-unknown": any(each.stance is None for each in said),
-        "stance-derived": any(each.stance is not None and not each.stated for each in said),
-        "stance-contradicts": any(each.is_contradictory for each in said),
+        "stance-unknown": any(each.stance is None for each in messages),
+        "stance-derived": any(each.stance is not None and not each.stated for each in messages),
+        "stance-contradicts": any(each.is_contradictory for each in messages),
         "judges-missing": ruling.is_short,
         "confidence-contradicts": classified is None and contradicts(judged, ruling.p_hallucinated),
         "classifier-overruled": classified is not None and judged is not None and label != judged,
@@ -72,7 +72,7 @@ def verdict_of(content: StateContent, ending: Ending, ruling: CedaRuling, classi
         how=ending,
         confidence=None if label is None or p is None else max(p, 1.0 - p),
         distribution=None if p is None else {SUPPORTED: 1.0 - p, HALLUCINATED: p},
-        rounds=len(said),
+        rounds=len(messages),
         flags=tuple(flag for flag, holds in raised.items() if holds),
         payload=_payload(content, ruling, classified).model_dump(),
     )
@@ -93,6 +93,6 @@ def _payload(content: StateContent, ruling: CedaRuling, classified: Classified |
     )
 
 
-def _stances(said: Sequence[ClaimMessage]) -> dict[str, Stance | None]:
+def _stances(messages: Sequence[ClaimMessage]) -> dict[str, Stance | None]:
     """Stance of each debater's first message; None when it is unknown, or the debater never spoke."""
-    return {name: next((each.stance for each in said if each.debater == name), None) for name in DEBATERS}
+    return {name: next((each.stance for each in messages if each.debater == name), None) for name in DEBATERS}

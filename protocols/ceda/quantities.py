@@ -31,8 +31,8 @@ TOKEN = re.compile(
 )
 _THEN_NUMBER = rf"\s+(?=[$\u20ac\u00a3]?\d|(?:{'|'.join(NUMERALS)})\b)"
 _MARKS = [
-    (re.compile(rf"\b(?:{said}){_THEN_NUMBER}"), f"{mark} ")
-    for said, mark in (
+    (re.compile(rf"\b(?:{pattern}){_THEN_NUMBER}"), f"{mark} ")
+    for pattern, mark in (
         (r"(?:no|not) more than|at most|up to|less than|fewer than|under|below", "\u2264"),
         (r"(?:no|not) (?:less|fewer) than|more than|greater than|at least|over|above", "\u2265"),
         (r"about|around|roughly|approximately|circa|some|nearly|almost|close to", "\u2248"),
@@ -73,8 +73,8 @@ def marked(text: str) -> str:
     """
     text = _ISO_DATE.sub(lambda date: f"{_MONTH_NAMES[int(date[2]) - 1]} {int(date[3])} {date[1]}", text)
     text = _MINUS.sub("-", _DASH.sub(" to ", text))
-    for said, mark in _MARKS:
-        text = said.sub(mark, text)
+    for pattern, mark in _MARKS:
+        text = pattern.sub(mark, text)
     return text
 
 

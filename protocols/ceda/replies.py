@@ -33,8 +33,8 @@ def _one_or_nought(value: Any) -> Any:
     if fold(value) in _NO_VERDICT:
         return None
     glossed = _GLOSSED.fullmatch(value)
-    said = glossed.groups() if glossed else (value,)
-    labels = {canonical_label(each, CLAIM_LABELS, aliases=_SPELLINGS) for each in said}
+    spellings = glossed.groups() if glossed else (value,)
+    labels = {canonical_label(each, CLAIM_LABELS, aliases=_SPELLINGS) for each in spellings}
     return int(SUPPORTED in labels) if len(labels) == 1 and None not in labels else value
 
 
@@ -54,8 +54,8 @@ def _share(value: Any) -> float | None:
 
 def _texts(value: Any) -> list[str]:
     """One text is a list of one; what is no text is left out."""
-    told = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else []
-    return [text for text in told if isinstance(text, str) and text.strip()]
+    texts = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else []
+    return [text for text in texts if isinstance(text, str) and text.strip()]
 
 
 def _or_none(value: Any, read: Callable[[Any], bool | None]) -> bool | None:

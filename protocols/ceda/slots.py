@@ -56,7 +56,7 @@ def debater_slots(content: StateContent, debater: str) -> dict[str, Any]:
         "claim": content.claim,
         "evidence": [_evidence_slot(item) for item in content.evidence if item.id in shown],
         "statements": _statement_slots(content, shown),
-        "messages": [_message_slot(said) for said in content.debate],
+        "messages": [_message_slot(message) for message in content.debate],
         "about": about_what(content.debate),
     }
 
@@ -73,7 +73,7 @@ def judge_slots(content: StateContent) -> dict[str, Any]:
             {"between": ", ".join(each.between), "text": f"{_WHY[each.why]}: {each.detail}"}
             for each in content.conflicts
         ],
-        "messages": [_message_slot(said) for said in content.debate],
+        "messages": [_message_slot(message) for message in content.debate],
         "disagreements": disagreements(content),
     }
 
@@ -90,10 +90,10 @@ def disagreements(content: StateContent) -> list[str]:
     return found
 
 
-def _in_words(content: StateContent, said: ClaimMessage) -> str:
-    named = [item.id for item in content.evidence if _names(said.text, item.id)]
+def _in_words(content: StateContent, message: ClaimMessage) -> str:
+    named = [item.id for item in content.evidence if _names(message.text, item.id)]
     grounds = f", naming {', '.join(named)}" if named else ""
-    return f"turn {said.turn} ({speaker_in_words(said.debater)} {said.stance} the claim{grounds})"
+    return f"turn {message.turn} ({speaker_in_words(message.debater)} {message.stance} the claim{grounds})"
 
 
 def _names(text: str, item: str) -> bool:
@@ -115,11 +115,11 @@ def _statement_slots(content: StateContent, shown: Collection[str]) -> list[Mapp
     ]
 
 
-def _message_slot(said: ClaimMessage) -> Mapping[str, Any]:
+def _message_slot(message: ClaimMessage) -> Mapping[str, Any]:
     return {
-        "turn": said.turn,
-        "speaker": speaker_in_words(said.debater),
-        "text": said.text,
-        "says": said.says or "unclear",
-        "stance": said.stance or "unknown",
+        "turn": message.turn,
+        "speaker": speaker_in_words(message.debater),
+        "text": message.text,
+        "says": message.says or "unclear",
+        "stance": message.stance or "unknown",
     }

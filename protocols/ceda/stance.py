@@ -95,14 +95,14 @@ def stance_of(says: Relation | None, of: About, last: Stance | None) -> Stance |
     return known if says == "AGREE" else opposite(known)
 
 
-def about_what(said: Sequence[ClaimMessage]) -> About:
+def about_what(messages: Sequence[ClaimMessage]) -> About:
     """Subject of the next turn: the last message, or the claim where there is none of known stance."""
-    return "message" if said and said[-1].stance is not None else "claim"
+    return "message" if messages and messages[-1].stance is not None else "claim"
 
 
-def is_consensus(said: Sequence[ClaimMessage]) -> bool:
+def is_consensus(messages: Sequence[ClaimMessage]) -> bool:
     """Whether the last two messages, one of each debater, have one known stance (the window of two turns)."""
-    if len(said) < 2:
+    if len(messages) < 2:
         return False
-    before, last = said[-2:]
+    before, last = messages[-2:]
     return last.debater != before.debater and last.stance is not None and last.stance == before.stance

@@ -57,15 +57,15 @@ def grounded(reply: OneItemReply, items: Sequence[Item]) -> tuple[EvidenceSynthe
         unfounded += len(stated.facts) - len(facts)
         if facts:
             statements.append(EvidenceStatement(text=stated.text.strip(), facts=facts))
-    told = reply.conflicts if isinstance(reply, ContextReply) else []
-    conflicts = [_conflict(each, known) for each in told]
+    reported = reply.conflicts if isinstance(reply, ContextReply) else []
+    conflicts = [_conflict(each, known) for each in reported]
     unfounded += conflicts.count(None)
     return EvidenceSynthesis(statements=tuple(statements), unfounded=unfounded, missing=""), _each_once(conflicts)
 
 
-def _conflict(told: ConflictReply, known: dict[str, Item]) -> Conflict | None:
-    one = _fact(Fact(item=told.item_1, quote=told.quote_1), known)
-    other = _fact(Fact(item=told.item_2, quote=told.quote_2), known)
+def _conflict(reported: ConflictReply, known: dict[str, Item]) -> Conflict | None:
+    one = _fact(Fact(item=reported.item_1, quote=reported.quote_1), known)
+    other = _fact(Fact(item=reported.item_2, quote=reported.quote_2), known)
     if one is None or other is None or one[0] == other[0]:
         return None
     order = list(known)
@@ -83,11 +83,11 @@ def _each_once(conflicts: Iterable[Conflict | None]) -> tuple[Conflict, ...]:
     return tuple(found.values())
 
 
-def _fact(told: Fact, known: dict[str, Item]) -> tuple[str, str] | None:
+def _fact(reported: Fact, known: dict[str, Item]) -> tuple[str, str] | None:
     """An item's id and the words quoted; None when there is no such item, or the words do not occur in it."""
-    numbers = _NUMBER.findall(told.item)
+    numbers = _NUMBER.findall(reported.item)
     item = known.get(f"E{numbers[0]}") if len(numbers) == 1 else None
-    quote = " ".join(told.quote.split()).strip(_MARKS)
+    quote = " ".join(reported.quote.split()).strip(_MARKS)
     if item is None or not quote or _plain(quote) not in _plain(item.text):
         return None
     return item.id, quote

@@ -86,8 +86,10 @@ class ConstructorAuditor(DebateProtocol):
         found = await self._found(case, domain, floor)
         slots = speaker_slots(case, domain, self.settings, found)
         opening = await floor.ask("constructor/0", OPENING, slots, reply=FreeText, path="opening", images=case.images)
-        heard = slots | {"argument": opening.reply.text}
-        challenge = await floor.ask("auditor/0", CHALLENGE, heard, reply=FreeText, path="challenge", images=case.images)
+        challenged = slots | {"argument": opening.reply.text}
+        challenge = await floor.ask(
+            "auditor/0", CHALLENGE, challenged, reply=FreeText, path="challenge", images=case.images
+        )
         panel = await self._panel(floor, domain, opening, challenge)
         requests: list[Request[Any]] = [_synthesis(case, domain, found, opening, challenge)]
         turns = await floor.ask_all([*requests, *(panel.requests() if panel else [])])

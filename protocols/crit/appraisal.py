@@ -179,8 +179,8 @@ def appraise(
     against = _points(document, reading.rivals, rival=True, deeper={}, unread={})
     points = (*reasons, *against)
     gamma = gamma_of([point.weighed for point in points if point.repeats is None], rivals)
-    said = [gamma.note, RIVALS_CAPPED if gamma.capped else "", *_notes(document, reading, points)]
-    said += [_of_deeper(note) for below in deeper.values() for note in below.notes]
+    notes = [gamma.note, RIVALS_CAPPED if gamma.capped else "", *_notes(document, reading, points)]
+    notes += [_of_deeper(note) for below in deeper.values() for note in below.notes]
     return Appraisal(
         claim=document.claim or reading.claim,
         score=gamma.score,
@@ -189,7 +189,7 @@ def appraise(
         justification=reading.justification,
         reflection=reading.reflection,
         source=source,
-        notes=tuple(dict.fromkeys(note for note in said if note)),
+        notes=tuple(dict.fromkeys(note for note in notes if note)),
     )
 
 

@@ -59,9 +59,9 @@ def first_alike(texts: Sequence[str]) -> list[int | None]:
     >>> first_alike(["The tests are cheap.", "the tests are cheap", "The tests are not cheap."])
     [None, 0, None]
     """
-    said = [_NormalisedText.of(text) for text in texts]
+    normalised = [_NormalisedText.of(text) for text in texts]
     found: list[int | None] = []
-    for place, one in enumerate(said):
+    for place, one in enumerate(normalised):
         earlier = (i for i in range(place) if found[i] is None)
-        found.append(next((i for i in earlier if one.repeats(said[i])), None))
+        found.append(next((i for i in earlier if one.repeats(normalised[i])), None))
     return found

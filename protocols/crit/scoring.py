@@ -86,12 +86,12 @@ def gamma_of(weighed: Sequence[WeightedReason], rivals: Rivals = "printed") -> G
 
 
 def _mean_of(weighed: Sequence[WeightedReason]) -> Gamma:
-    said = [one.s for one in weighed]
+    values = [one.s for one in weighed]
     heaviest = max(one.theta for one in weighed)
     # as shares of the heaviest: a product of two tiny numbers would be 0
     weights = [one.theta / heaviest if heaviest else 1.0 for one in weighed]
-    score = fsum(w * s for w, s in zip(weights, said, strict=True)) / fsum(weights)
-    return Gamma(min(max(said), max(min(said), score)), "" if heaviest else EQUAL_WEIGHTS)
+    score = fsum(w * s for w, s in zip(weights, values, strict=True)) / fsum(weights)
+    return Gamma(min(max(values), max(min(values), score)), "" if heaviest else EQUAL_WEIGHTS)
 
 
 def out_of_ten(score: float | None) -> str:

@@ -253,8 +253,8 @@ class Evince(DebateProtocol):
 
 def _asked(settings: EvinceSettings) -> Mapping[str, tuple[type[Reply], ...]]:
     """By role family, the reply types that a debate may ask for; no rebuttals where arguments are hidden."""
-    heard = (False, True) if settings.debates and settings.history == "full" else (False,)
-    turns = [reply_for(answer_first=settings.answer_first, rebut=rebut) for rebut in heard]
+    shown = (False, True) if settings.debates and settings.history == "full" else (False,)
+    turns = [reply_for(answer_first=settings.answer_first, rebut=rebut) for rebut in shown]
     follow_ups = (FollowUps,) if settings.agents > 1 and settings.follow_ups != "never" else ()
     return {"agent": (*turns, *follow_ups), **({"judge": (Reading,)} if settings.judged else {})}
 
@@ -292,11 +292,11 @@ def _distinct(texts: Iterable[str]) -> list[str]:
     return list({fold(text): text.strip() for text in reversed(list(texts)) if fold(text)}.values())[::-1]
 
 
-def _flags(turn_loop: TurnLoop, held: Sequence[RoundResult], consensus: Consensus) -> tuple[str, ...]:
+def _flags(turn_loop: TurnLoop, completed: Sequence[RoundResult], consensus: Consensus) -> tuple[str, ...]:
     judged = turn_loop.settings.judged
     found = {
         "turn-failed": any(path.startswith("round/") for path in turn_loop.failed),
-        "swapped": any(each.shift is not None and each.shift.swapped for each in held),
+        "swapped": any(each.shift is not None and each.shift.swapped for each in completed),
         "argument-withheld": any(not side_state.passed for side_state in turn_loop.turns),
         "judges-missing": judged and any(side_state.crit is None for side_state in turn_loop.states()),
         "distribution-mended": any(side_state.cleaned.changes for side_state in turn_loop.turns),
@@ -309,7 +309,7 @@ def _flags(turn_loop: TurnLoop, held: Sequence[RoundResult], consensus: Consensu
 
 def _verdict(
     turn_loop: TurnLoop,
-    held: Sequence[RoundResult],
+    completed: Sequence[RoundResult],
     consensus: Consensus,
     reason: Reason,
     follow_ups: dict[str, list[str]] | None,
@@ -325,9 +325,9 @@ def _verdict(
         crit_mean=fmean(known) if known and len(known) == len(crit) else None,
         entropy=consensus.entropy,
         uncertainty=consensus.uncertainty,
-        mixture_entropy_first=held[0].numbers.mixture_entropy,
-        mixture_entropy_last=held[-1].numbers.mixture_entropy,
-        jsd=held[-1].numbers.jsd,
+        mixture_entropy_first=completed[0].numbers.mixture_entropy,
+        mixture_entropy_last=completed[-1].numbers.mixture_entropy,
+        jsd=completed[-1].numbers.jsd,
         distributions={side_state.name: side_state.cleaned.named() for side_state in side_states},
         arguments={side_state.name: list(side_state.arguments) for side_state in side_states},
         follow_ups=follow_ups,
@@ -337,7 +337,7 @@ def _verdict(
         how=reason,
         confidence=consensus.confidence,
         distribution=consensus.distribution(),
-        rounds=held[-1].number,
-        flags=_flags(turn_loop, held, consensus),
+        rounds=completed[-1].number,
+        flags=_flags(turn_loop, completed, consensus),
         payload=payload.model_dump(),
     )

@@ -65,8 +65,8 @@ def _flag(value: Any) -> Any:
     """A flag as models write it: 0 or 1, true or false, yes or no."""
     if isinstance(value, bool):
         return int(value)
-    if isinstance(value, str) and (said := value.strip().strip(".").casefold()) in _TRUTH:
-        return _TRUTH[said]
+    if isinstance(value, str) and (word := value.strip().strip(".").casefold()) in _TRUTH:
+        return _TRUTH[word]
     found = whole_number(value)
     return value if found is None else found
 

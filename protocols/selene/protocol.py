@@ -197,11 +197,11 @@ def _verdict(case: Case, branch: Branch, gate: SelenePayload) -> Verdict:
     backing = mean_known(comparable_intrinsic(backers))
     confidence = ruling.score if ruling.score is not None else backing
     source = "judge" if ruling.score is not None else "intrinsic" if backing is not None else "unknown"
-    told = {"confidence_from": source}
+    sources = {"confidence_from": source}
     if source == "intrinsic" and (stage := _common_stage(backers)):
-        told["confidence_stage"] = stage
+        sources["confidence_stage"] = stage
     if voted := answer_shares(case, branch.states):
-        told["distribution_from"] = "votes"
+        sources["distribution_from"] = "votes"
     return Verdict(
         answer=ruling.answer,
         how=branch.how,
@@ -209,7 +209,7 @@ def _verdict(case: Case, branch: Branch, gate: SelenePayload) -> Verdict:
         distribution=voted,
         rounds=branch.rounds,
         flags=(*branch.flags, *ruling.flags),
-        payload=gate.model_copy(update=told).model_dump(exclude_unset=True),
+        payload=gate.model_copy(update=sources).model_dump(exclude_unset=True),
     )
 
 

@@ -76,7 +76,7 @@ async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topic
     turn = await floor.ask("moderator/0", FIX, slots, reply=Agenda, path="topics/moderator")
     fixed, merged, dropped = without_repeats(turn.reply.topics, settings.count)
     unbalanced = [
-        f"{role} finds the subject unbalanced: {said.why}" for role, said in balance.items() if not said.balanced
+        f"{role} finds the subject unbalanced: {reply.why}" for role, reply in balance.items() if not reply.balanced
     ]
     topics = await edit_topics(floor, fixed, unbalanced, path="moderation/topics")
     noted = TopicsFixed(
@@ -90,7 +90,7 @@ async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topic
         by="moderator" if topics == fixed else "person",
     )
     if settings.ask_balance:
-        found = {role: SubjectBalance(balanced=said.balanced, why=said.why) for role, said in balance.items()}
+        found = {role: SubjectBalance(balanced=reply.balanced, why=reply.why) for role, reply in balance.items()}
         noted = noted.model_copy(update={"balance": found})
     floor.note(noted)
     # A person who edits the list has as many topics as they want.

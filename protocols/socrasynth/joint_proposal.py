@@ -45,12 +45,12 @@ async def confirm(rounds: SocraSynthRounds) -> None:
         return
     turns = await rounds.floor.ask_all([rounds.request(side, CONFIRM, LastWord, "confirm") for side in SIDES])
     failed = {turn.role: turn.kind for turn in turns if isinstance(turn, Failure)}
-    heard = [(side, turn) for side, turn in zip(SIDES, turns, strict=True) if not isinstance(turn, Failure)]
-    added = [_last_word(rounds, side, turn) for side, turn in heard]
-    for side, turn in heard:
+    valid = [(side, turn) for side, turn in zip(SIDES, turns, strict=True) if not isinstance(turn, Failure)]
+    added = [_last_word(rounds, side, turn) for side, turn in valid]
+    for side, turn in valid:
         if turn.reply.conceded:
             rounds.note_concession(side, turn.path)
-    rounds.positions.concede([side for side, turn in heard if turn.reply.conceded])
+    rounds.positions.concede([side for side, turn in valid if turn.reply.conceded])
     rounds.turns += [word for word in added if word.by_topic or word.conceded]
     presented: dict[str, bool | None] = {side.name: None for side in SIDES}
     rounds.floor.note(
@@ -58,9 +58,9 @@ async def confirm(rounds: SocraSynthRounds) -> None:
             path="confirm",
             round=rounds.number,
             topics=[topic.title for topic in rounds.topics],
-            presented_all=presented | {side.name: turn.reply.presented_all for side, turn in heard},
+            presented_all=presented | {side.name: turn.reply.presented_all for side, turn in valid},
             added={word.side.name: list(word.by_topic) for word in added if word.by_topic},
-            passed_over={side.name: len(over) for side, turn in heard if (over := _passed_over(turn))},
+            passed_over={side.name: len(over) for side, turn in valid if (over := _passed_over(turn))},
             conceded=[word.side.name for word in added if word.conceded],
             failed=failed,
         )
@@ -74,8 +74,8 @@ def _passed_over(turn: Turn[LastWord]) -> list[TopicAddition]:
 
 def _last_word(rounds: SocraSynthRounds, side: Side, turn: Turn[LastWord]) -> SideTurn:
     counted = [] if turn.reply.presented_all else turn.reply.additions
-    said = by_title([(one.topic, one.addition) for one in counted], rounds.topics)
-    return SideTurn(side, rounds.number, said, (), turn.reply.presented_all, turn.reply.conceded)
+    texts = by_title([(one.topic, one.addition) for one in counted], rounds.topics)
+    return SideTurn(side, rounds.number, texts, (), turn.reply.presented_all, turn.reply.conceded)
 
 
 CLOSING = "socrasynth/closing"
@@ -98,12 +98,15 @@ async def close(rounds: SocraSynthRounds) -> tuple[Statements, list[str]]:
     for side, turn in zip(SIDES, turns, strict=True):
         if isinstance(turn, Failure):
             failed[side.name] = turn.kind
-        elif said := by_title([(one.topic, one.statement) for one in turn.reply.statements], rounds.topics):
-            statements[side] = said
+        elif statement := by_title([(one.topic, one.statement) for one in turn.reply.statements], rounds.topics):
+            statements[side] = statement
         else:
             failed[side.name] = "declined" if turn.reply.declined else "off-topic"
         statements.setdefault(side, latest_arguments(rounds.turns, side, rounds.topics))
-    texts = {side: "\n\n".join(f"{title}: {text}" for title, text in said.items()) for side, said in statements.items()}
+    texts = {
+        side: "\n\n".join(f"{title}: {text}" for title, text in by_topic.items())
+        for side, by_topic in statements.items()
+    }
     texts = {side: text for side, text in texts.items() if text}
     quality = await appraise(case, floor, texts, settings.crit, "crit/closing", rounds.positions)
     by_topic: dict[str, list[float | None]] = {}
@@ -172,16 +175,16 @@ async def _negotiate(rounds: SocraSynthRounds, statements: Statements) -> tuple[
     (consent,) = await floor.ask_all(
         [Request(FOR.name, CONSENT, shown, Consent, f"joint/consent/{FOR.name}", decoding=decoding)]
     )
-    heard = None if isinstance(consent, Failure) else consent.reply
+    reply = None if isinstance(consent, Failure) else consent.reply
     return JointProposal(
         answer=agreed or amended.answer,
         proposal=final.points,
         questions=final.questions,
         drafted_by=FOR.name,
         amended_by=AGAINST.name,
-        consents={FOR.name: heard.consents if heard else None, AGAINST.name: final.consents},
-        reservations={FOR.name: heard.reservations if heard else [], AGAINST.name: final.reservations},
-    ), {} if heard else {FOR.name: "consent missing"}
+        consents={FOR.name: reply.consents if reply else None, AGAINST.name: final.consents},
+        reservations={FOR.name: reply.reservations if reply else [], AGAINST.name: final.reservations},
+    ), {} if reply else {FOR.name: "consent missing"}
 
 
 def _slots(rounds: SocraSynthRounds, side: Side, statements: Statements) -> dict[str, Any]:

@@ -60,9 +60,11 @@ async def judge_comparisons(
             if comparison is not None
         ]
     )
-    heard = iter(turns)
+    replies = iter(turns)
     sheets = [
-        _sheet(judge, order, [NOTHING_SAID if comparison is None else _told(next(heard)) for comparison in comparisons])
+        _sheet(
+            judge, order, [NOTHING_SAID if comparison is None else _told(next(replies)) for comparison in comparisons]
+        )
         for judge in judges
         for order in ORDERS
     ]
@@ -92,8 +94,8 @@ async def judge_whole_debate(
         failed, marks, overall = (read, [], "") if isinstance(read, str) else ("not marked", read.marks, read.rationale)
         marked = {one.topic: one for one in reversed(marks)}  # of two on one topic the first counts
         numbered = enumerate(closed, start=1)
-        told = [marked.get(number, failed) if was_closed else NOTHING_SAID for number, was_closed in numbered]
-        sheets.append(_sheet(judge, order, told, overall))
+        scores = [marked.get(number, failed) if was_closed else NOTHING_SAID for number, was_closed in numbered]
+        sheets.append(_sheet(judge, order, scores, overall))
     return sheets, {turn.role: turn.model for turn in turns if not isinstance(turn, Failure)}
 
 
@@ -109,15 +111,15 @@ def _told(turn: Turn[R] | Failure) -> R | str:
 
 
 def _sheet(
-    judge: str, order: Literal[1, 2], told: Sequence[Comparison | TopicMarks | str], overall: str = ""
+    judge: str, order: Literal[1, 2], scores: Sequence[Comparison | TopicMarks | str], overall: str = ""
 ) -> JudgeMarks:
     """Score sheet from a judge's scores by topic, or the reason for a missing one."""
-    numbered = dict(enumerate(told, start=1))
+    numbered = dict(enumerate(scores, start=1))
     return JudgeMarks(
         judge,
         order,
-        marks=tuple(None if isinstance(one, str) else _pair(one, order) for one in told),
-        rationales=tuple(one.rationale if isinstance(one, Comparison) else "" for one in told),
+        marks=tuple(None if isinstance(one, str) else _pair(one, order) for one in scores),
+        rationales=tuple(one.rationale if isinstance(one, Comparison) else "" for one in scores),
         missing={number: one for number, one in numbered.items() if isinstance(one, str)},
         repairs={number: one.repairs for number, one in numbered.items() if not isinstance(one, str) and one.repairs},
         overall=overall,

@@ -69,16 +69,16 @@ async def appraise_topics(
 
     None for a topic that a side skipped, and for one that no judge scored.
     """
-    said = [
+    texts_by_topic = [
         {side: texts[topic.title] for side, texts in statements.items() if topic.title in texts} for topic in topics
     ]
     documents = [
         document
-        for number, texts in enumerate(said, start=1)
+        for number, texts in enumerate(texts_by_topic, start=1)
         for document in _documents(case, texts, f"{path}/topic/{number}", positions)
     ]
     results = iter(await crit_all(floor, documents, settings))
-    found = [ArgumentQuality({side: next(results) for side in texts}).scores() for texts in said]
+    found = [ArgumentQuality({side: next(results) for side in texts}).scores() for texts in texts_by_topic]
     return {side.name: [scores[side.name] for scores in found] for side in SIDES}
 
 

@@ -115,17 +115,19 @@ def _hear(rounds: SocraSynthRounds, side: Side, turn: Turn[Opening] | Turn[Speec
     if conceded:
         rounds.note_concession(side, turn.path)
         rounds.positions.concede([side])
-    said = {} if speech.declined else by_title([(one.topic, one.argument) for one in speech.arguments], rounds.topics)
+    arguments = (
+        {} if speech.declined else by_title([(one.topic, one.argument) for one in speech.arguments], rounds.topics)
+    )
     if speech.declined:
         rounds.failed[side.name] = "declined"
-    elif not said and not conceded:
+    elif not arguments and not conceded:
         rounds.failed[side.name] = "off-topic"
     elif isinstance(speech, LabelledOpening):
         assert turn.answer is not None, "a reply with an answer has been read as one of the labels"
         rounds.positions.name(side, turn.answer)
-    if said or conceded:
-        left_out = tuple(topic.title for topic in rounds.topics if said and topic.title not in said)
-        rounds.turns.append(SideTurn(side, rounds.number, said, left_out, finished, conceded))
+    if arguments or conceded:
+        left_out = tuple(topic.title for topic in rounds.topics if arguments and topic.title not in arguments)
+        rounds.turns.append(SideTurn(side, rounds.number, arguments, left_out, finished, conceded))
 
 
 async def _take_stock(rounds: SocraSynthRounds, asked: Sequence[str]) -> Guidance:

@@ -89,10 +89,10 @@ def by_title(numbered: Sequence[tuple[int, str]], topics: Sequence[Topic]) -> di
     return {topic.title: "\n".join(found[topic.title]) for topic in topics if topic.title in found}
 
 
-def latest_arguments(said: Sequence[SideTurn], side: Side, topics: Sequence[Topic]) -> dict[str, str]:
+def latest_arguments(turns: Sequence[SideTurn], side: Side, topics: Sequence[Topic]) -> dict[str, str]:
     """The side's latest argument on each of the topics, by title."""
     latest: dict[str, str] = {}
-    for one in said:
+    for one in turns:
         if one.side is side:
             latest |= one.by_topic
     return {topic.title: latest[topic.title] for topic in topics if topic.title in latest}

@@ -280,10 +280,10 @@ def _loaded(row: Row, files: tuple[Path | bytes, ...], load: LoadPicture) -> tup
 
 def _fingerprint(item: LabelledCase) -> bytes:
     """Identity of a case; without its reference where that is the default, as in older runs."""
-    told = (item.case.id, item.case.content_hash(), item.gold)
+    identity = (item.case.id, item.case.content_hash(), item.gold)
     if item.reference == _BY_LABEL:
-        return msgspec.msgpack.encode(told)
+        return msgspec.msgpack.encode(identity)
     reference = msgspec.structs.asdict(item.reference)
     if not item.reference.tags:
         del reference["tags"]
-    return msgspec.msgpack.encode((*told, reference))
+    return msgspec.msgpack.encode((*identity, reference))

@@ -104,8 +104,8 @@ def read_claims(record: RunRecord, tokens: Mapping[CaseKey, int | None] | None =
             found.append(Claim(**given, state="open" if verdict is None else "failed"))
         else:
             payload, wall_s = more[verdict.key]
-            outcome = _outcome(verdict, said := decode_json(payload))
-            known = training_data(said, reference.group, groups)
+            outcome = _outcome(verdict, data := decode_json(payload))
+            known = training_data(data, reference.group, groups)
             used = (tokens or {}).get(verdict.key)
             found.append(Claim(**given, **outcome, trained_on=known, wall_s=wall_s, tokens=used))
     return found

@@ -75,8 +75,10 @@ def read_run_info(folder: str | Path) -> RunInfo:
     if not run.exists():
         raise RecordError(run.missing())
     raw = read_run_yaml(run)
-    said = _mapping(raw.get("models"))
-    models = {str(role): list(map(str, names if isinstance(names, list) else [names])) for role, names in said.items()}
+    by_role = _mapping(raw.get("models"))
+    models = {
+        str(role): list(map(str, names if isinstance(names, list) else [names])) for role, names in by_role.items()
+    }
     models = models or _models_used(run)
     simulated = raw.get("simulated")
     if not isinstance(simulated, bool):

@@ -182,8 +182,8 @@ def _slope(rounds: Sequence[_Round], key: str, tested: int) -> ContentiousnessSl
     """Slope among rounds of equal number, because debates change from round to round whatever kappa is."""
     known = [each for each in rounds if each.values[key] is not None]
     parts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for held in {each.number for each in known}:
-        same = [each for each in known if each.number == held]
+    for round_number in {each.number for each in known}:
+        same = [each for each in known if each.number == round_number]
         levels = np.array([each.kappa for each in same])
         measured = np.array([each.values[key] for each in same], dtype=np.float64)
         for of, kappa, value in zip(same, levels - levels.mean(), measured - measured.mean(), strict=True):

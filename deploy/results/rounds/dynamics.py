@@ -173,18 +173,18 @@ def _means(debate: _Debate, by_side: Sequence[list[float | None]]) -> Iterator[R
 
 
 def _rounds(debates: Sequence[_Debate], known: Mapping[str, Sequence[RoundValue]]) -> list[RoundMeans]:
-    cases = Counter(held for each in debates if each.by_side for held in {one.round for one in each.figures})
+    cases = Counter(number for each in debates if each.by_side for number in {one.round for one in each.figures})
     by_round: dict[str, dict[int, list[tuple[str, float | None]]]] = {key: defaultdict(list) for key in known}
     for key, values in known.items():
         for each in values:
             by_round[key][each.round].append((each.case_id, each.value))
     return [
         RoundMeans(
-            round=held,
-            cases=cases[held],
-            measured={key: mean_over_cases(of_key.get(held, ())) for key, of_key in by_round.items()},
+            round=number,
+            cases=cases[number],
+            measured={key: mean_over_cases(of_key.get(number, ())) for key, of_key in by_round.items()},
         )
-        for held in sorted(cases)
+        for number in sorted(cases)
     ]
 
 
@@ -243,11 +243,11 @@ _WEIGHTED_BY = {MIXTURE: "reliability", CONSENSUS: "CRIT"}
 
 
 def _truth_note(found: Dynamics) -> str:
-    held = [each for truth in found.truth for each in truth.held]
-    shown = {each.of for each in held}
+    scores = [each for truth in found.truth for each in truth.held]
+    shown = {each.of for each in scores}
     together = [f"the {of} is weighted by {what}" for of, what in _WEIGHTED_BY.items() if of in shown]
     weighted = f": {', '.join(together)}" if together else ""
-    infinite = any(each.kl_infinite for each in held)
+    infinite = any(each.kl_infinite for each in scores)
     finite = " KL to the truth is a mean over finite ones; +n cases are infinite." if infinite else ""
     return f"Compared with the gold labels{weighted}.{finite}"
 

@@ -102,9 +102,9 @@ def _case(verdict: ConsensusVerdict, rounds: Sequence[str], place: int) -> _Case
     if ended is None or not ended.distributions:
         return None
     stated = ended.distributions
-    held = {side: score_distribution(stated[side], verdict.labels, verdict.gold) for side in sorted(stated)}
-    rows = {side: each.row for side, each in held.items() if isinstance(each, ScoredDistribution)}
-    if len(rows) < len(held) or verdict.gold is None:
+    scored = {side: score_distribution(stated[side], verdict.labels, verdict.gold) for side in sorted(stated)}
+    rows = {side: each.row for side, each in scored.items() if isinstance(each, ScoredDistribution)}
+    if len(rows) < len(scored) or verdict.gold is None:
         return None
     truth = (*verdict.labels, OTHER).index(verdict.gold)
     if len(rows) == 1:

@@ -123,8 +123,8 @@ def _disagreement(record: RunRecord, verdicts: pa.Table) -> tuple[str, pa.Chunke
     read = msgspec.json.Decoder(_Payload).decode
     for key in ("d", "jsd"):
         if pc.any(pc.match_substring(pc.fill_null(verdicts["payload"], ""), f'"{key}":')).as_py():
-            said = (read(payload) if payload else _Payload() for payload in verdicts["payload"].to_pylist())
-            values = [finite_or_none(getattr(each, key)) for each in said]
+            payloads = (read(payload) if payload else _Payload() for payload in verdicts["payload"].to_pylist())
+            values = [finite_or_none(getattr(each, key)) for each in payloads]
             if any(value is not None for value in values):
                 return key, pa.chunked_array([pa.array(values, pa.float64())])
     if verdicts.num_rows > _VOTES:
@@ -138,10 +138,10 @@ def _off_the_majority(record: RunRecord, verdicts: pa.Table) -> pa.ChunkedArray:
     first = pc.and_(pc.match_substring_regex(turns["path"], r"^opening/agent/\d+$"), pc.is_valid(turns["answer"]))
     turns = turns.filter(pc.and_(first, pc.invert(turns["superseded"])))
     votes = turns.group_by(["case_id", "attempt", "answer"]).aggregate([([], "count_all")])
-    held = votes.group_by(["case_id", "attempt"]).aggregate([("count_all", "max"), ("count_all", "sum")])
-    held = held.filter(pc.greater(held["count_all_sum"], 1))
-    share = pc.subtract(1.0, pc.divide(pc.cast(held["count_all_max"], pa.float64()), held["count_all_sum"]))
-    shares = pa.table({"case_id": held["case_id"], "attempt": held["attempt"], "share": share})
+    counts = votes.group_by(["case_id", "attempt"]).aggregate([("count_all", "max"), ("count_all", "sum")])
+    counts = counts.filter(pc.greater(counts["count_all_sum"], 1))
+    share = pc.subtract(1.0, pc.divide(pc.cast(counts["count_all_max"], pa.float64()), counts["count_all_sum"]))
+    shares = pa.table({"case_id": counts["case_id"], "attempt": counts["attempt"], "share": share})
     place = pa.array(range(verdicts.num_rows), pa.int64())
     keys = verdicts.select(["case_id", "attempt"]).append_column("place", place)
     return keys.join(shares, ["case_id", "attempt"]).sort_by("place")["share"]

@@ -85,11 +85,11 @@ def _stances_by_turn(stances: Sequence[tuple[str, StanceTaken]]) -> Chart:
     counts = Counter((each.turn, each.stance) for _, each in stances)
     turns = sorted({turn for turn, _ in counts})
     words = [str(turn) for turn in turns]
-    held = {words: [float(counts[turn, stance]) for turn in turns] for stance, words in _STANCES.items()}
+    by_stance = {words: [float(counts[turn, stance]) for turn in turns] for stance, words in _STANCES.items()}
     return Chart(
         "stances",
         "Where debaters stand on the claim, message by message",
-        [Series(name, words, values, mark="bars") for name, values in held.items() if any(values)],
+        [Series(name, words, values, mark="bars") for name, values in by_stance.items() if any(values)],
         x_label="message",
         y_label="debates",
         note="The first message answers the claim, each later one the message before. A debate ends when both sides "
@@ -115,7 +115,7 @@ def _right_by_turn(run: RunData, stances: Sequence[tuple[str, StanceTaken]]) -> 
         if value is not None
     }
     if known:
-        held = ", ".join(count(n) for _, _, n in known.values())
+        counts = ", ".join(count(n) for _, _, n in known.values())
         yield Chart(
             "stances-right",
             "How often the stance is right, message by message",
@@ -131,7 +131,7 @@ def _right_by_turn(run: RunData, stances: Sequence[tuple[str, StanceTaken]]) -> 
             x_label="message",
             y_label="share right",
             y_range=(0.0, 1.0),
-            note=f"Of messages with a known stance on claims with a gold label ({held}); bars are 95 % intervals, "
+            note=f"Of messages with a known stance on claims with a gold label ({counts}); bars are 95 % intervals, "
             "which claims of one text do not have. "
             "Later messages are of debates in which the sides did not agree at once, and so of harder claims.",
         )
@@ -141,9 +141,9 @@ def _evidence(gathered: Sequence[tuple[str, EvidenceGathered]]) -> Iterator[Bloc
     at_odds = sum(bool(each.conflicts) for _, each in gathered)
     without = sum(not each.items for _, each in gathered)
     items = [(case_id, item) for case_id, each in gathered for item in each.items]
-    said = f"{count(len(items))} items of evidence for {cases(len(gathered))}"
-    said += f"; none for {count(without)}" if without else ""
-    yield Note(f"{said}. Items seem to be at odds with each other in {cases(at_odds)}.")
+    sentence = f"{count(len(items))} items of evidence for {cases(len(gathered))}"
+    sentence += f"; none for {count(without)}" if without else ""
+    yield Note(f"{sentence}. Items seem to be at odds with each other in {cases(at_odds)}.")
     yield from _similarity(items)
     yield from _documents(items)
     if items:

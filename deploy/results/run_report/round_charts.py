@@ -100,8 +100,8 @@ def _means(name: str, found: Dynamics) -> Iterator[Chart]:
     figure = FIGURES[name]
     several = [_line(BY_KEY[key], found) for key in figure.keys if key in found.rounds[0].measured]
     if several:
-        held = ", ".join(f"{each.cases:,}" for each in found.rounds)
-        rounds = f"Means over the cases that held the round ({held}), with 95 % intervals over cases."
+        counts = ", ".join(f"{each.cases:,}" for each in found.rounds)
+        rounds = f"Means over the cases with the round ({counts}), with 95 % intervals over cases."
         yield _chart(f"rounds-{name}", figure, several, f"{figure.note} {rounds}")
 
 
@@ -124,7 +124,7 @@ def _case_lines(name: str, values: Mapping[str, Sequence[RoundValue]]) -> Iterat
         by_case: dict[str, list[RoundValue]] = defaultdict(list)
         for each in values.get(key, ()):
             by_case[each.case_id].append(each)
-        several = [_case_line(measure, case_id, held) for case_id, held in by_case.items()]
+        several = [_case_line(measure, case_id, values) for case_id, values in by_case.items()]
         if several:
             title = f"{figure.title}: {measure.name}" if len(figure.keys) > 1 else figure.title
             note = f"{figure.note} Each line is a case; a click on a point opens it."

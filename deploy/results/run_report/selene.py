@@ -67,8 +67,8 @@ def _branches(summary: Summary, gated: Sequence[_Gated]) -> str:
         )
         if n
     ]
-    said = f"The gate skipped {count(skipped)} of {cases(len(gated))}."
-    return f"{said} Right: {', '.join(right)}." if right else said
+    sentence = f"The gate skipped {count(skipped)} of {cases(len(gated))}."
+    return f"{sentence} Right: {', '.join(right)}." if right else sentence
 
 
 def _plane(gated: Sequence[_Gated]) -> Iterator[Block]:

@@ -37,8 +37,8 @@ def socrasynth(run: RunData) -> Iterator[Block]:
 def _contentiousness(run: RunData) -> dict[str, list[tuple[str, float]]]:
     """Contentiousness of each debate by stage, in order."""
     found: dict[int, list[tuple[str, float]]] = defaultdict(list)
-    for row, held in run.events(SocraSynthRoundEnded):
-        found[held.round].append((row.case_id, held.kappa))
+    for row, event in run.events(SocraSynthRoundEnded):
+        found[event.round].append((row.case_id, event.kappa))
     stages = {_OPENING if n == 0 else f"round {n}": values for n, values in sorted(found.items())}
     closed = [(row.case_id, each.kappa) for row, each in run.events(SidesClosed)]
     joint = [(row.case_id, each.kappa) for row, each in run.events(ProposalNegotiated)]
@@ -48,7 +48,7 @@ def _contentiousness(run: RunData) -> dict[str, list[tuple[str, float]]]:
 def _stages_chart(stages: Mapping[str, Sequence[tuple[str, float]]]) -> Chart:
     means = [mean_over_cases(of_stage) for of_stage in stages.values()]
     low, high = [each.low for each in means], [each.high for each in means]
-    held = ", ".join(count(each.cases) for each in means)
+    counts = ", ".join(count(each.cases) for each in means)
     return Chart(
         "contentiousness-stages",
         "Contentiousness that the sides were told to argue with, by stage",
@@ -56,8 +56,8 @@ def _stages_chart(stages: Mapping[str, Sequence[tuple[str, float]]]) -> Chart:
         x_label="stage",
         y_label="kappa",
         y_range=(0.0, 1.0),
-        note="1: contradict everything; 0: seek agreement. Means over the debates that held the stage "
-        f"({held}), with 95 % intervals over debates where there are ten or more.",
+        note="1: contradict everything; 0: seek agreement. Means over the debates with the stage "
+        f"({counts}), with 95 % intervals over debates where there are ten or more.",
     )
 
 
@@ -127,17 +127,17 @@ def _agreement(one: str | None, other: str | None) -> Agreement:
 
 def _agreement_words(run: RunData, counts: Mapping[Agreement, int], asked: int) -> str:
     known = sum(counts.values())
-    said = [
+    sentences = [
         f"Judges named the same winner in both orders in {count(counts.get('same winner', 0))} of {count(known)} "
         f"readings; in {count(counts.get('other winner', 0))} the order decided, in "
         f"{count(counts.get('a tie in one order', 0))} one order gave a tie."
     ]
     if asked > known:
-        said.append(f"Readings without a mark in one order: {count(asked - known)}.")
+        sentences.append(f"Readings without a mark in one order: {count(asked - known)}.")
     rulings = run.summary.rulings
     if rulings is not None and rulings.first_mover_advantage is not None:
-        said.append(f"Coming first is worth {signed(rulings.first_mover_advantage, 2)} marks on average.")
-    return " ".join(said)
+        sentences.append(f"Coming first is worth {signed(rulings.first_mover_advantage, 2)} marks on average.")
+    return " ".join(sentences)
 
 
 def _points(words: Agreement, pairs: Sequence[_BothOrders]) -> Series:

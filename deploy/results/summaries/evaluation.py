@@ -77,16 +77,16 @@ def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> 
     judged = _scored(verdicts)
     if not judged:
         return None
-    held = [each for _, each in judged]
+    scores = [each for _, each in judged]
     answers = [verdict.answer for verdict, _ in judged]
     truths = [verdict.labels[each.truth] for verdict, each in judged]
-    ranks = [float(rank_of_truth(each.row, each.truth)) for each in held]
+    ranks = [float(rank_of_truth(each.row, each.truth)) for each in scores]
     _, tops, right = zip(*top_label_confidences(verdicts), strict=True)
     labels = sorted({label for verdict in verdicts for label in verdict.labels})
 
     def scored(value: float) -> MetricValue:
         return MetricValue(
-            value=None if isnan(value) else value, n=len(held), coverage=len(held) / cases if cases else None
+            value=None if isnan(value) else value, n=len(scores), coverage=len(scores) / cases if cases else None
         )
 
     return Evaluation(
@@ -95,9 +95,9 @@ def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> 
         accuracy_at_3=scored(accuracy_at_k(ranks, 3)) if max(len(v.labels) for v in verdicts) > 3 else None,
         mean_reciprocal_rank=scored(mean_reciprocal_rank(ranks)),
         macro_f1=scored(macro_f1(truths, answers, labels)),
-        brier_multiclass=scored(float(np.mean([each.brier for each in held]))),
+        brier_multiclass=scored(float(np.mean([each.brier for each in scores]))),
         brier_top_label=scored(
-            float(np.mean([brier_top_label(each.row, ok) for each, ok in zip(held, right, strict=True)]))
+            float(np.mean([brier_top_label(each.row, ok) for each, ok in zip(scores, right, strict=True)]))
         ),
         calibration_error=scored(expected_calibration_error(tops, right, bins=BINS)),
         calibration_null=calibration_null(tops, BINS),
@@ -208,10 +208,10 @@ def _confidences(record: RunRecord) -> Mapping[CaseKey, tuple[str, str, float]]:
     columns = (table[name].to_pylist() for name in ("case_id", "attempt", "confidence"))
     stated = {(case_id, attempt): confidence for case_id, attempt, confidence in zip(*columns, strict=True)}
     found = {}
-    for key, said in record.payloads(VerdictSources, '"confidence_from"'):
+    for key, sources in record.payloads(VerdictSources, '"confidence_from"'):
         confidence = stated[key]
-        if said.confidence_from is not None and confidence is not None and 0.0 <= confidence <= 1.0:
-            found[key] = (said.confidence_from, said.confidence_stage or "", confidence)
+        if sources.confidence_from is not None and confidence is not None and 0.0 <= confidence <= 1.0:
+            found[key] = (sources.confidence_from, sources.confidence_stage or "", confidence)
     return found
 
 

@@ -278,10 +278,10 @@ def _figures(row: Agreement) -> tuple[str, ...]:
 def _remarks(found: JudgingSummary) -> list[str]:
     models = {row.judge: row.model or "no usable reply" for row in found.passes}
     remarks = ["; ".join(f"{judge}: {model}" for judge, model in models.items())]
-    gone: dict[str, Counter[str]] = {}
+    missing: dict[str, Counter[str]] = {}
     for row in found.passes:
-        gone.setdefault(row.judge, Counter()).update(row.missing)
-    remarks += [f"missing marks of {judge}: {counts_in_words(kinds)}" for judge, kinds in gone.items() if kinds]
+        missing.setdefault(row.judge, Counter()).update(row.missing)
+    remarks += [f"missing marks of {judge}: {counts_in_words(kinds)}" for judge, kinds in missing.items() if kinds]
     agreements = [*found.consistency.between, *(row for each in found.consistency.within for row in each.rows)]
     if agreements:
         remarks.append(_LEGEND)

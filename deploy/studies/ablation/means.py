@@ -174,23 +174,23 @@ def brier_scores(folder: str | Path, cell: CellCases) -> tuple[Scores, Mapping[s
         RecordError: the record cannot be read.
     """
     rows = read_table(folder, "verdicts", ["distribution", "payload"]).to_pylist()
-    said = {(row["case_id"], row["attempt"]): row for row in rows}
+    by_key = {(row["case_id"], row["attempt"]): row for row in rows}
     scores, left_out = {}, Counter[str]()
     for case_id, verdict in sorted(cell.verdicts.items()):
-        row = said[verdict.key]
+        row = by_key[verdict.key]
         if verdict.failed:
             left_out["failed"] += 1
             continue
         if VerdictSources.of(decode_json(row["payload"])).distribution_from == "votes":
             left_out[VOTES] += 1
             continue
-        held = score_distribution(decode_json(row["distribution"]), cell.labels.get(case_id, ()), verdict.gold)
-        if isinstance(held, str):
-            left_out[held] += 1
+        scored = score_distribution(decode_json(row["distribution"]), cell.labels.get(case_id, ()), verdict.gold)
+        if isinstance(scored, str):
+            left_out[scored] += 1
         elif case_id in cell.trained_on:
             left_out["trained on"] += 1
         else:
-            scores[case_id] = round(held.brier, _DIGITS)
+            scores[case_id] = round(scored.brier, _DIGITS)
     return scores, dict(sorted(left_out.items()))
 
 

@@ -103,8 +103,8 @@ def _reading(name: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise TaskFileError(name, 0, "", f"cannot be read as Parquet or Arrow: {said}") from None
+        reason = " ".join(str(error).split())[:200]
+        raise TaskFileError(name, 0, "", f"cannot be read as Parquet or Arrow: {reason}") from None
 
 
 def _opened(name: str, place: Path, columns: list[str] | None) -> tuple[Any, Callable[[], Iterator[Any]]]:

@@ -204,10 +204,10 @@ class _OwnCases:
             value = [piece.strip() for piece in value.split(";") if piece.strip()]
         found: list[Path | bytes] = []
         for each in value if isinstance(value, (list, tuple)) else (value,):
-            held = each.get("bytes") if isinstance(each, Mapping) else each
+            picture = each.get("bytes") if isinstance(each, Mapping) else each
             name = each.get("path") if isinstance(each, Mapping) else each
-            if isinstance(held, bytes):
-                found.append(held)
+            if isinstance(picture, bytes):
+                found.append(picture)
             elif isinstance(name, str) and name:
                 found += pictures_beside(row, column, (name,))
             else:
