@@ -67,7 +67,8 @@ def _answered(rows: Sequence[RunRow], names: Sequence[str]) -> list[Table]:
         return []
     shares = [percent(row.accuracy_answered, row.accuracy_answered_interval) for row in rows]
     cells = [(name, f"{row.answered:,}", share) for name, row, share in zip(names, rows, shares, strict=True)]
-    return [Table("of the n cases, those with an answer: no answer is wrong", ("run", "answered", "accuracy"), cells)]
+    title = "of the n cases, those with an answer: no answer counts as wrong"
+    return [Table(title, ("run", "answered", "accuracy"), cells)]
 
 
 def _tied(rows: Sequence[RunRow], names: Sequence[str]) -> list[Table]:

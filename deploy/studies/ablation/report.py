@@ -96,7 +96,7 @@ def _cells(found: Ablation) -> Table:
     if all(each.accuracy is None for each in cells):
         columns["answers"] = [_answers(each.answers) for each in cells]
     title = (
-        "accuracy with Wilson's 95 % interval, over the n cases with a gold label (no answer is wrong)"
+        "accuracy with Wilson's 95 % interval, over the n cases with a gold label (no answer counts as wrong)"
         + trivial_baseline(cells)
     )
     figures = {each.cell: row for each, row in zip(cells, zip(*columns.values(), strict=True), strict=True)}
