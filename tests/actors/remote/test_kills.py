@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from simulate_process import serving, undisturbed, verdicts, write_questions
@@ -24,7 +25,7 @@ from moot.deploy.runs.run import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
 
-CASES = 320
+CASES = 160
 OPEN = 8
 AGENTS = 3
 MOST_STARTS = 6
@@ -37,27 +38,25 @@ PLANS = {
         "agent.sent_to_moderator:9",
         "judge.received:15",
         "judge.sent_to_writer:2",
-        "moderator.debate_closed:25",
-        "moderator.committed:30",
+        "moderator.debate_closed:10",
+        "moderator.committed:12",
         "segment.torn:9",
-        "driver.fed:9",
-        "compaction.part_written:2",
     ],
     "packed": [
-        "agent.received:90",
+        "agent.received:60",
         "agent.sent_to_writer:5",
-        "judge.received:20",
-        "moderator.debate_closed:20",
-        "moderator.committed:25",
+        "judge.received:15",
+        "moderator.debate_closed:10",
+        "moderator.committed:12",
         "writer.buffered:6",
         "writer.flushed:4",
         "segment.torn:9",
         "driver.fed:20",
-        "compaction.part_renamed:1",
         "compaction.manifest_written:1",
     ],
 }
-"""By placement. A process that is killed counts from one again."""
+"""By placement. A process that is killed counts from one again. Where agents are actors `test_chaos` kills the driver;
+`test_record` kills the writer at every step of a compaction."""
 
 IN_FLIGHT = OPEN * AGENTS
 MOST_PAID_AGAIN = {
@@ -89,10 +88,22 @@ def run_until_done(folder: Path, task: str, model: str, placement: str, **env: s
     raise AssertionError("the run never ended in order")
 
 
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The questions of all runs."""
+    return write_questions(tmp_path_factory.mktemp("task") / "made.jsonl", CASES)
+
+
+@pytest.fixture(scope="module")
+def expected(task: str, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The verdicts of a run that nobody disturbs."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    return undisturbed(task, folder, "--seed", str(SEED), "--encoder", ENCODER)
+
+
 @pytest.mark.parametrize("placement", PLANS)
-def test_kills_at_every_failpoint(placement: str, tmp_path: Path) -> None:
-    plan, task = PLANS[placement], write_questions(tmp_path / "made.jsonl", CASES)
-    expected = undisturbed(task, tmp_path / "undisturbed", "--seed", str(SEED), "--encoder", ENCODER)
+def test_kills_at_every_failpoint(placement: str, task: str, expected: list[dict[str, Any]], tmp_path: Path) -> None:
+    plan = PLANS[placement]
     assert len(expected) == CASES
     marks = tmp_path / "marks"
     marks.mkdir()
@@ -111,7 +122,7 @@ def test_kills_at_every_failpoint(placement: str, tmp_path: Path) -> None:
     again = sum(served.values()) - len(served)
     allowed = sum(MOST_PAID_AGAIN[entry.partition(".")[0]] for entry in plan)
     print(f"{placement}: {len(plan)} kills, {again} of {len(served)} calls served again, {allowed} allowed")
-    assert again <= allowed < len(served)
+    assert again <= min(allowed, len(served) // 3)
 
 
 @pytest.mark.smoke
