@@ -45,7 +45,7 @@ def test_a_hanging_actor_is_killed_and_its_work_resumes(
     stopping.start()
     try:
         with structlog.testing.capture_logs() as logs:
-            found = run(task="sample", limit=40, max_open=8, model="simulated?latency_ms=1000", out=tmp_path / "run")
+            found = run(task="sample", limit=24, max_open=8, model="simulated?latency_ms=1000", out=tmp_path / "run")
     finally:
         ended.set()
         stopping.join()
@@ -53,4 +53,4 @@ def test_a_hanging_actor_is_killed_and_its_work_resumes(
         line["actor"].split("-")[2] for line in logs if line["event"].startswith("the process of an actor is ended")
     }
     assert {"moderator", "writer", "role"} <= hung
-    assert (found.done, found.failed) == (40, 0)
+    assert (found.done, found.failed) == (24, 0)
