@@ -40,18 +40,23 @@ pytestmark = [pytest.mark.extras, pytest.mark.needs("module/xllamacpp", "module/
 CASES = [{"id": f"c{number}", "question": f"Is {number} even?", "labels": ["Yes", "No"]} for number in range(4)]
 ASK = [Message("user", "Is the sky blue? Say Yes or No, and why.")]
 LEAST_USABLE, LEAST_FINISHED = 0.95, 0.9
-ONE_REASON = {"crit.max_calls": 1, "crit.max_reasons": 1, "crit.max_rivals": 1}
 TRIED: dict[str, dict[str, Any]] = {
-    "single-agent": {},
-    "majority-vote": {"vote.samples": 1},
-    "selene": {"debate.max_rounds": 1, "judging.k": 1},
+    "selene": {"agents": 2, "debate.max_rounds": 1, "judging.k": 1},
     "judge-panel": {},
-    "ceda": {},
-    "constructor-auditor": {},
-    "evince": {"max_rounds": 1, **ONE_REASON},
-    "socrasynth": {"max_rounds": 0, "topics.count": 1, "topics.proposed": 1, **ONE_REASON},
+    "ceda": {"max_turns": 2},
+    "constructor-auditor": {"judge.when": "never"},
+    "evince": {"max_rounds": 1, "gate": False, "crit_turns": "none"},
+    "socrasynth": {
+        "max_rounds": 0,
+        "topics.count": 1,
+        "topics.proposed": 1,
+        "crit.max_calls": 1,
+        "crit.max_reasons": 1,
+        "crit.max_rivals": 1,
+    },
 }
-"""Settings by protocol: each template is asked for, none of them often."""
+"""Settings by protocol: each template is asked for, none of them often. A single agent and a vote have SELENE's, the
+judges of a constructor and an auditor those of the panel; SocraSynth has EVINCE's CRIT."""
 IN_GROUPS = [
     pytest.param(names, id=names[-1], marks=pytest.mark.xdist_group(names[-1]))
     for names in (["socrasynth"], [name for name in TRIED if name != "socrasynth"])
