@@ -80,7 +80,7 @@ def test_a_replay_is_equal(kind: str, recorded: FinishedRun, tmp_path: Path, req
 
 
 def test_failures_and_repairs_come_again_without_a_server(tmp_path: Path) -> None:
-    cases = made_cases(80, "default")
+    cases = made_cases(24, "default")
     with simulated_server(AnswerKey.from_cases(cases), seed=SEED, fail_rate=0.4, garble_rate=0.3) as port:
         roles = same_model_roles(f"http://127.0.0.1:{port}/v1#simulated")
         first = asyncio.run(run_debates("inline", tmp_path / "first", ManySettings(), cases, roles, seed=SEED))

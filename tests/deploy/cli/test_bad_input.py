@@ -16,6 +16,14 @@ JUDGE = ("judge", "--engine", "inline")
 SUBJECT = "Should cities ban cars?"
 CASE = '{"question": "q", "answer": true, "passage": "p"}'
 LEVELS = "levels: {1: b, 2: g}"
+
+
+def _huge_picture() -> bytes:
+    file = io.BytesIO()
+    Image.new("1", (8000, 8000)).save(file, "PNG")
+    return file.getvalue()
+
+
 FILES: dict[str, str | bytes] = {
     "bad.jsonl": f"{CASE}\n{CASE.replace('true', '3')}\n",
     "limits.yaml": "requests_per_min: 0\n",
@@ -27,6 +35,7 @@ FILES: dict[str, str | bytes] = {
     "cases.csv": "question\nWhich one?\n",
     "mine.py": "class Settings: ...\n\nclass Mine:\n    async def run(self, case, floor): ...\n",
     "bytes.txt": b"\xff\xfe\x00",
+    "huge.png": _huge_picture(),
 }
 WRONG: dict[tuple[str, ...], list[tuple[list[str], str]]] = {
     RUN: [
@@ -117,9 +126,6 @@ def test_bad_input_is_one_line_and_writes_nothing(words: list[str], message: str
     for name, content in FILES.items():
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
-    file = io.BytesIO()
-    Image.new("1", (8000, 8000)).save(file, "PNG")
-    Path("huge.png").write_bytes(file.getvalue())
     before = sorted(Path.cwd().rglob("*"))
     code, out, err = command(*words)
     assert (code, out) == (2, "")
