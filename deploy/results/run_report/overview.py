@@ -75,7 +75,8 @@ def next_steps(summary: Summary) -> Iterator[str]:
     if summary.stopped_by is not None:
         yield f"The run was stopped: {summary.stopped_by}. Give the same command again to resume it."
     if summary.parked:
-        yield f"{count(summary.parked)} debates wait for a person: moot decide {run}"
+        waiting = "1 debate waits" if summary.parked == 1 else f"{count(summary.parked)} debates wait"
+        yield f"{waiting} for a person: moot decide {run}"
     if summary.failed:
         yield f"See why cases failed: moot show {run} --failed. Run them again with --retry-failed."
     if summary.labels_questioned:

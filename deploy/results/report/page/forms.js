@@ -66,7 +66,7 @@
   // Of a run that is not under way, where nothing changes by itself.
   moot.showDecisions = (place, address) => {
     const forms = new moot.Forms(address);
-    place.querySelector("h1").after(forms.box);
+    (place.querySelector("p.strong") || place.querySelector("h1")).after(forms.box);
     forms.update(true);
   };
 })();
