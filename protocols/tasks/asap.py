@@ -1,4 +1,4 @@
-"""ASAP-AES as it is downloaded (`training_set_rel3.tsv`): school essays, a case per essay and trait."""
+"""ASAP-AES in its original format (`training_set_rel3.tsv`): school essays, a case per essay and trait."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ COLUMNS = ("essay_id", "essay_set", "essay")
 
 
 def asap_task(source: Source, spec: str, name: str, set: str = "7,8") -> Task:
-    """A task over ASAP's essays; `open_task("asap:PATH")` is the usual way to it.
+    """Task over ASAP's essays; `open_task("asap:PATH")` is the usual way to it.
 
     Args:
         source: the file.
-        spec, name: as in `Task`.
+        spec, name: see `Task`.
         set: the essay sets to read, with commas between them.
 
     Raises:
-        ConfigError: a set is none, or has no trait scores.
+        ConfigError: a set does not exist, or has no trait scores.
     """
     wanted = {number: ESSAY_SETS[number] for number in _numbers(set)}
     columns = dict.fromkeys(COLUMNS)
@@ -75,7 +75,7 @@ def _columns(one: EssaySet, place: int) -> list[str]:
 
 
 def _score(row: Row, column: str, criterion: Criterion) -> float | None:
-    """A cell's whole score; None for an empty cell, which is an essay that this rater did not score."""
+    """Whole score in a cell; None for an empty cell, for an essay that this rater did not score."""
     text = row.text(column, default="").strip()
     if not text:
         return None

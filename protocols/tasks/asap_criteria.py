@@ -1,4 +1,4 @@
-"""The traits of ASAP's essay sets 7 and 8: what pupils were asked to write, and what the scores mean.
+"""Traits of ASAP's essay sets 7 and 8: assignments, and meaning of the scores.
 
 The wording is moot's own, short, based on the public scoring guides. The other six sets have no trait scores.
 """
@@ -15,11 +15,11 @@ from moot.protocols.tasks.essays import criteria_of
 
 @dataclass(frozen=True)
 class EssaySet:
-    """An essay set.
+    """Essay set.
 
     Attributes:
         criteria: its traits, in the order of the columns `rater1_trait1`, `rater1_trait2` ...
-        raters: how many raters may have scored a trait.
+        raters: most raters of a trait.
     """
 
     criteria: tuple[Criterion, ...]
@@ -114,4 +114,4 @@ ESSAY_SETS: Mapping[int, EssaySet] = MappingProxyType(
         8: EssaySet(criteria_of(_SET_8, 6, _LAUGHTER), raters=3),
     }
 )
-"""The sets with trait scores, by their number in the file."""
+"""Sets with trait scores, by their number in the file."""

@@ -1,4 +1,4 @@
-"""A claim as a case, and its fields as users write them: its label in any spelling, and a claim in memory."""
+"""Claims as cases, and users' fields of claims: the label in any spelling, and claims in memory."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def claim_case(
     part: str = "",
     tags: Mapping[str, str] | None = None,
 ) -> ParsedCase:
-    """The case of a claim. Raises nothing.
+    """Case of a claim. Raises nothing.
 
     Args:
-        text: what is claimed.
-        gold: one of `CLAIM_LABELS`; None where it is not known.
+        text: the claim.
+        gold: one of `CLAIM_LABELS`; None when unknown.
         id: the case's id; empty for a generated one.
-        passage: the evidence that comes with it; may be empty.
+        passage: its evidence; may be empty.
         title: a heading for the passage; may be empty.
         documents: texts to retrieve evidence from.
         group, part, tags: see `Reference`.
@@ -53,10 +53,10 @@ def claim_case(
 
 
 def claim_label(row: Row) -> str | None:
-    """The row's label, in any of its spellings; None when there is none; see `is_absent`.
+    """Label of the row, in any spelling; None for an absent one, see `is_absent`.
 
     Raises:
-        TaskFileError: it is none.
+        TaskFileError: it is not a label.
     """
     value = row.values.get("label")
     if is_absent(value):
@@ -70,19 +70,19 @@ def claim_label(row: Row) -> str | None:
 
 
 def claim_tags(row: Row) -> dict[str, str]:
-    """The row's category as its tag; of none, no tags.
+    """Tags of the row: its category, if any.
 
     Raises:
-        TaskFileError: it is no text.
+        TaskFileError: the category is no text.
     """
     category = row.text("category", default="").strip()
     return {"category": category} if category else {}
 
 
 def spelled_out(row: Row) -> Row:
-    """A case in memory that is written as a claim, with question, labels and gold label; any other row as it is.
+    """Converts a claim in memory to question, labels and gold label; any other row is unchanged.
 
-    Raises nothing: what is wrong with the claim is the row's problem.
+    Raises nothing: an error of the claim becomes the row's `problem`.
     """
     if row.problem is not None or "claim" not in row.values:
         return row

@@ -9,7 +9,7 @@ from moot.protocols.tasks.row import ParsedCase
 
 
 def ratings_reference(ratings: Sequence[float | None], group: str, part: str = "") -> tuple[str | None, Reference]:
-    """The gold label and the reference of a text that raters scored.
+    """Gold label and reference of a text that raters scored.
 
     Every whole score that a rater gave is accepted, and the first of them is the gold label: where raters differ,
     none of them is wrong. Without any there is no gold label. Raises nothing.
@@ -39,13 +39,13 @@ def trait_cases(
     ratings: Mapping[str, Sequence[float | None]],
     part: str = "",
 ) -> Iterator[ParsedCase]:
-    """One case per trait of an essay, which stays untouched, with the first rater's score as its gold label.
+    """One case per trait of an essay, its text unchanged, with the first rater's score as its gold label.
 
     Args:
         essay: its text.
-        group: names it among the others; begins the cases' ids.
+        group: its name among the others, and prefix of the cases' ids.
         criteria: the traits, in order.
-        ratings: by trait, what each rater gave; None where one is missing.
+        ratings: scores of each rater by trait; None for a missing one.
         part: see `Reference.part`.
     """
     for criterion in criteria:
@@ -74,10 +74,10 @@ def rubric_question(criterion: Criterion) -> str:
 
 
 def criteria_of(traits: Mapping[str, tuple[str, ...]], highest: int, assignment: str) -> tuple[Criterion, ...]:
-    """The criteria of an assignment.
+    """Criteria of an assignment.
 
     Args:
-        traits: by name, what each score means, the highest one first.
+        traits: meanings of the scores by name, the highest first.
     """
     return tuple(
         Criterion(
@@ -92,7 +92,7 @@ def criteria_of(traits: Mapping[str, tuple[str, ...]], highest: int, assignment:
 
 
 def scores_of(criterion: Criterion) -> tuple[str, ...]:
-    """The scores of a scale as labels, lowest first. Raises nothing.
+    """Scores of a scale as labels, lowest first. Raises nothing.
 
     >>> scores_of(Criterion(trait="style", lowest=0, highest=3, guide=""))
     ('0', '1', '2', '3')

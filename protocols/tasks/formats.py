@@ -19,7 +19,7 @@ from moot.protocols.tasks.source import MAX_LINE, Lines, Source
 
 
 def windows_text(raw: bytes) -> str:
-    """A text, or a line of one: UTF-8 wherever its bytes are, else Windows-1252.
+    """Decodes a text or a line: as UTF-8 where valid, else as Windows-1252.
 
     The five bytes that Windows-1252 leaves open become the control characters of the same number, as browsers read
     them, so that nothing is lost. Raises nothing.
@@ -47,7 +47,7 @@ NOT_UTF8 = "expected UTF-8 text, found other bytes"
 
 
 def jsonl_rows(source: Source) -> Iterator[Row]:
-    """The rows of a JSON Lines source; blank lines are skipped, an unreadable row contains its error.
+    """Rows of a JSON Lines source; blank lines are skipped, an unreadable row contains its error.
 
     Raises:
         TaskFileError: the source as a whole cannot be read.
@@ -57,7 +57,7 @@ def jsonl_rows(source: Source) -> Iterator[Row]:
 
 
 def json_list_rows(source: Source) -> Iterator[Row]:
-    """The rows of a source that is one JSON list of objects; `line` is an object's place in it, from 1 on.
+    """Rows of a source that is one JSON list of objects; `line` is an object's index in it, from 1.
 
     Raises:
         TaskFileError: the source as a whole cannot be read, is longer than `MAX_LINE`, or is no JSON list.
@@ -98,9 +98,9 @@ def csv_or_jsonl_rows(source: Source, columns: tuple[str, ...]) -> Iterator[Row]
 
 
 class TextTable:
-    """A table as users have them: a JSON list, JSON Lines, or CSV with commas, semicolons or tabs.
+    """Table of a user: a JSON list, JSON Lines, or CSV with commas, semicolons or tabs.
 
-    Told by the name's end, else by the first character; which mark parts the cells, by the header. Each method raises
+    The format follows from the suffix, else from the first character; the delimiter from the header. Each method raises
     TaskFileError when the source as a whole cannot be read.
 
     Args:
@@ -113,7 +113,7 @@ class TextTable:
 
     @cached_property
     def _mark(self) -> str | None:
-        """The mark between the cells of a CSV; empty for JSON Lines, None for a JSON list."""
+        """Delimiter of a CSV; empty for JSON Lines, None for a JSON list."""
         suffix = PurePath(self.file).suffix.lower()
         if suffix in (".jsonl", ".ndjson"):
             return ""
@@ -131,11 +131,11 @@ class TextTable:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is JSON Lines or CSV with commas, as every task for users' own files reads it."""
+        """Whether it is JSON Lines or CSV with commas, the formats of all tasks for users' own files."""
         return self._mark in ("", ",")
 
     def header(self) -> tuple[str, ...] | None:
-        """The columns of a CSV, doubled names included; None for JSON, whose rows each tell."""
+        """Columns of a CSV, repeated names included; None for JSON, whose rows have their own."""
         if not self._mark:
             return None
         with self._source.open() as stream:
@@ -147,7 +147,7 @@ class TextTable:
         return {}
 
     def rows(self, wanted: Collection[str] | None = None) -> Iterator[Row]:
-        """The rows, with all their columns."""
+        """Rows with all their columns."""
         if self._mark is None:
             yield from json_list_rows(self._source)
             return
@@ -167,7 +167,7 @@ def _cells(header: str, mark: str) -> int:
 
 
 def csv_rows(source: Source, columns: tuple[str, ...]) -> Iterator[Row]:
-    """The rows of a CSV source.
+    """Rows of a CSV source.
 
     Raises:
         TaskFileError: the source as a whole cannot be read, or its header lacks one of `columns`.
@@ -177,7 +177,7 @@ def csv_rows(source: Source, columns: tuple[str, ...]) -> Iterator[Row]:
 
 
 def text_rows(source: Source, field: str) -> Iterator[Row]:
-    """One row per line of plain text, which is its `field`, without outer space; blank lines are skipped.
+    """Rows of plain text, one per line, with the line as `field`, without outer space; blank lines are skipped.
 
     Raises:
         TaskFileError: the source as a whole cannot be read.
@@ -192,9 +192,9 @@ def text_rows(source: Source, field: str) -> Iterator[Row]:
 
 
 def tab_rows(source: Source, columns: tuple[str, ...], long: str) -> Iterator[Row]:
-    """The rows of tab-separated text with a record on every line, in UTF-8 or Windows-1252.
+    """Rows of tab-separated text with a record on every line, in UTF-8 or Windows-1252.
 
-    Tabs that a line has too many belong to its cell `long`, which may stand between quotation marks, those inside it
+    Surplus tabs of a line belong to its cell `long`, which may be in quotation marks, those inside it
     doubled; where one inside is not, the outer ones are part of the text.
 
     Raises:
@@ -220,7 +220,7 @@ def tab_rows(source: Source, columns: tuple[str, ...], long: str) -> Iterator[Ro
 
 
 def _unquoted(cell: str) -> str:
-    """A cell without the marks put around it: where one inside is not doubled, the outer ones are its own."""
+    """Cell without its quotation marks; they are kept where one inside is not doubled."""
     inner = cell[1:-1]
     put = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in inner.replace('""', "")
     return inner.replace('""', '"') if put else cell
@@ -245,7 +245,7 @@ def _jsonl(lines: Lines, file: str) -> Iterator[Row]:
 
 
 class _Record(NamedTuple):
-    """The cells of a CSV record, the line on which it starts, and what is wrong with it, if anything."""
+    """Cells of a CSV record, the line on which it starts, and its error, if any."""
 
     line: int
     cells: list[str]

@@ -1,4 +1,4 @@
-"""HallusionBench as it is downloaded: yes/no questions about pictures, each a claim that the answer is yes."""
+"""HallusionBench in its original format: yes/no questions about pictures, each a claim that the answer is yes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from moot.protocols.tasks.source import locate_within
 from moot.protocols.tasks.task import Task
 
 FILE = "HallusionBench.json"
-"""The file of the folder that is read."""
+"""File to read from the folder."""
 
 FIGURE_QUESTIONS, EASY_QUESTIONS, HARD_QUESTIONS = "figure_questions", "easy_questions", "hard_questions"
 """Tags: how many questions of the file are about the case's figure, and of how many its question pair consists that ask
 about the original (easy) and about the edited figures (hard)."""
 
 UNPACKED = "hallusion_bench"
-"""The folder that the authors' zip of pictures unpacks to, which may lie in the other one."""
+"""Folder of the authors' unpacked pictures, which may be inside the other one."""
 
 _GOLD = {"1": SUPPORTED, "0": HALLUCINATED}
 _TAGS = {
@@ -41,16 +41,16 @@ _NUMBER, _SIZES = "(number)", "(sizes)"
 
 
 def hallusionbench_task(folder: str, spec: str, pictures: str = "") -> Task:
-    """A task over the folder; `open_task("hallusionbench:DIR")` is the usual way to it.
+    """Task over the folder; `open_task("hallusionbench:DIR")` is the usual way to it.
 
     Args:
         folder: folder of the file, with the pictures below it.
         spec: as the user wrote it.
-        pictures: `present` leaves out questions whose picture is not there; `none` takes all of them and shows no
-            picture, for baselines that look at none; empty takes all of them with theirs.
+        pictures: `present` excludes questions whose picture is missing; `none` includes all and shows no
+            picture, for baselines without pictures; empty includes all with theirs.
 
     Raises:
-        ConfigError: `pictures` is something else.
+        ConfigError: `pictures` has another value.
         TaskFileError: there is no such folder, or no such file in it.
     """
     if pictures not in ("", "present", "none"):
@@ -72,9 +72,9 @@ def hallusionbench_task(folder: str, spec: str, pictures: str = "") -> Task:
 
 
 def _placed(records: partial[Iterator[Row]]) -> Iterator[Row]:
-    """Each record with its place in the file, which names its case, and the sizes there of what it belongs to.
+    """Each record with its index in the file, which names its case, and the sizes of its figure's and pair's groups.
 
-    Both are those of the whole file, whether or not others are left out.
+    Both refer to the whole file, including excluded records.
     """
     sizes = Counter(unit for row in records() for unit in (_figure(row), _part(row, row.values.get("figure_id"))))
     for number, row in enumerate(records()):
@@ -91,7 +91,7 @@ def _figure(row: Row) -> tuple[str, ...]:
 
 
 def _part(row: Row, figure: object) -> tuple[str, ...]:
-    """The easy part of the record's question pair where the figure is the original, else the hard one."""
+    """Easy part of the record's question pair for the original figure, else the hard one."""
     part = "easy" if figure == _ORIGINAL else "hard"
     return (*_found(row, "category", "subcategory", "set_id", "question_id"), part)
 
@@ -102,13 +102,13 @@ def _found(row: Row, *columns: str) -> tuple[str, ...]:
 
 
 class _Bench:
-    """The claims of the records, and where their pictures lie."""
+    """Claims of the records, and locations of their pictures."""
 
     def __init__(self, folder: Path, which: str) -> None:
         self._folder, self._present_only, self._none = folder, which == "present", which == "none"
 
     def claims(self, row: Row) -> Iterator[ParsedCase]:
-        """A record's claim; none where its picture is not there and such records are left out.
+        """Claim of a record; none where its picture is missing and such records are excluded.
 
         Raises:
             TaskFileError: a field is missing, blank or of the wrong type, or the answer is neither 0 nor 1.
@@ -130,10 +130,10 @@ class _Bench:
             yield claim
 
     def pictures(self, row: Row) -> tuple[Path, ...]:
-        """The file of the record's picture, if it needs one and pictures are shown.
+        """File of the record's picture, if it needs one and pictures are shown.
 
         Raises:
-            TaskFileError: it is not there, or its name leads out of the folder.
+            TaskFileError: it is missing, or its name leads out of the folder.
         """
         named = _filename(row)
         if named is None or self._none:
@@ -152,7 +152,7 @@ class _Bench:
 
 
 def _filename(row: Row) -> str | None:
-    """The name of the record's picture; None for a question that is asked without one."""
+    """Name of the record's picture; None for a question without one."""
     if row.values["filename"] is not None:
         return row.text("filename")
     if row.text("visual_input") != "0":

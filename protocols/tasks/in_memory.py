@@ -17,7 +17,7 @@ from moot.protocols.tasks.row import ParsedCase, Row, is_blank, shown
 from moot.protocols.text.labels import fold
 
 REFERENCE_KEYS = ("scoring", "accepted", "ratings", "group", "part", "tags")
-"""The keys of a case in memory that make its reference."""
+"""Keys of a case in memory for its reference."""
 
 
 def _reference(row: Row, criterion: Criterion | None) -> Reference:
@@ -37,7 +37,7 @@ def check_gold(row: Row, gold: str | None, reference: Reference) -> None:
     """Refuses a gold answer that no answer could match.
 
     Raises:
-        TaskFileError: it is to be compared by value and is no number.
+        TaskFileError: it is compared by value but is no number.
     """
     for field, text in (("gold", gold), *(("accepted", each) for each in reference.accepted)):
         if text is not None and reference.scoring in ("number", "score") and stated_number(text) is None:
@@ -57,7 +57,7 @@ def named(row: Row, field: str, names: Any) -> Any:
 
 
 def criterion_of(row: Row) -> Criterion | None:
-    """The criterion of a case, from a mapping or a `Criterion`; None when it has none.
+    """Criterion of a case, from a mapping or a `Criterion`; None without one.
 
     Raises:
         TaskFileError: it is neither, lacks a field, or its scale has fewer than two scores.
@@ -80,7 +80,7 @@ def criterion_of(row: Row) -> Criterion | None:
 
 
 def _accepted(row: Row) -> tuple[str, ...]:
-    """The accepted answers: a list, or one text."""
+    """Accepted answers: a list, or one text."""
     return (row.text("accepted"),) if isinstance(row.values.get("accepted"), str) else row.texts("accepted")
 
 
@@ -120,7 +120,7 @@ KEYS = (*_OF_CASE, "gold", *REFERENCE_KEYS)
 
 
 def memory_rows(cases: tuple[LabelledCase | Mapping[str, object], ...], file: str) -> Iterator[Row]:
-    """One row per case, `line` being its index + 1; something else carries its problem. Raises nothing."""
+    """One row per case, `line` being its index + 1; a malformed one contains its `problem`. Raises nothing."""
     for line, item in enumerate(cases, start=1):
         if isinstance(item, LabelledCase):
             problem = TaskFileError(file, line, "", item.invalid) if item.invalid else None
@@ -137,12 +137,12 @@ def memory_rows(cases: tuple[LabelledCase | Mapping[str, object], ...], file: st
 
 
 def case_rows(cases: tuple[LabelledCase | Mapping[str, object], ...], file: str) -> Iterator[Row]:
-    """As `memory_rows`; one that is written as a `claim` is spelled out. Raises nothing."""
+    """As `memory_rows`; a claim is converted to a case. Raises nothing."""
     return map(spelled_out, memory_rows(cases, file))
 
 
 def parse_memory(row: Row) -> Iterator[ParsedCase]:
-    """Gives a case with its gold label; where only accepted answers or ratings are given, that is the first of them.
+    """Builds a case with its gold label; by default the first of the accepted answers or ratings.
 
     A text that raters scored has the whole scores of its criterion as labels, unless it has others.
 
@@ -204,7 +204,7 @@ def _label_set(row: Row, scale: Criterion | None) -> LabelSet | None:
 
 
 def _aliases(row: Row, found: LabelSet, choices: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """The aliases of each label, from a mapping of labels or from one list per label."""
+    """Aliases of each label, from a mapping of labels or from one list per label."""
     texts_of = {fold(choice): label for label, choice in zip(found.labels, choices, strict=False)}
     for label, spellings in _spellings(row, found.labels):
         for alias in Row(row.file, row.line, {"aliases": spellings}).texts("aliases"):

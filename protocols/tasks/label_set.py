@@ -1,4 +1,4 @@
-"""A closed set of labels, gathered from rows; no two of them share a spelling."""
+"""Closed set of labels, gathered from rows; no two of them share a spelling."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class _Spelling:
 
 
 class LabelSet:
-    """Labels, and the aliases of each; in the order in which they came, until they are put in another.
+    """Labels, and the aliases of each; in order of appearance until reordered.
 
-    No two labels, and no label and another one's alias, may be equal as `fold` spells them: what a model writes
+    No two labels, and no label and another one's alias, may be equal after `fold`: a model's answer
     would name both.
     """
 
@@ -37,19 +37,19 @@ class LabelSet:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels, in order."""
+        """Labels, in order."""
         return tuple(self._aliases)
 
     @property
     def aliases(self) -> tuple[tuple[str, ...], ...]:
-        """The aliases of each label, in the labels' order; empty when no label has any, as `Case.aliases`."""
+        """Aliases of each label, in the labels' order; empty when no label has any, as in `Case.aliases`."""
         return tuple(map(tuple, self._aliases.values())) if any(self._aliases.values()) else ()
 
     def __contains__(self, label: str) -> bool:
         return label in self._aliases
 
     def put_in_order(self, declared: Iterable[str]) -> None:
-        """Puts the declared labels first, in their order; behind them the others, sorted as `fold` spells them."""
+        """Sorts the labels: declared ones first, in their order, then the others by `fold`."""
         first = list(declared)
         others = sorted(self._aliases.keys() - set(first), key=fold)
         self._aliases = {label: self._aliases[label] for label in (*first, *others)}
@@ -58,7 +58,7 @@ class LabelSet:
         """Adds a label from `field` of `row`; a known one is skipped.
 
         Raises:
-            TaskFileError: it is only marks, is `OTHER`, or reads like another label or an alias.
+            TaskFileError: it is only punctuation, is `OTHER`, or folds to another label or an alias.
         """
         if label in self._aliases:
             return
@@ -77,7 +77,7 @@ class LabelSet:
         """Adds another spelling of a known label; one that the label has, or that folds to it, is skipped.
 
         Raises:
-            TaskFileError: it is only marks, or reads like another label or another one's alias.
+            TaskFileError: it is only punctuation, or folds to another label or another one's alias.
         """
         form = _form(row, "aliases", alias)
         known = self._spellings.get(form)

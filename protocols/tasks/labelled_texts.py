@@ -1,4 +1,4 @@
-"""Any classification task: texts, and a closed set of labels that the file itself names."""
+"""Classification tasks: texts, and a closed set of labels from the file itself."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ QUESTION = "Which of the labels fits the text best?"
 """Question for rows without one of their own."""
 
 MAX_LABELS = 200
-"""Labels that a file may have, as every prompt lists them all."""
+"""Most labels of a file, because every prompt lists them all."""
 
 COLUMNS = ("text", "label")
 """Columns of a CSV; `aliases`, `id` and `question` are optional."""
 
 
 def labelled_texts_task(source: Source, spec: str, name: str) -> Task:
-    """A task over texts with labels; `open_task("labels:PATH")` is the usual way to it.
+    """Task over texts with labels; `open_task("labels:PATH")` is the usual way to it.
 
     Raises:
         TaskFileError: the source cannot be read twice.
@@ -36,7 +36,7 @@ def labelled_texts_task(source: Source, spec: str, name: str) -> Task:
 
 
 class _LabelledTexts:
-    """The rows of one file. Its labels, their aliases and the documents of all cases are gathered once, before them."""
+    """Rows of one file. Its labels, their aliases and the documents of all cases are gathered once, beforehand."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -45,10 +45,10 @@ class _LabelledTexts:
         self._documents: tuple[str, ...] = ()
 
     def rows(self) -> Iterator[Row]:
-        """The rows that are cases.
+        """Rows that are cases.
 
         Raises:
-            TaskFileError: the source cannot be read, or its labels are no closed set.
+            TaskFileError: the source cannot be read, or has too few or too many labels.
         """
         if not self._labels:
             self._gather()
@@ -57,7 +57,7 @@ class _LabelledTexts:
                 yield row
 
     def parse(self, row: Row) -> Iterator[ParsedCase]:
-        """Gives a case with its label, None for a row without one.
+        """Builds a case with its label, None for a row without one.
 
         The text is part of the question: nothing else distinguishes the cases of such a file.
 
@@ -111,7 +111,7 @@ def _has_text(row: Row) -> bool:
 
 
 def _label(row: Row) -> str | None:
-    """The row's label without outer space; None when it is missing, null or blank: any word may be a label here."""
+    """Label of the row without outer space; None when missing, null or blank: any word may be a label here."""
     if is_absent(value := row.values.get("label"), labels=[str(value)]):
         return None
     label = row.text("label").strip()

@@ -1,4 +1,4 @@
-"""The number that an answer states: one place that reads it, for the gold number and for what a model wrote."""
+"""Parser of the number that an answer states, for gold answers and for models' answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SCALE = rf"(?:{'|'.join(_SCALES)})s?\b"
 _UNREAD_SCALE = r"(?:k|bn|mn|lakhs?|crores?|quadrillion|tenths?|hundredths?|thousandths?)\b"
 _ALONE = r"(?<![\w.])(?<!\d,)"  # not inside a word or another number
 _NUMBER = re.compile(
-    # a dash with a space is a sign only where nothing stands before it that it could join or part
+    # a dash with a space is a sign only where nothing before it could be joined or separated by it
     rf"(?P<sign>(?:^|[=:(]|\bis\b)\s*{_DASH}\s+|\b(?:minus|negative)\s+|(?<![\w)]){_DASH})?"
     rf"{_ALONE}(?<!/)(?P<money>{_MONEY}\s?)?(?P<inner>-)?"
     rf"(?:(?P<whole>\d+)\s+(?=\d+/))?(?P<top>{_DIGITS})(?:\s?/\s?(?P<bottom>{_DIGITS}))?"
@@ -45,7 +45,7 @@ _RELATIVE_TOLERANCE = 1e-6
 
 
 def stated_number(text: str) -> float | None:
-    """The one number that a text states; None when it states none, or several that differ. Raises nothing.
+    """Number that a text states; None when it states none, or several that differ. Raises nothing.
 
     Read are digits with a sign (`-3`, `minus 3`), a decimal point, commas between thousands, a fraction (`5/2`,
     `3 / 4`, `1 1/2`, LaTeX), a power of ten (`2e3`), and behind a number the words dozen, hundred, thousand to
@@ -134,7 +134,7 @@ def _closing(plain: str, begin: int) -> int:
 
 
 def _leading(text: str) -> float | None:
-    """The number that a text begins with; None where none does, or where another one or terms follow."""
+    """Number at the start of a text; None without one, or where another one or terms follow."""
     text = text.lstrip()
     first = _NUMBER.match(text)
     if first is None or _GOES_ON.match(text, first.end()):
@@ -144,7 +144,7 @@ def _leading(text: str) -> float | None:
 
 
 def _single(text: str) -> float | None:
-    """The one number in a text without marks; None for several, for terms, and for one that cannot be read in full."""
+    """Single number in a text without marks; None for several, for terms, and for one that cannot be parsed in full."""
     if _TERMS.search(text):
         return None
     values = {_value(found) for found in _NUMBER.finditer(text)}
@@ -153,7 +153,7 @@ def _single(text: str) -> float | None:
 
 
 def _value(found: re.Match[str]) -> float:
-    """A number's value; NaN for one that is written as none that is known."""
+    """Value of a number; NaN for an unknown notation."""
     if found["odd"] or found["unread"]:
         return math.nan
     value = _digits(found["top"])

@@ -1,4 +1,4 @@
-"""The pictures that a row names by file: found inside its folder, and nowhere else."""
+"""Picture files of a row, restricted to its folder."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from moot.protocols.tasks.row import Row, shown
 
 
 def picture_within(row: Row, field: str, folder: Path, name: str) -> Path | None:
-    """The file of a folder that `field` names; None when there is none.
+    """File of a folder named by `field`; None when it does not exist.
 
     Raises:
-        TaskFileError: it would be outside of the folder, also by way of a link, or cannot be looked for.
+        TaskFileError: it is outside of the folder, perhaps through a link, or cannot be accessed.
     """
     try:
         root = folder.resolve()
@@ -26,10 +26,10 @@ def picture_within(row: Row, field: str, folder: Path, name: str) -> Path | None
 
 
 def pictures_beside(row: Row, field: str, names: Iterable[str]) -> tuple[Path, ...]:
-    """The files in the folder of the row's own file, or below it, that `field` names.
+    """Files in the folder of the row's own file, or below it, named by `field`.
 
     Raises:
-        TaskFileError: one is not there or outside of the folder, or the row comes from standard input.
+        TaskFileError: one is missing or outside of the folder, or the row comes from standard input.
     """
     wanted = tuple(names)
     if wanted and row.file == "-":

@@ -1,4 +1,4 @@
-"""Public sets of claims as they are downloaded: TruthfulQA, FEVER, HaluEval, QAGS."""
+"""Public sets of claims in their original formats: TruthfulQA, FEVER, HaluEval, QAGS."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _QAGS_GOLD = {"yes": SUPPORTED, "no": HALLUCINATED}
 
 
 def source_name(text: str) -> str:
-    """A short name, 16 hex digits, for a text that several claims are about: the same for the same text.
+    """Group name of a text that several claims share: 16 hex digits, equal for equal texts.
 
     >>> source_name("An article."), source_name(" an  article .\\n") == source_name("An article.")
     ('96a97c9ecca2590c', True)
@@ -48,7 +48,7 @@ def _majority(row: Row, item: Mapping[str, object]) -> str | None:
 
 
 QAGS = FileLayout(jsonl_rows, _qags_claims, CLAIM_LABELS)
-"""A case per sentence of a summary."""
+"""Cases of a summary, one per sentence."""
 
 
 def _objects(row: Row, value: object, name: str) -> list[Mapping[str, object]]:
@@ -60,7 +60,7 @@ def _objects(row: Row, value: object, name: str) -> list[Mapping[str, object]]:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """The fields of a layout with a right text and a hallucinated one; `asked` is what they answer, if anything."""
+    """Fields of a layout with a right text and a hallucinated one; `asked` is their question, if any."""
 
     evidence: str
     right: str
@@ -101,7 +101,7 @@ def _pair(row: Row, layout: _Pairs) -> Iterator[ParsedCase]:
 
 
 def _judged(row: Row) -> Iterator[ParsedCase]:
-    """The reply to a user's query, which people marked as hallucinated or not."""
+    """Reply to a user's query, annotated as hallucinated or not."""
     row.require(_GENERAL)
     mark = row.text("hallucination").strip().lower()
     if mark not in _HALUEVAL_GOLD:
@@ -110,7 +110,7 @@ def _judged(row: Row) -> Iterator[ParsedCase]:
 
 
 HALUEVAL = FileLayout(jsonl_rows, _halueval_claims, CLAIM_LABELS)
-"""A case per text of a pair, or per marked reply."""
+"""Cases, one per text of a pair, or per annotated reply."""
 
 _FEVER_GOLD = {"SUPPORTS": SUPPORTED, "REFUTES": HALLUCINATED}
 _LEFT_OUT = "NOT ENOUGH INFO"
@@ -127,11 +127,11 @@ def _fever_claims(row: Row) -> Iterator[ParsedCase]:
 
 
 FEVER = FileLayout(jsonl_rows, _fever_claims, CLAIM_LABELS)
-"""Claims without enough evidence for a verdict are left out: they are neither supported nor refuted."""
+"""Cases of claims; those without enough evidence for a verdict are excluded."""
 
 
 def _evidence(row: Row) -> tuple[str, str]:
-    """The evidence's text, empty where the file only points to it, and what names it."""
+    """Text of the evidence, empty where the file only references it, and its name."""
     value = row.values.get("evidence")
     if isinstance(value, str):
         text = row.text("evidence")
@@ -140,7 +140,7 @@ def _evidence(row: Row) -> tuple[str, str]:
 
 
 def _first_page(row: Row, value: object) -> str:
-    """The page of the first pointer in lists of lists of them; empty where it points to none."""
+    """Page of the first reference in nested lists; empty without one."""
     pointer = value
     for _ in ("sets", "pointers"):
         pointer = pointer[0] if isinstance(pointer, list) and pointer else None
@@ -165,11 +165,11 @@ def _truthfulqa_claims(row: Row) -> Iterator[ParsedCase]:
 
 
 TRUTHFULQA = FileLayout(partial(csv_rows, columns=COLUMNS), _truthfulqa_claims, CLAIM_LABELS)
-"""Two claims per question: its best answer and an incorrect one."""
+"""Claims of a question: its best answer and an incorrect one."""
 
 
 def _incorrect(row: Row) -> str:
-    """The wrong answer that the file calls the best one, else the first of the list, which `; ` separates."""
+    """Best incorrect answer of the file, else the first of the list, separated by `; `."""
     best = row.text(_BEST_INCORRECT, default="").strip()
     answers = (answer.strip() for answer in row.text("Incorrect Answers", default="").split(";"))
     found = best or next(filter(None, answers), "")

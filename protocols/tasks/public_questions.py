@@ -1,4 +1,4 @@
-"""Public sets of questions as they are downloaded: BoolQ, GSM8K, CosmosQA, NQ-open."""
+"""Public sets of questions in their original formats: BoolQ, GSM8K, CosmosQA, NQ-open."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.task import FileLayout, Task
 
 LETTERS = ("A", "B", "C", "D")
-"""The letters of `answer0` to `answer3`."""
+"""Letters of `answer0` to `answer3`."""
 
 COLUMNS = ("id", "question", "answer0", "answer1", "answer2", "answer3")
 """Fields of every row; `context` is optional, and `label`, as in the public test set."""
@@ -45,14 +45,14 @@ def _letter(row: Row) -> str | None:
 
 
 COSMOSQA = FileLayout(partial(csv_or_jsonl_rows, columns=COLUMNS), _cosmosqa, LETTERS)
-"""Four answers each, and the letter of the gold one."""
+"""Case with four answers, and the letter of the gold one."""
 
 MARK = "####"
-"""Stands before the gold number, behind the solution."""
+"""Mark between the solution and the gold number."""
 
 
 def _gsm8k(row: Row) -> Iterator[ParsedCase]:
-    """A case, and the gold number as the file writes it."""
+    """Case, and the gold number as in the file."""
     row.require(("question", "answer"))
     case = Case(id=row.identity(), question=row.text("question"), domain="mathematics")
     number = None
@@ -68,7 +68,7 @@ GSM8K = FileLayout(jsonl_rows, _gsm8k)
 """Word problems, whose answers are compared as numbers."""
 
 LABELS = ("Yes", "No")
-"""The answers of a yes/no task."""
+"""Answers of a yes/no task."""
 
 
 def _boolq(row: Row) -> Iterator[ParsedCase]:
@@ -92,7 +92,7 @@ BOOLQ = FileLayout(jsonl_rows, _boolq, LABELS)
 
 
 def _nq(row: Row) -> Iterator[ParsedCase]:
-    """A case with all its accepted answers; `passage`, `title` and `id` may be missing, as in the public files."""
+    """Case with all its accepted answers; `passage`, `title` and `id` are optional, as in the public files."""
     row.require(("question", "answer"))
     case = Case(
         id=row.identity(),
@@ -106,7 +106,7 @@ def _nq(row: Row) -> Iterator[ParsedCase]:
 
 
 def _accepted(row: Row) -> tuple[str, ...]:
-    """The answers of a list, or the one that is a plain text; of none where there is none, see `is_absent`."""
+    """Answers of a list or of a single text; empty for absent ones, see `is_absent`."""
     value = row.values.get("answer")
     if isinstance(value, list) and len(value) == 1 and not is_blank(value[0]):
         value = value[0]
@@ -124,11 +124,11 @@ def _nq_claims(row: Row) -> Iterator[ParsedCase]:
 
 
 NQ = {"questions": FileLayout(jsonl_rows, _nq), "claims": FileLayout(jsonl_rows, _nq_claims, CLAIM_LABELS)}
-"""Questions with short answers, of which several may be right, by what the task's option `as` makes of them."""
+"""Questions with short answers, of which several may be right; the option `as` can turn them into claims."""
 
 
 def nq_task(source: Source, spec: str, name: str, **options: str) -> Task:
-    """A task over NQ-open; `open_task("nq:PATH")` is the usual way to it.
+    """Task over NQ-open; `open_task("nq:PATH")` is the usual way to it.
 
     Raises:
         ConfigError: the option `as` is neither `questions` nor `claims`.

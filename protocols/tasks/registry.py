@@ -1,4 +1,4 @@
-"""The tasks that a spec such as `boolq:PATH` can name."""
+"""Task registry, for specs such as `boolq:PATH`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _LIKE_A_FILE = re.compile(r"[./\\]")
 
 @dataclass(frozen=True)
 class TaskKind:
-    """A built-in task, as the documentation lists it.
+    """Built-in task, as in the documentation.
 
     Attributes:
-        form: how a spec is written.
-        about: what is debated, in one line.
+        form: syntax of its spec.
+        about: subject, in one line.
         layout: required content of the file; empty for a task without one.
         options: what can be written behind the path as `:OPTION=VALUE`, with what it does.
         columns: the fields whose columns can be written behind the path as `:FIELD=COLUMN,FIELD=COLUMN`.
@@ -58,7 +58,7 @@ class TaskKind:
         return self.form.partition(":")[0]
 
     def task(self, spec: TaskSpec, written: str) -> Task:
-        """The task that a spec of this kind names, which was written so. Raises as `open_task`."""
+        """Task of a parsed spec, with its original text. Raises like `open_task`."""
         more = spec.options | spec.columns
         if self.of_source is None:
             assert self.of_path is not None, "a kind has one of the two"
@@ -243,7 +243,7 @@ def _taken_apart(found: TaskSpec, kind: TaskKind) -> TaskSpec:
 
 
 def absolute_spec(spec: str) -> str:
-    """The spec with its path absolute, which other processes can open; as it is where it has none.
+    """Spec with an absolute path, for other processes; unchanged without a path.
 
     Raises:
         ConfigError: an option is unknown.

@@ -1,4 +1,4 @@
-"""Replies that were given elsewhere and are only to be judged: CSV or JSON Lines, or rows in memory."""
+"""Existing replies, only to be judged: CSV or JSON Lines, or rows in memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _parse(row: Row) -> Iterator[ParsedCase]:
 
 
 REPLIES = FileLayout(partial(csv_or_jsonl_rows, columns=COLUMNS), _parse)
-"""A reply each, for judges only."""
+"""Cases for judges, one per reply."""
 
 
 def replies_in_memory(rows: Iterable[Mapping[str, object]]) -> Task:

@@ -1,4 +1,4 @@
-"""One row of a task's source, with the checks that turn its fields into values or a named error."""
+"""Row of a task's source, with validators that return its fields or raise a named error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IN_CAPITALS = "NA"
 
 
 def is_blank(value: object) -> bool:
-    """Whether a value is none: null, not a number (as pandas writes it), or blank text. Raises nothing."""
+    """Whether a value is missing: null, NaN (as pandas writes it), or blank text. Raises nothing."""
     return (
         value is None or (isinstance(value, float) and value != value) or (isinstance(value, str) and not value.strip())
     )
@@ -26,11 +26,11 @@ def is_blank(value: object) -> bool:
 def is_absent(value: object, labels: Iterable[str] = ()) -> bool:
     """Whether a cell has no right answer, so that its case is debated and not scored. Raises nothing.
 
-    What `is_blank` does, and so does a word for it, unless it is one of the labels.
+    A blank cell has none, nor has one with a word for a missing value, unless that is a label.
 
     Args:
         value: of the cell.
-        labels: what an answer may be, with the texts of choices; of none where answers are free.
+        labels: permitted answers, with the texts of choices; empty for free answers.
 
     >>> is_absent(" "), is_absent("N/A"), is_absent("N/A", ["Yes", "No", "n/a"]), is_absent("Na"), is_absent(0)
     (True, True, False, False, False)
@@ -42,7 +42,7 @@ def is_absent(value: object, labels: Iterable[str] = ()) -> bool:
 
 
 def absent_gold_warning(absent: int, cases: int) -> str:
-    """One line about the cases that are not scored; empty where that is none of them, or all. Raises nothing."""
+    """Remark about the cases that are not scored; empty where none or all are. Raises nothing."""
     if not 0 < absent < cases:
         return ""
     return f"{absent:,} of {cases:,} cases have no gold answer: they are not scored"
@@ -75,7 +75,7 @@ class Row:
         line: 1-based line in it (CSV: the line on which the record starts; a JSON list and
             cases in memory: index + 1).
         values: the fields; empty when the row could not be read.
-        problem: why the row could not be read at all; None for a readable one.
+        problem: error of an unreadable row; None for a readable one.
     """
 
     file: str
@@ -84,7 +84,7 @@ class Row:
     problem: TaskFileError | None = None
 
     def error(self, field: str, expected: str) -> TaskFileError:
-        """Gives the error that names this row; raises nothing itself."""
+        """Builds the error that names this row; does not raise it."""
         return TaskFileError(self.file, self.line, field, expected)
 
     def require(self, fields: Iterable[str]) -> None:
@@ -99,7 +99,7 @@ class Row:
                 raise self.error(field, f"is missing; expected the fields {', '.join(wanted)}")
 
     def text(self, field: str, default: str | None = None) -> str:
-        """Gives a field's text, untouched. With a default the field may be missing or empty.
+        """Returns a field's text, unchanged. With a default the field may be missing or empty.
 
         Raises:
             TaskFileError: it is missing, no text, blank, or contains half of a surrogate pair (which no
@@ -115,7 +115,7 @@ class Row:
         """Returns `value` if it is valid text for `field`.
 
         Raises:
-            TaskFileError: as `text`.
+            TaskFileError: see `text`.
         """
         if not isinstance(value, str):
             raise self.error(field, f"expected text, found {shown(value)}")
@@ -128,10 +128,10 @@ class Row:
         return value
 
     def texts(self, field: str) -> tuple[str, ...]:
-        """Gives a field's list of texts; empty when the field is missing, null or an empty list.
+        """Returns a field's list of texts; empty when the field is missing, null or an empty list.
 
         Raises:
-            TaskFileError: it is no list, or one of its texts is none that `text` would give.
+            TaskFileError: it is no list, or one of its texts is invalid for `text`.
         """
         value = self.values.get(field)
         if value is None:
@@ -148,7 +148,7 @@ class Row:
         return tuple(piece for piece in pieces if piece)
 
     def identity(self, field: str = "id") -> str:
-        """Gives the row's id: text, or a whole number as text; empty where it has none, so that one is generated.
+        """Returns the row's id: text, or a whole number as text; empty where one is to be generated.
 
         Raises:
             TaskFileError: it is blank or neither.
@@ -164,10 +164,10 @@ class Row:
         return found
 
     def check_size(self, case: Case) -> None:
-        """Checks that the texts of the case that this row makes are not too long together.
+        """Checks the total length of the case's texts.
 
         Raises:
-            TaskFileError: they are; names the row's longest field, and how long they are.
+            TaskFileError: it is too large; names the row's longest field, and the length.
         """
         size = case.characters()
         if size > MOST_CHARACTERS:
@@ -178,12 +178,12 @@ class Row:
 
 
 class ParsedCase(NamedTuple):
-    """A case as a row gives it, with what is known of its right answer.
+    """Case parsed from a row, with its right answer.
 
     Attributes:
-        case: with an empty id where one is to be generated.
-        gold: its gold label; None where there is none.
-        reference: what else is known.
+        case: its id is empty where one is to be generated.
+        gold: its gold label; None without one.
+        reference: further data on the right answer.
     """
 
     case: Case

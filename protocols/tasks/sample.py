@@ -44,7 +44,7 @@ SAMPLE_ESSAYS = FileLayout(jsonl_rows, _essay)
 
 
 def bundled(name: str) -> Source:
-    """The bundled file of a sample task. Raises nothing."""
+    """Bundled file of a sample task. Raises nothing."""
     return Source(name, partial(_open, f"{name}.jsonl"))
 
 

@@ -1,4 +1,4 @@
-"""Whether an answer is right, which no message may depend on, and whether two answers are equal."""
+"""Scoring: whether an answer is right, on which no message may depend, and whether two answers are equal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARKS = frozenset("$+<=>^`|~")
 
 
 def normalised(text: str) -> str:
-    """Text as short answers are compared: lower case, without punctuation and articles, single spaces.
+    """Normal form of a short answer: lower case, without punctuation and articles, single spaces.
 
     These are the steps of SQuAD's script, which treats ASCII punctuation only. Here Unicode's counts too (quotes,
     dashes), and characters are first folded to their compatible form (NFKC) and case (a sharp s is `ss`). A text of
@@ -42,7 +42,7 @@ def exact_match(answer: str, accepted: Sequence[str]) -> bool:
 
 
 def token_f1(answer: str, accepted: Sequence[str]) -> float:
-    """The largest F1 of an answer's words with those of an accepted one, in [0, 1]. Raises nothing.
+    """Word F1 of an answer: its maximum over the accepted ones, in [0, 1]. Raises nothing.
 
     With k words in common, counted as often as both have them: 2 k / (words of the one + words of the other).
     Source: Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text", 2016.
@@ -99,7 +99,7 @@ def is_correct(answer: str | None, gold: str | None, reference: Reference = _BY_
 
 
 def accepted_answers(gold: str, reference: Reference) -> tuple[str, ...]:
-    """All answers that count as right, the gold one first. Raises nothing.
+    """Right answers, the gold one first. Raises nothing.
 
     >>> accepted_answers("1901", Reference(scoring="short answer", accepted=("Edmund Barton", "1901")))
     ('1901', 'Edmund Barton')
@@ -108,9 +108,9 @@ def accepted_answers(gold: str, reference: Reference) -> tuple[str, ...]:
 
 
 def alike(answers: Sequence[str], scoring: Scoring) -> list[str]:
-    """Each answer in the spelling of the first one that is equal to it, so that equal ones can be counted.
+    """Answers in the spelling of the first equal one, so that equal ones can be counted.
 
-    By `scoring`, as `is_correct` holds an answer against the gold one: by label as `fold` spells them, numbers and
+    By `scoring`, like `is_correct`: labels after `fold`, numbers and
     scores by value, short answers after the usual normalisation. One that states no number is compared as a
     label. Raises nothing.
 
@@ -138,7 +138,7 @@ def _meaning(answer: str, scoring: Scoring) -> str | float:
 
 
 def _known(meaning: str | float, known: Iterable[str | float]) -> str | float:
-    """The first known meaning that this one equals; itself when there is none."""
+    """First known meaning equal to this one; itself when there is none."""
     if isinstance(meaning, str):
         return meaning
     return next((each for each in known if isinstance(each, float) and same_number(each, meaning)), meaning)

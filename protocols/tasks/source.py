@@ -14,11 +14,11 @@ from typing import IO
 from moot.protocols.errors import TaskFileError
 
 MAX_LINE = 64 * 2**20
-"""Bytes that one line may have, so that a file without line breaks cannot fill the memory."""
+"""Most bytes of a line, so that a file without line breaks cannot fill the memory."""
 
 
 class Source:
-    """Something that can be opened for reading bytes.
+    """Source of bytes.
 
     Args:
         file: its name as the user gave it, for error messages.
@@ -51,7 +51,7 @@ class Source:
 
 
 def locate(file: str) -> Source:
-    """The source that a path names; `-` is standard input, and pipes are read once.
+    """Source of a path; `-` is standard input, and pipes are read once.
 
     Raises:
         TaskFileError: there is no such file, or it is a folder.
@@ -71,7 +71,7 @@ def locate(file: str) -> Source:
 
 
 def locate_within(folder: str, name: str) -> Source | None:
-    """The file `name` of a folder as it was downloaded; None when the folder has none.
+    """File `name` of a folder in its original format; None when it is missing.
 
     Raises:
         TaskFileError: there is no such folder, or it is a file.
@@ -102,17 +102,17 @@ def _reason(error: Exception) -> str:
 
 
 class Lines:
-    """The lines of a byte stream as text, split at line feeds only, without a byte-order mark.
+    """Lines of a byte stream as text, split at line feeds only, without a byte-order mark.
 
-    Bytes that are not UTF-8 do not stop the reading: `bad` then holds the line's number until it is taken.
+    Invalid UTF-8 does not stop the reading: `bad` then has the line's number until it is popped.
 
     Args:
         stream: the bytes.
         file: their name, for errors.
-        decode: gives a line's text; a UnicodeDecodeError makes the line a bad one.
+        decode: decodes a line; a UnicodeDecodeError marks it as bad.
 
     Attributes:
-        number: 1-based number of the line given last; 0 before the first.
+        number: 1-based number of the last line; 0 before the first.
     """
 
     def __init__(self, stream: IO[bytes], file: str, decode: Callable[[bytes], str] = bytes.decode) -> None:
@@ -149,7 +149,7 @@ class Lines:
         return self._ahead
 
     def take_bad(self) -> int:
-        """The first line that was not UTF-8 since the last call; 0 for none."""
+        """First line with invalid UTF-8 since the last call; 0 for none."""
         bad, self._bad = self._bad, 0
         return bad
 

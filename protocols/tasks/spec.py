@@ -14,13 +14,13 @@ _OPTION = re.compile(r"([A-Za-z_]+)=([^:/\\]*)")
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """A task's spec, taken apart; `str` puts it together again.
+    """Parsed task spec; `str` formats it.
 
     Attributes:
         name: of the task.
         path: as it was written; None where there is no colon behind the name.
         options: values by name, as they were written.
-        columns: the file's columns by what a task calls them, as they were written.
+        columns: the file's columns by field, as written.
     """
 
     name: str
@@ -30,7 +30,7 @@ class TaskSpec:
 
     @classmethod
     def parse(cls, text: str) -> TaskSpec:
-        """Takes a spec without options apart, at its first colon. Raises nothing."""
+        """Parses a spec without options, at its first colon. Raises nothing."""
         name, colon, path = text.partition(":")
         return cls(name, path if colon else None)
 
@@ -38,10 +38,10 @@ class TaskSpec:
         """Copy with its options split off the path, from the right: a path may contain colons too.
 
         Args:
-            known: the options that the task has.
+            known: options of the task.
 
         Raises:
-            ConfigError: an option is unknown or there twice.
+            ConfigError: an option is unknown or repeated.
 
         >>> found = TaskSpec.parse("asap:a:b.tsv:set=7").with_options(["set"])
         >>> found.path, found.options, str(found)
@@ -62,10 +62,10 @@ class TaskSpec:
         """Copy with its column map split off the path; a column name has no comma and no colon.
 
         Args:
-            known: what the task's fields are called.
+            known: names of the task's fields.
 
         Raises:
-            ConfigError: a field is unknown or there twice, or a part of the map is none.
+            ConfigError: a field is unknown or repeated, or a part of the map is malformed.
 
         >>> found = TaskSpec.parse("cases:mc.csv:question=Question text,gold=target").with_columns(["question", "gold"])
         >>> found.path, found.columns, str(found)

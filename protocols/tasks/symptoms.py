@@ -1,4 +1,4 @@
-"""The public table of symptoms and diseases as it is downloaded: a folder with `dataset.csv` and descriptions."""
+"""Public table of symptoms and diseases in its original format: a folder with `dataset.csv` and descriptions."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         for name, spellings in (line.split(": ") for line in _SPELLINGS.splitlines())
     }
 )
-"""Other names by the folded name of the table; a disease that is missing here has none."""
+"""Aliases by the folded name in the table; missing diseases have none."""
 
 
 TABLE, DESCRIPTIONS = "dataset.csv", "symptom_Description.csv"
-"""The files of the folder that are read; the second may be missing."""
+"""Files to read from the folder; the second is optional."""
 
 QUESTION = "Which disease fits the symptoms best?"
 """Question of every case."""
 
 
 def symptoms_task(folder: str, spec: str) -> Task:
-    """A task over the table; `open_task("symptoms:DIR")` is the usual way to it.
+    """Task over the table; `open_task("symptoms:DIR")` is the usual way to it.
 
     Raises:
         TaskFileError: there is no such folder, or no table in it.
@@ -89,7 +89,7 @@ def symptoms_task(folder: str, spec: str) -> Task:
 
 
 class _SymptomTable:
-    """The distinct rows of the table, disease by disease; the public file repeats each about sixteen times."""
+    """Distinct rows of the table by disease; the public file repeats each about sixteen times."""
 
     def __init__(self, table: Source, descriptions: Source | None) -> None:
         self._table, self._descriptions = table, descriptions
@@ -98,7 +98,7 @@ class _SymptomTable:
         self._documents: tuple[str, ...] = ()
 
     def rows(self) -> Iterator[Row]:
-        """One row per distinct set of symptoms of a disease: the first of each disease, then the second of each ...
+        """Rows, one per distinct set of symptoms of a disease: the first of each disease, then the second of each ...
 
         So the first N are as many of each disease as there are, whatever N. The diseases come by name, and so do
         the labels: the order of the file reveals nothing.
@@ -114,7 +114,7 @@ class _SymptomTable:
             yield from (row for row in level if row is not None)
 
     def parse(self, row: Row) -> Iterator[ParsedCase]:
-        """Gives a case with its disease. Raises nothing: the rows were checked before the first was given."""
+        """Builds a case with its disease. Raises nothing: all rows were validated before the first."""
         case = Case(
             id="",
             question=f"{QUESTION}\n\nSymptoms: {', '.join(row.texts('symptoms'))}.",
@@ -171,5 +171,5 @@ def _is_symptom(row: Row, name: str) -> bool:
 
 
 def _words(name: str) -> str:
-    """A name of the table in plain words: `dischromic _patches` is `dischromic patches`."""
+    """Plain text of a name in the table: `dischromic _patches` is `dischromic patches`."""
     return " ".join(name.replace("_", " ").split())

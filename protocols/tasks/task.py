@@ -18,11 +18,11 @@ from moot.protocols.tasks.source import Source
 from moot.protocols.text.labels import fold
 
 MOST_SHOWN = 5
-"""Rows that a remark about a file names."""
+"""Most rows in a remark about a file."""
 
 
 class ContradictionDetector:
-    """Finds them while a task is read; keeps a hash and the right answers of each case."""
+    """Finder of contradictions while a task is read; keeps a hash and the right answers of each case."""
 
     def __init__(self) -> None:
         self._first: dict[str, tuple[int, frozenset[str]]] = {}
@@ -39,7 +39,7 @@ class ContradictionDetector:
             self._found.setdefault(content, [first]).append(line)
 
     def remark(self) -> str:
-        """One line about all of them; empty when there are none."""
+        """Remark about all contradictions; empty without any."""
         if not self._found:
             return ""
         each = [" and ".join(f"{line:,}" for line in lines[:MOST_SHOWN]) for lines in self._found.values()]
@@ -47,7 +47,7 @@ class ContradictionDetector:
 
 
 def first_few(each: Sequence[str], total: int, separator: str = ", ") -> str:
-    """The first few of so many, and how many more there are.
+    """Text of the first few line numbers, and the count of the others.
 
     >>> first_few(["2", "4", "5", "7", "8", "9"], 11)
     '2, 4, 5, 7, 8, and 6 more'
@@ -67,11 +67,11 @@ LoadPicture = Callable[[Path | bytes], Image]
 
 _BY_LABEL = Reference()
 _PICTURES_KEPT = 8
-"""Pictures in memory while the cases are read: several cases in a row may be about the same ones."""
+"""Most cached pictures while cases are read: consecutive cases may share pictures."""
 
 
 def no_pictures(row: Row) -> tuple[Path | bytes, ...]:
-    """The pictures of a row that has none. Raises nothing."""
+    """Empty list of pictures, for rows without any. Raises nothing."""
     return ()
 
 
@@ -234,7 +234,7 @@ class Task:
             yield LabelledCase(case, index, gold, invalid, reference), row
 
     def _parsed(self, row: Row) -> tuple[ParsedCase | TaskFileError, ...]:
-        """The cases of a row; why it is none where it cannot be read."""
+        """Cases of a row, or the error of an unreadable one."""
         try:
             return tuple(self.parse(row)) if row.problem is None else (row.problem,)
         except TaskFileError as error:
@@ -246,10 +246,10 @@ class FileLayout:
     """Layout of a file: how its cases are parsed.
 
     Attributes:
-        rows: gives the rows of a source.
-        parse: gives the cases of a row.
+        rows: reads the rows of a source.
+        parse: builds the cases of a row.
         labels: the closed set of answers of every case; None when each case has its own or none.
-        pictures: gives the files of a row's pictures.
+        pictures: lists the files of a row's pictures.
     """
 
     rows: Callable[[Source], Iterator[Row]]
@@ -258,7 +258,7 @@ class FileLayout:
     pictures: Pictures = no_pictures
 
     def task(self, source: Source, spec: str, name: str) -> Task:
-        """The task over a source, named as in `Task`; nothing is read yet. Raises nothing."""
+        """Task over a source, named as in `Task`; nothing is read yet. Raises nothing."""
         return Task(
             spec=spec,
             name=name,

@@ -1,4 +1,4 @@
-"""A document cut into chunks that can be found and quoted by themselves: a sentence, or a few short ones."""
+"""Chunking of documents: a chunk is a sentence, or a few short ones, that can be retrieved and quoted by itself."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import NamedTuple
 from moot.protocols.text.sentences import sentence_spans
 
 TOGETHER = 120
-"""Characters of a chunk of several sentences at most; the heading above it comes on top."""
+"""Most characters of a chunk of several sentences, without its heading."""
 
 LONGEST = 300
-"""Characters of a piece of a sentence that is far too long for a chunk."""
+"""Most characters of a piece of an overlong sentence."""
 
 PAGE_BREAK = "\f"
 """Page separator: a chunk ends there too, if a sentence does."""
 
 _FAR_LONGER = 1000
-"""Characters from which on a single sentence is cut."""
+"""Length in characters from which a single sentence is cut."""
 
 _LONGEST_HEADING = 120
 _ATX_HEADING = re.compile(r"#{1,6}\s+")
@@ -31,10 +31,10 @@ _CUT = re.compile(rf"\S(?:.{{0,{LONGEST - 2}}}\S)?(?!\S)|\S{{{LONGEST}}}", re.DO
 
 
 class Chunk(NamedTuple):
-    """A chunk of a text.
+    """Chunk of a text.
 
     Attributes:
-        start: 0-based place in the text where it begins.
+        start: 0-based offset in the text.
         text: its text, white space folded; a heading is on a line of its own.
     """
 
@@ -43,11 +43,11 @@ class Chunk(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A line without the white space around it: where it begins and ends, and what its mark leaves of it.
+    """Line without surrounding white space: its offsets, and its body after a mark.
 
     Attributes:
         last: whether it is the last one of its page.
-        body: where the text begins behind the mark of a heading or of an item.
+        body: offset of the text after the mark of a heading or an item.
         kind: `heading`, `item`, `number`, or empty for a line without a mark.
     """
 
@@ -60,14 +60,14 @@ class _Line(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Consecutive lines that one line break after the other only wraps, or one line."""
+    """Consecutive wrapped lines, or one line."""
 
     lines: Sequence[_Line]
     heading: bool
 
 
 def chunks_of(text: str) -> list[str]:
-    """The chunks of a text, in order; empty for a text without a word.
+    """Chunks of a text, in order; empty for a text without a word.
 
     A chunk is one sentence, or a few consecutive ones of a paragraph while they are short. A sentence is never split
     unless it is far longer than a chunk. A line that is a whole sentence ends a chunk, and so does an item of a list;
@@ -94,7 +94,7 @@ def located_chunks(text: str) -> list[Chunk]:
 
 
 def _under(headings: Sequence[Chunk], pieces: Sequence[Chunk]) -> list[Chunk]:
-    """The pieces, the first of them under its headings; headings that nothing follows are a piece themselves."""
+    """Pieces, the first with its headings; headings without following text are a piece themselves."""
     if not headings:
         return list(pieces)
     first = "\n".join(piece.text for piece in [*headings, *pieces[:1]])
@@ -115,7 +115,7 @@ def _runs(text: str) -> Iterator[_Run]:
 
 
 def _paragraphs(text: str) -> Iterator[list[_Line]]:
-    """Lines that follow each other; a line without a word (a blank one, a rule) separates."""
+    """Groups of consecutive lines; a line without a word (a blank one, a rule) separates them."""
     lines: list[_Line] = []
     place = 0
     for raw in text.splitlines(keepends=True):
@@ -139,7 +139,7 @@ def _marked(start: int, line: str, last: bool) -> _Line:
 
 
 def _is_break(before: _Line, line: _Line, widest: int) -> bool:
-    """Whether a line ends on purpose: what follows begins with a mark, or would have fitted on it twice over."""
+    """Whether a line break is intended: the next line begins with a mark, or its first word would have fitted."""
     if line.kind or before.kind == "heading":
         return True
     wrapped = len(before.text) + 1 + len(line.text.split(maxsplit=1)[0])
@@ -157,7 +157,7 @@ def _packed(text: str, run: _Run) -> Iterator[tuple[int, int]]:
     """Offsets of the pieces of a run."""
     first, last = run.lines[0], run.lines[-1]
     spans = [(first.body + start, first.body + end) for start, end in sentence_spans(text[first.body : last.end])]
-    if first.kind == "number" and spans:  # the number is said; other marks only mark
+    if first.kind == "number" and spans:  # the number is part of the text; other marks are not
         spans[0] = (first.start, spans[0][1])
     starts, ends = {start for start, _ in spans}, {end for _, end in spans}
     whole = {line.end for line in run.lines if line.end in ends and (line.start in starts or line.last)}

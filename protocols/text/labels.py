@@ -1,4 +1,4 @@
-"""The one label canonicaliser: from what a model or a file wrote to a label of the closed set.
+"""Label canonicaliser: from the text of a model or a file to a label of the closed set.
 
 `canonical_label` reads what names a label and nothing else, from files and replies. `leading_label` also takes a label
 at the start of a longer answer; it applies only to replies.
@@ -19,7 +19,7 @@ _WITH_ANOTHER = re.compile(r"\s*(?:(?:and|or|nor)\s|[/&|+,])\s*")
 
 
 def fold(text: str) -> str:
-    """Text as labels are compared: NFKC, no surrounding quotes or marks, lower case, single spaces.
+    """Folded text for comparing labels: NFKC, no surrounding quotes or marks, lower case, single spaces.
 
     The point of a decimal number is no surrounding mark, even in front.
 
@@ -34,7 +34,7 @@ def fold(text: str) -> str:
 
 
 def _ends_in_point(edge: str) -> bool:
-    """Whether an edge ends in one point: more of them are no decimal point."""
+    """Whether an edge ends in a single point: several are no decimal point."""
     return edge.endswith(".") and not edge.endswith("..")
 
 
@@ -60,7 +60,7 @@ def _surface_forms(
 def surface_forms(
     labels: tuple[str, ...], choices: tuple[str, ...] = (), aliases: tuple[tuple[str, ...], ...] = ()
 ) -> dict[str, str]:
-    """Every folded spelling that means a label, with that label.
+    """Labels by folded spelling.
 
     Where one spelling would mean several labels, a label's own name goes before aliases, those before the texts of
     choices, and those before yes/true and no/false, which only sets of at most three labels have.
@@ -74,7 +74,7 @@ def surface_forms(
 def canonical_label(
     text: str, labels: tuple[str, ...], choices: tuple[str, ...] = (), aliases: tuple[tuple[str, ...], ...] = ()
 ) -> str | None:
-    """The label that `text` names, or None when it names none of the set.
+    """Label that `text` names, or None when it names none of the set.
 
     Accepts the label itself, its aliases (those given, in the labels' order, and yes/true ...), a lettered form
     such as `B) ...`, and the whole text of a choice. It never searches inside a sentence: "not B" is no answer, and
@@ -121,7 +121,7 @@ _LONGEST_LEAD = 64
 def leading_label(
     text: str, labels: tuple[str, ...], choices: tuple[str, ...] = (), aliases: tuple[tuple[str, ...], ...] = ()
 ) -> str | None:
-    """The label that an answer begins with, when a delimiter ends it there; None when none does, or several may.
+    """Label at the start of an answer, followed by a delimiter; None without one, or if it is ambiguous.
 
     A delimiter is a comma, full stop, colon, semicolon, exclamation mark, dash, closing or opening bracket, or a new
     line; one inside a number or a word (`1.5`, `A-level`) is none. Where labels begin alike, the longest that fits
@@ -155,7 +155,7 @@ def leading_label(
 
 
 def _folded_start(text: str) -> str:
-    """A start of a text as `fold` would have it, with its marks; a new line that no sentence crosses stays one."""
+    """Folded start of a text, with its marks; a line break between sentences is kept."""
     plain = _NEW_LINE.sub(lambda found: " " if found[1].islower() else _LINE, nfkc(text))
     return _LINE.join(" ".join(line.split()) for line in plain.casefold().split(_LINE))
 

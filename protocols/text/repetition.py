@@ -1,4 +1,4 @@
-"""Degenerate repetition: a model that writes the same again and again until it is stopped."""
+"""Detection of degenerate repetition in a model's output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PROBE = 12
 """Characters that are searched first: prose rarely repeats so many soon."""
 
 SEEN_AT_ONCE = _MOST_UNIT * _LEAST_TIMES + _LEAST_LENGTH + _STEP
-"""Characters at a text's end that are enough to find every repetition that has just become one."""
+"""Characters at a text's end that suffice to detect every new repetition."""
 
 
 def is_repetitive(text: str) -> bool:
@@ -30,7 +30,7 @@ def is_repetitive(text: str) -> bool:
 
 
 def _runs_from(text: str, start: int) -> bool:
-    """Whether a long enough repetition runs from this place."""
+    """Whether a long enough repetition starts at this index."""
     if text.find(text[start : start + _PROBE], start + 1, start + _MOST_UNIT + _PROBE) < 0:
         return False
     # A run is longer than its unit and the longest unit together: the first place at which as much as the longest unit

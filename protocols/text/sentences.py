@@ -1,4 +1,4 @@
-"""A small sentence splitter: no download, linear time on any text, the same pieces everywhere."""
+"""Sentence splitter: no download, linear time on any text, deterministic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _CLOSING = "\"')]\u201d\u2019"
 _OPENING = "\"'([\u201c\u2018"
 _LATIN_END = re.compile(rf"(?<![.!?])[.!?]++[{re.escape(_CLOSING)}]*+\s++")
 _OTHER_END = re.compile("(?<=[\u3002\uff01\uff1f\u0964\u061f\u06d4])\\s*+")
-"""After the full stops and question marks of Chinese, Japanese, Hindi, Arabic and Urdu."""
+"""Boundary after the full stops and question marks of Chinese, Japanese, Hindi, Arabic and Urdu."""
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
 _INITIALS = re.compile(r"(?:^|[^\w.])(?:[A-Za-z]\.)+$")
 _WORD = re.compile(r"\w*")
@@ -35,7 +35,7 @@ _TAIL = 24
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of `text`, stripped, empty ones left out.
+    """Sentences of `text`, stripped, without empty ones.
 
     Splits after `.`, `!` or `?` (with closing quotes or brackets) before white space and anything but a
     lower-case letter, except after initials and common abbreviations; after the full stops of other scripts;

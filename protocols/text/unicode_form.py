@@ -1,18 +1,18 @@
-"""NFKC, the Unicode form in which texts are compared, in time that grows with the length whatever a model wrote."""
+"""NFKC normalisation for comparing texts, in linear time for any input."""
 
 from __future__ import annotations
 
 import unicodedata
 
 _AT_ONCE = 256
-"""Characters: sorting a run of combining marks takes the square of its length, so a long run is taken in parts."""
+"""Most characters of a run: sorting combining marks takes quadratic time, so a long run is split."""
 
 _MARKS_OF_ONE = 32
-"""Characters: no script puts more combining marks on one letter."""
+"""Most combining marks on one letter in any script."""
 
 
 def nfkc(text: str) -> str:
-    """Text in NFKC. Only a run of more combining marks than any script uses may be sorted otherwise than by Unicode.
+    """Text in NFKC. Only a run of more combining marks than any script uses may be ordered differently.
 
     >>> nfkc("\\uff39\\uff25\\uff33")
     'YES'
@@ -40,4 +40,4 @@ def _boundary(text: str, start: int) -> int:
 
 
 _JAMO = ("\u1100", "\u11ff")
-"""Korean letters that join to syllables."""
+"""Korean letters that combine to syllables."""

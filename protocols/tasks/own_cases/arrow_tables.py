@@ -1,4 +1,4 @@
-"""The rows of Parquet and Arrow files, a few in memory at a time; nothing of pandas or of `datasets` is needed."""
+"""Rows of Parquet and Arrow files, a few in memory at a time; without pandas or `datasets`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from moot.protocols.tasks.row import Row
 from moot.protocols.tasks.source import MAX_LINE
 
 _AT_ONCE = 16
-"""Rows that are made Python values together."""
+"""Rows converted to Python values at once."""
 
 _LARGEST_GROUP = 2**31
 """Most bytes of a decompressed row group, as declared in the file."""
 
 
 class ArrowTable:
-    """A table in Parquet or Arrow files, all with the columns of the first.
+    """Table in Parquet or Arrow files, all with the columns of the first.
 
     Args:
-        file: the file or folder as the user named it; errors of the whole say it.
-        files: each file's name for errors, and its place; at least one.
+        file: the file or folder as the user named it, for errors of the whole.
+        files: each file's name for errors, and its path; at least one.
     """
 
     def __init__(self, file: str, files: Collection[tuple[str, Path]]) -> None:
@@ -33,7 +33,7 @@ class ArrowTable:
         self._first: tuple[tuple[str, ...], bytes | None] | None = None
 
     def header(self) -> tuple[str, ...]:
-        """The columns' names.
+        """Names of the columns.
 
         Raises:
             TaskFileError: the first file cannot be read.
@@ -44,7 +44,7 @@ class ArrowTable:
         """Names of whole numbers by column, where `datasets` has written them into the file.
 
         Raises:
-            TaskFileError: as `header`.
+            TaskFileError: see `header`.
         """
         written = self._first_file()[1]
         try:
@@ -58,7 +58,7 @@ class ArrowTable:
             return {}
 
     def rows(self, wanted: Collection[str] | None = None) -> Iterator[Row]:
-        """The rows; `line` is a row's place in its file, from 1 on.
+        """Rows; `line` is a row's index in its file, from 1.
 
         Args:
             wanted: columns to read; None for all.
@@ -86,7 +86,7 @@ class ArrowTable:
                                 yield Row(name, line, values)
 
     def _first_file(self) -> tuple[tuple[str, ...], bytes | None]:
-        """The columns of the first file, and what `datasets` has written into it."""
+        """Columns of the first file, and the metadata of `datasets` in it."""
         if self._first is None:
             name, place = self._files[0]
             with _reading(name):
@@ -108,7 +108,7 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _opened(name: str, place: Path, columns: list[str] | None) -> tuple[Any, Callable[[], Iterator[Any]]]:
-    """The schema of a file, and what gives its batches with these columns."""
+    """Schema of a file, and a reader of its batches with these columns."""
     with place.open("rb") as stream:
         magic = stream.read(6)
     return _parquet(name, place, columns) if magic[:4] == b"PAR1" else _arrow(name, place, columns, magic == b"ARROW1")
@@ -156,7 +156,7 @@ def _check_groups(name: str, metadata: Any) -> None:
 
 
 def _check_types(name: str, schema: Any) -> None:
-    """Refuses types whose values can be far larger than their bytes in the file, and such as are no data of a case."""
+    """Refuses types whose values can be far larger than their bytes in the file, and types that no case has."""
     import pyarrow as pa
 
     def is_plain(kind: Any) -> bool:
@@ -188,7 +188,7 @@ def _check_types(name: str, schema: Any) -> None:
 
 
 def _values(batch: Any) -> list[dict[str, Any] | None]:
-    """The rows of a small batch as Python values; None for one that is larger than a row may be."""
+    """Rows of a small batch as Python values; None for a row that is too large."""
     batch = _decoded(batch)
     if batch.nbytes <= MAX_LINE:
         found: list[dict[str, Any] | None] = batch.to_pylist()
@@ -198,7 +198,7 @@ def _values(batch: Any) -> list[dict[str, Any] | None]:
 
 
 def _decoded(batch: Any) -> Any:
-    """The batch with each category spelled out, as columns of pandas' categories and `datasets`' have them."""
+    """Batch with decoded categories, for categorical columns of pandas and `datasets`."""
     import pyarrow as pa
 
     columns = []

@@ -1,4 +1,4 @@
-"""The choices and labels of a row, however its file writes them: lists, objects, or a column for each."""
+"""Choices and labels of a row, in any notation of its file: lists, objects, or a column for each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.protocols.tasks.row import Row, is_blank, shown
 from moot.protocols.text.labels import fold
 
 YES_NO = ("Yes", "No")
-"""The labels of a file whose gold answers are all yes or no, true or false."""
+"""Labels of a file whose gold answers are all yes or no, true or false."""
 
 _QUOTED = re.compile(r"\s*,?\s*(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
@@ -24,12 +24,12 @@ _MEANING = {"n": "\n", "t": "\t", "r": "\r"}
 
 @dataclass(frozen=True)
 class Choices:
-    """The closed set of a row.
+    """Closed set of a row.
 
     Attributes:
-        labels: what an answer must be one of.
-        texts: the text of each label; empty where the labels speak for themselves.
-        places: by how a gold answer may number it, a label's place.
+        labels: permitted answers.
+        texts: the text of each label; empty for self-explanatory labels.
+        places: index of a label by its number in gold answers.
     """
 
     labels: tuple[str, ...]
@@ -37,7 +37,7 @@ class Choices:
     places: Mapping[str, int] = field(default_factory=dict)
 
     def named_by(self, text: str) -> set[int]:
-        """The places of the labels, or else of the texts, that are this very text, case and outer marks apart."""
+        """Indices of the labels, or else of the texts, that equal this text except for case and outer marks."""
         for names in (self.labels, self.texts):
             if text in names:
                 return {place for place, name in enumerate(names) if name == text}
@@ -60,7 +60,7 @@ def value_of(row: Row, column: str | None) -> object:
 
 
 def read_choices(row: Row, columns: Columns, names: tuple[str, ...] = ()) -> Choices | None:
-    """The closed set of a row; None for a free answer.
+    """Closed set of a row; None for a free answer.
 
     Args:
         row: the row.
@@ -68,7 +68,7 @@ def read_choices(row: Row, columns: Columns, names: tuple[str, ...] = ()) -> Cho
         names: labels of rows without their own.
 
     Raises:
-        TaskFileError: choices or labels are of a wrong form, too few or too many, or ambiguous.
+        TaskFileError: choices or labels are malformed, too few or too many, or ambiguous.
     """
     labels, texts, column = columns.labels, tuple[str, ...](), ""
     if "labels" in columns.of:
@@ -129,7 +129,7 @@ def _within(row: Row, column: str, value: object) -> tuple[tuple[str, ...], tupl
 
 
 def _across(row: Row, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """The texts of a column each; the last may be blank, for a question with fewer choices."""
+    """Texts of the columns of choices; the last may be blank, for a question with fewer choices."""
     values = [value_of(row, column) for column in columns]
     while values and is_blank(values[-1]):
         values.pop()
@@ -150,7 +150,7 @@ def _listed(row: Row, column: str, value: object) -> tuple[str, ...]:
 
 
 def _text(row: Row, column: str, value: object) -> str:
-    """A choice as text; a number as the file would show it."""
+    """Text of a choice; a number as written in the file."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value:
         return str(value)
     return row.checked(column, value).strip()
@@ -171,9 +171,9 @@ def parsed(value: object) -> object:
 
 
 def quoted_texts(cell: str) -> list[str] | None:
-    """The texts of a list as Python or NumPy print it, which is how pandas writes one into a CSV; None for other text.
+    """Texts of a list in Python's or NumPy's notation, as pandas writes one into a CSV; None for other text.
 
-    It is read mark by mark: nothing is evaluated.
+    It is parsed character by character: nothing is evaluated.
 
     >>> quoted_texts("['two' \\"it's\\"\\n 'x, y']")
     ['two', "it's", 'x, y']

@@ -34,13 +34,13 @@ FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "id": ("id",),
     }
 )
-"""Each field of a case, and the names of columns that it is read from; the field's own name goes before the others."""
+"""Usual names of columns by field of a case; the field's own name takes precedence."""
 
 SPLIT = "split"
 """Key of a column map for the part of a folder to read."""
 
 SHOWN = 8
-"""Columns that an error names."""
+"""Most columns in an error."""
 
 _FAMILY = re.compile(r"(?:(choice|option|answer|ending|opt)_?)?([a-z]|\d{1,2})")
 
@@ -50,9 +50,9 @@ class Columns:
     """Columns of the fields in a file's rows.
 
     Attributes:
-        of: the column of a field; fields that the file has not are left out.
+        of: column by field; fields that the file lacks are omitted.
         choices: columns of the choices, in order: one with all of them, or one for each.
-        places: for a column per choice whose names end in numbers, those numbers by the choice's place.
+        places: for a column per choice with names that end in numbers, those numbers by the choice's index.
         labels: the labels of every case, where the user gave them.
     """
 
@@ -63,12 +63,12 @@ class Columns:
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Every column that is read of."""
+        """All columns in use."""
         return (*self.of.values(), *self.choices)
 
 
 class ColumnFinder:
-    """Finds the columns of the fields among those of a file.
+    """Finder of the columns of the fields in a file.
 
     Args:
         file: its name, for errors.
@@ -82,10 +82,10 @@ class ColumnFinder:
         self._found: dict[tuple[str, ...], Columns] = {}
 
     def of_row(self, row: Row) -> Columns:
-        """The columns of a row; those of rows with the same keys are found once.
+        """Columns of a row, cached for rows with the same keys.
 
         Raises:
-            TaskFileError: as `of_header`, naming the row.
+            TaskFileError: see `of_header`; names the row.
         """
         keys = tuple(row.values)
         known = self._found.get(keys)
@@ -96,7 +96,7 @@ class ColumnFinder:
         return known
 
     def of_header(self, header: Sequence[str], line: int = 0) -> Columns:
-        """The columns among a header's names.
+        """Columns among a header's names.
 
         Raises:
             TaskFileError: no column has the question, several could have the same field, or one occurs twice.
@@ -126,11 +126,11 @@ class ColumnFinder:
         return found
 
     def looks_for(self, name: str) -> bool:
-        """Whether a field is read where the file has it: the user's map may leave it out."""
+        """Whether a field is read if the file has it: the user's map may exclude it."""
         return self._mapped.get(name) != ""
 
     def never_seen(self, seen: Iterable[str]) -> str | None:
-        """A column of the user's map that is none of those seen; None where all are."""
+        """A column of the user's map that the file lacks; None if it has all."""
         known = set(seen)
         wanted = (part for name, column in self._mapped.items() for part in self._parts(name, column))
         return next((column for column in wanted if column.split(".")[0] not in known and column not in known), None)
@@ -145,7 +145,7 @@ class ColumnFinder:
 
     @property
     def _fixed(self) -> bool:
-        """Whether the user gives the labels themselves."""
+        """Whether the user's map states the labels."""
         return "/" in self._mapped.get("labels", "")
 
     def _parts(self, name: str, column: str) -> list[str]:
@@ -196,7 +196,7 @@ def check_map(name: str, mapped: Mapping[str, str]) -> None:
     """Refuses an empty column map.
 
     Raises:
-        ConfigError: the question is left out.
+        ConfigError: the question is excluded.
     """
     if mapped.get("question") == "":
         raise ConfigError(f"task {name!r}: `question=` names no column, and a case needs a question")
@@ -210,7 +210,7 @@ def hint(column: str, header: Sequence[str]) -> str:
 
 
 def listed(header: Sequence[str]) -> str:
-    """Names of columns as an error lists them: the first few."""
+    """The first few names of columns, for an error."""
     names = [repr(name)[1:-1][:40] for name in header[:SHOWN]]
     return ", ".join(names + [f"and {len(header) - SHOWN} more"] * (len(header) > SHOWN)) or "none"
 
@@ -220,7 +220,7 @@ def _plain(column: str) -> str:
 
 
 def _families(header: Sequence[str]) -> list[tuple[tuple[str, ...], dict[str, int]]]:
-    """The runs of columns such as A, B, C or answer0, answer1: their names, and their numbers by place."""
+    """Runs of columns such as A, B, C or answer0, answer1: their names, and their numbers by index."""
     families: dict[tuple[str, bool], dict[int, str]] = {}
     for column in header:
         found = _FAMILY.fullmatch(_plain(column))

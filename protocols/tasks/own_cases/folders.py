@@ -1,4 +1,4 @@
-"""The data files of a folder: one that `datasets.save_to_disk` wrote, or Parquet, JSON Lines or CSV as on the hub."""
+"""Data files of a folder: from `datasets.save_to_disk`, or Parquet, JSON Lines or CSV as on the hub."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LARGEST_STATE = 2**24
 
 
 def data_files(folder: str, split: str | None) -> list[tuple[str, Path]]:
-    """The data files of a folder, each with its name for errors, in order.
+    """Data files of a folder, each with its name for errors, in order.
 
     Args:
         folder: as the user named it.
-        split: which of its parts; None for a folder that has one.
+        split: the part to read; None for a folder with one.
 
     Raises:
         TaskFileError: it has no such files, no such part, or several parts and none is named.
@@ -44,7 +44,7 @@ def data_files(folder: str, split: str | None) -> list[tuple[str, Path]]:
 
 
 def _saved(folder: str, place: Path) -> list[tuple[str, Path]]:
-    """The Arrow files that a data set's `state.json` lists; none may lie elsewhere."""
+    """Arrow files in a data set's `state.json`; none may be outside of the folder."""
     entries = _json_object(folder, place / _STATE).get("_data_files")
     listed = entries if isinstance(entries, list) else []
     names = [entry.get("filename") if isinstance(entry, dict) else None for entry in listed]
@@ -70,7 +70,7 @@ def _saved_split(folder: str, place: Path, split: str | None) -> list[tuple[str,
 
 
 def _hub_files(folder: str, place: Path, split: str | None) -> list[tuple[str, Path]]:
-    """The files of a folder by the split that their names, or their folders' names, say; text where none is Parquet."""
+    """Files of a folder by the split in their names, or their folders' names; text files where none is Parquet."""
     groups: dict[tuple[str, str], list[str]] = {}
     for name in _names_of(folder, place, _PARQUET) or _names_of(folder, place, _TEXT):
         parent, _, file = name.rpartition("/")
@@ -116,7 +116,7 @@ def _found(folder: str, place: Path, endings: tuple[str, ...]) -> Iterator[str]:
 
 
 def _chosen(folder: str, names: list[str], split: str | None) -> str:
-    """The part of a folder that is read: the one that is named, or the only one."""
+    """Split of a folder to read: the named one, or the only one."""
     parts = sorted(set(names))
     if split is None and len(parts) == 1:
         return parts[0]

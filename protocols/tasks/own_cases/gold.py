@@ -1,4 +1,4 @@
-"""The gold answers of a file: what they are written as is decided over all of them, never row by row."""
+"""Gold answers of a file: their format is decided over all of them, never row by row."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def answers_of(row: Row, column: str | None, choices: Choices | None = None) -> 
     A list, `{"text": [...]}` (SQuAD) and `{"value": ..., "aliases": [...]}` (TriviaQA) are several.
 
     Raises:
-        TaskFileError: it is something else.
+        TaskFileError: it has another form.
     """
     value = value_of(row, column)
     if isinstance(value, Mapping):
@@ -81,10 +81,10 @@ class GoldSurvey:
         return self._closed > 0 and self._whole == self._closed and self._named < self._closed
 
     def add(self, row: Row, column: str | None, choices: Choices | None) -> None:
-        """Takes one row in.
+        """Processes one row.
 
         Raises:
-            TaskFileError: its answer is of no form that is read.
+            TaskFileError: its answer has an unknown form.
         """
         for answer in answers_of(row, column, choices):
             if choices is None:
@@ -109,17 +109,17 @@ class GoldSurvey:
             )
 
     def check(self) -> None:
-        """Refuses a file whose numbers may be places or texts.
+        """Refuses a file whose numbers may be indices or texts.
 
         Raises:
-            TaskFileError: naming the first row that reads differently.
+            TaskFileError: names the first row for which the difference matters.
         """
         if self._differs is not None and self._closed == self._whole == self._named == self._in_range:
             raise self._differs
 
 
 def closed_gold(row: Row, column: str | None, choices: Choices, by_place: bool) -> tuple[str, ...]:
-    """The labels that are right, the first one first; of none for a row that is not scored.
+    """Right labels, in order; empty for a row that is not scored.
 
     Raises:
         TaskFileError: an answer is none of the labels, or could be several.
@@ -160,7 +160,7 @@ def free_gold(row: Row, column: str | None) -> tuple[tuple[str, ...], Scoring]:
     A solution that ends in `####` and a number, as GSM8K writes it, is that number.
 
     Raises:
-        TaskFileError: an answer is of no form that is read.
+        TaskFileError: an answer has an unknown form.
     """
     answers = answers_of(row, column)
     texts = tuple(answer if isinstance(answer, str) else YES_NO[not answer] for answer in answers)

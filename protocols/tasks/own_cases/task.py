@@ -22,7 +22,7 @@ from moot.protocols.tasks.task import MOST_SHOWN, Task, first_few
 
 Kind = Literal["number", "yes or no", "text"]
 _FEW = 0.25
-"""Largest share of the rows that is still an exception."""
+"""Largest share of rows that still counts as exceptions."""
 
 _NO_ANSWER = frozenset({"na", "nil", "-", "--", "?", "unknown", "tbd", "missing"})
 """Common texts for a missing answer that may also be answers, in lower case; `is_absent` does not recognise them."""
@@ -54,7 +54,7 @@ class GoldKindCounter:
         self._no_answer = _Rows()
 
     def add(self, line: int, kind: Kind, answer: str) -> None:
-        """Takes the first right answer of a row in."""
+        """Processes the first right answer of a row."""
         self._kinds[kind].add(line, answer)
         if answer.strip().casefold() in _NO_ANSWER:
             self._no_answer.add(line, answer)
@@ -79,14 +79,14 @@ _ARROW = (".parquet", ".arrow", ".feather")
 
 
 Table = TextTable | ArrowTable
-"""Rows with named columns, whatever file they come from."""
+"""Rows with named columns, from any file format."""
 
 
 def open_table(path: str, split: str | None = None) -> Table:
-    """The table in a file or folder.
+    """Table of a file or folder.
 
     Raises:
-        TaskFileError: there is none, it can be read only once, or the folder does not say what to read.
+        TaskFileError: there is none, it can be read only once, or the folder is ambiguous.
     """
     try:
         if path != "-" and Path(path).expanduser().is_dir():
@@ -118,7 +118,7 @@ def _table_of(path: str, files: list[tuple[str, Path]]) -> Table:
 
 
 def own_cases_task(path: str, spec: str, **columns: str) -> Task:
-    """A task over a user's own questions; `open_task("cases:FILE")` is the usual way to it.
+    """Task over a user's own questions; `open_task("cases:FILE")` is the usual way to it.
 
     Args:
         path: of the file or folder.
@@ -126,8 +126,8 @@ def own_cases_task(path: str, spec: str, **columns: str) -> Task:
         columns: the user's column map; see `ColumnFinder`.
 
     Raises:
-        ConfigError: the map leaves the question out.
-        TaskFileError: as `open_table`.
+        ConfigError: the map excludes the question.
+        TaskFileError: see `open_table`.
     """
     check_map(NAME, columns)
     cases = _OwnCases(open_table(path, columns.get(SPLIT)), ColumnFinder(path, columns))
@@ -145,7 +145,7 @@ def own_cases_task(path: str, spec: str, **columns: str) -> Task:
 
 
 class _OwnCases:
-    """The rows of one table. How its gold answers are written is found out once, before the first case."""
+    """Rows of one table. The format of its gold answers is determined once, before the first case."""
 
     def __init__(self, table: Table, finder: ColumnFinder) -> None:
         self._table, self._finder = table, finder
@@ -155,7 +155,7 @@ class _OwnCases:
         self._names: Mapping[str, tuple[str, ...]] = {}
 
     def rows(self) -> Iterator[Row]:
-        """The rows, those of blank cells only left out.
+        """Rows, except those of blank cells only.
 
         Raises:
             TaskFileError: the table cannot be read, or its columns or answers are not recognised.
@@ -169,7 +169,7 @@ class _OwnCases:
         answer is compared with the right ones.
 
         Raises:
-            TaskFileError: a field is missing, of a wrong form, or the answer is none of the labels.
+            TaskFileError: a field is missing or malformed, or the answer is none of the labels.
         """
         columns, choices = self._choices(row)
         of = columns.of
@@ -194,7 +194,7 @@ class _OwnCases:
         """The pictures of a row: files beside its own, or embedded bytes, as in `datasets`.
 
         Raises:
-            TaskFileError: one is no picture's name, is not there or outside of the folder.
+            TaskFileError: one is no picture's name, is missing or outside of the folder.
         """
         column = self._finder.of_row(row).of.get("images")
         value = value_of(row, column)
@@ -303,13 +303,13 @@ def _is_empty(row: Row) -> bool:
 
 
 def _text(row: Row, column: str | None) -> str:
-    """The text of a column that may be missing or blank."""
+    """Text of an optional column."""
     value = value_of(row, column)
     return "" if column is None or value is None else row.checked(column, value, may_be_empty=True)
 
 
 def _name(row: Row, column: str | None) -> str:
-    """A group's name: text, or a whole number as text; empty where there is none."""
+    """Name of a group: text, or a whole number as text; empty without one."""
     value = value_of(row, column)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(row, column).strip()
 

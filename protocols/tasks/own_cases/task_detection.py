@@ -17,7 +17,7 @@ PUBLIC: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("asap", ("essay_id", "essay_set", "essay")),
     ("fever", ("claim", "verifiable", "label", "evidence")),
 )
-"""Tasks of public files, and columns that no other file has; the first that are all there decide."""
+"""Tasks of public files by distinctive columns; the first complete match decides."""
 
 OWN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("claims", ("claim",)),
@@ -25,20 +25,20 @@ OWN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("labels", ("text", "label")),
     ("subjects", ("subject",)),
 )
-"""Tasks of users' own files in CSV or JSON Lines, and the columns that each needs."""
+"""Tasks of users' own files in CSV or JSON Lines, and their required columns."""
 
 FOLDERS = (("hallusionbench", "HallusionBench.json"), ("symptoms", "dataset.csv"))
-"""Tasks of folders, and a file that the folder has."""
+"""Tasks of folders, by a file in the folder."""
 
 _ROWS = 20
 """Rows of a JSON file whose keys are examined."""
 
 
 def detect_spec(bare: str) -> str:
-    """The spec of a bare file or folder, or of one with a column map, with the task that fits it before its name.
+    """Spec for a bare file or folder, or one with a column map, prefixed with the matching task.
 
     Raises:
-        ConfigError: no task fits: which columns are missing for which.
+        ConfigError: no task matches; lists the missing columns of each.
         TaskFileError: there is no such file, or it cannot be read.
     """
     found = TaskSpec(NAME, bare)
@@ -102,7 +102,7 @@ def _misses(path: str, header: tuple[str, ...], plain: bool) -> str:
 
 
 def path_exists(path: str) -> bool:
-    """Whether a bare name is that of a file or folder. Raises nothing."""
+    """Whether a bare name is a file or folder. Raises nothing."""
     try:
         return bool(path) and Path(path).expanduser().exists()
     except (OSError, ValueError, RuntimeError):
