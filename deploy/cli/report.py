@@ -13,10 +13,10 @@ from moot.deploy.cli import options
 def report(
     folders: options.Reported,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write (default: report.html); an existing one is replaced.")
+        Path | None, typer.Option(help="The file to write (default: report.html); an earlier report there is replaced.")
     ] = None,
     figures: Annotated[
-        Path | None, typer.Option(help="Folder for every chart as SVG and PNG; needs pip install 'moot[plot]'.")
+        Path | None, typer.Option(help="Folder for every chart as SVG and PNG; needs pip install 'moot\\[plot]'.")
     ] = None,
     form: options.PrintedForm = None,
 ) -> None:
@@ -24,6 +24,7 @@ def report(
     from moot.actors.record.files import write_whole
     from moot.deploy.results.plotting import require_matplotlib
     from moot.deploy.results.report.chart_figures import save_figures
+    from moot.deploy.results.report.html import check_replaceable
     from moot.deploy.results.report.render import show_report
     from moot.deploy.results.run_report.build import build_report
     from moot.protocols.errors import ConfigError
@@ -36,7 +37,9 @@ def report(
     if form is not None:
         show_report(built.document(), lambda: built.blocks, form)
     else:
-        page, file = built.html(), out or Path("report.html")
+        file = out or Path("report.html")
+        check_replaceable(file)
+        page = built.html()
         write_whole(file, page.encode())
         print(f"report: {file} ({len(page) / 1e6:.1f} MB)")
     if figures is not None:

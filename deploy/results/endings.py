@@ -1,4 +1,4 @@
-"""Texts for the codes of the column `how`, which state how a debate ended."""
+"""Texts for the codes of the columns `how` and `failure`, which state how a debate ended."""
 
 from __future__ import annotations
 
@@ -31,6 +31,33 @@ _ENDINGS = {
     "failed": "the case failed",
     "unknown": "not recorded",
 }
+
+
+_FAILURES = {
+    "ask_failed": "a reply that the debate needs was not usable",
+    "bug": "an error in moot or in the protocol",
+    "case_unfit": "the protocol cannot debate such a case",
+    "deadline": "the debate took too long",
+    "encoder_failed": "texts could not be embedded",
+    "invalid_case": "the case itself is not valid",
+    "path_reused": "the protocol named two steps alike",
+    "quorum_failed": "too few usable replies to continue",
+    "replay_diverged": "the replay asks what the record lacks",
+}
+
+
+def failure_words(kind: str) -> str:
+    """Text for a kind of failure, followed by its code; a kind of a user's own protocol is unchanged.
+
+    >>> failure_words("deadline"), failure_words("mine")
+    ('failed: the debate took too long (deadline)', 'failed: mine')
+    """
+    return f"failed: {_FAILURES[kind]} ({kind})" if kind in _FAILURES else f"failed: {kind}"
+
+
+def code_meaning(code: str) -> str | None:
+    """Meaning of a code of either column; None for no such code."""
+    return _ENDINGS.get(code) or _FAILURES.get(code)
 
 
 def ending_words(how: str) -> str:

@@ -21,6 +21,7 @@ from markupsafe import Markup
 from moot.deploy.results.report.blocks import Block, Chart, Heading
 from moot.deploy.results.report.charts import chart_data, chart_table
 from moot.deploy.results.text import escape_hidden, visible
+from moot.protocols.errors import ConfigError
 
 PAGE = Path(__file__).parent / "page"
 STYLES = ("page.css",)
@@ -39,6 +40,9 @@ CASES_SCRIPTS = (
 )
 """Scripts of a page with cases."""
 
+GENERATOR = '<meta name="generator" content="moot">'
+"""What every page of moot has in its head."""
+
 _SOURCE_MAP = re.compile(r"\n//# sourceMappingURL=\S+\s*$")
 
 
@@ -47,6 +51,23 @@ class Asset(NamedTuple):
 
     text: str
     hash: str
+
+
+def check_replaceable(file: Path) -> None:
+    """Check that a page may be written there: nothing is there, or an earlier page.
+
+    Raises:
+        ConfigError: the file is something else, or cannot be read.
+    """
+    try:
+        if file.exists() and GENERATOR.encode() not in file.read_bytes()[:_HEAD_BYTES]:
+            raise ConfigError(f"{file} exists and is no report of moot: name another file with --out")
+    except OSError as error:
+        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+
+
+_HEAD_BYTES = 20_000
+"""Longer than the head of a page as far as its generator."""
 
 
 @cache

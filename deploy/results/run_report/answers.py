@@ -17,6 +17,8 @@ from moot.deploy.results.record.run_record import RunRecord
 OPENING = 0
 """The round of the openings."""
 
+_FEWEST_VOTERS = 3
+
 _PATH = re.compile(r"(?:opening|round/(?P<round>\d+))/agent/(?P<agent>\d+)")
 _PATTERN = r"^(opening|round/[0-9]+)/agent/[0-9]+$"
 
@@ -26,11 +28,13 @@ class AgentAnswers(NamedTuple):
 
     Attributes:
         right: by round, `OPENING` first, whether its answer was right; rounds without a usable answer are missing.
+        first: its answer before the debate; None without a usable one.
     """
 
     case_id: str
     agent: int
     right: Mapping[int, bool]
+    first: str | None = None
 
 
 class RoundFlips(FrozenModel):
@@ -52,6 +56,7 @@ def agent_answers(record: RunRecord, verdicts: Sequence[VerdictRow]) -> list[Age
     """The answers of the debates whose verdict can be scored, by case and agent."""
     gold = {verdict.key: verdict.gold for verdict in verdicts if verdict.correct is not None}
     by_agent: dict[tuple[CaseKey, int], dict[int, bool]] = defaultdict(dict)
+    first: dict[tuple[CaseKey, int], str] = {}
     known: dict[tuple[str, str], bool | None] = {}
     for key, number, agent, answer in _answers(record):
         if key not in gold:
@@ -61,7 +66,12 @@ def agent_answers(record: RunRecord, verdicts: Sequence[VerdictRow]) -> list[Age
             known[place] = record.references.correct(key[0], answer, gold[key])
         if (right := known[place]) is not None:
             by_agent[key, agent][number] = right
-    return [AgentAnswers(key[0], agent, rounds) for (key, agent), rounds in sorted(by_agent.items())]
+            if number == OPENING:
+                first[key, agent] = answer
+    return [
+        AgentAnswers(key[0], agent, rounds, first.get((key, agent)))
+        for (key, agent), rounds in sorted(by_agent.items())
+    ]
 
 
 def _answers(record: RunRecord) -> Iterator[tuple[CaseKey, int, int, str]]:
@@ -80,6 +90,29 @@ def _place(path: str) -> tuple[int, int]:
     place = _PATH.fullmatch(path)
     assert place is not None, "of `_PATTERN`"
     return int(place["round"] or OPENING), int(place["agent"])
+
+
+def opening_votes(answers: Iterable[AgentAnswers]) -> dict[str, bool]:
+    """Whether the most frequent first answer is right, by case; a tie counts as wrong.
+
+    Empty with fewer than three agents, whose votes decide nothing.
+    """
+    votes: dict[str, Counter[str]] = defaultdict(Counter)
+    right: dict[tuple[str, str], bool] = {}
+    agents = set[int]()
+    for each in answers:
+        agents.add(each.agent)
+        if each.first is not None:
+            votes[each.case_id][each.first] += 1
+            right[each.case_id, each.first] = each.right[OPENING]
+    if len(agents) < _FEWEST_VOTERS:
+        return {}
+    return {case_id: _leads(found, right, case_id) for case_id, found in votes.items()}
+
+
+def _leads(votes: Counter[str], right: Mapping[tuple[str, str], bool], case_id: str) -> bool:
+    (answer, most), *others = votes.most_common(2)
+    return right[case_id, answer] and all(count < most for _, count in others)
 
 
 def flips(answers: Iterable[AgentAnswers]) -> list[RoundFlips]:

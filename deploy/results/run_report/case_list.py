@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from moot.actors.agent.attempt import LENGTH
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.endings import failure_words
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.report.render import banner
@@ -144,7 +145,7 @@ def case_list(run: RunData | str | Path) -> CaseList:
             CaseRow(
                 **found,
                 case_id=case_id,
-                ending=f"failed: {failure}" if failure else how,
+                ending=failure_words(failure) if failure else how,
                 debated=case_id in debated,
                 truncated=truncated.get(str(case_id), 0),
             )

@@ -8,12 +8,13 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Pairs, Table
 from moot.deploy.results.report.render import banner
+from moot.deploy.results.run_report.baselines import baselines
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.model_replies import reply_blocks
 from moot.deploy.results.summaries.scores import score_blocks
 from moot.deploy.results.summaries.summary import Summary
 from moot.deploy.results.summaries.summary_rows import summary_rows
-from moot.deploy.results.text import count, percent
+from moot.deploy.results.text import cases, count, mean_of, percent, times
 
 
 def overview(run: RunData) -> Iterator[Block]:
@@ -22,6 +23,7 @@ def overview(run: RunData) -> Iterator[Block]:
     yield Heading(f"Run {summary.run}", 1)
     yield from banner(summary.simulated)
     yield Note(" ".join((_worked(summary), _quality(summary))), "strong")
+    yield from (Note(line) for line in _gain(run))
     yield from (Note(line, "warning") for line in summary.warnings)
     if steps := list(next_steps(summary)):
         yield Heading("What next", 3)
@@ -66,20 +68,42 @@ def _quality(summary: Summary) -> str:
     if summary.accuracy is None:
         why = "the cases have no gold label" if summary.finished else "no case has finished"
         return f"No answer can be scored: {why}."
-    return f"Accuracy {percent(summary.accuracy, summary.accuracy_interval, summary.scored)}."
+    accuracy = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
+    if summary.open:
+        return f"Accuracy so far {accuracy}; the cases that end first are often the easier ones."
+    return f"Accuracy {accuracy}."
+
+
+def _gain(run: RunData) -> Iterator[str]:
+    """The verdicts against the best baseline of the run's own record; nothing where that costs as much."""
+    for best in baselines(run)[-1:]:
+        base = mean_of(best.tokens(run.costs[verdict.key]) for verdict in run.counted)
+        own = mean_of(run.costs[verdict.key].method for verdict in run.counted)
+        if base and own is not None and own > base:
+            yield f"Against {best.name}, on the same cases: {best.gain}, at {times(own / base)} its tokens."
 
 
 def next_steps(summary: Summary) -> Iterator[str]:
     """Suggested next steps, most urgent first."""
     run = summary.run
     if summary.stopped_by is not None:
-        yield f"The run was stopped: {summary.stopped_by}. Give the same command again to resume it."
+        yield f"The run was stopped: {summary.stopped_by}. Enter the same command again to resume it."
+    elif summary.open > summary.parked:
+        yield (
+            f"{cases(summary.open - summary.parked)} have no verdict. If the run is not under way, enter the same "
+            "command again to resume it."
+        )
     if summary.parked:
         waiting = "1 debate waits" if summary.parked == 1 else f"{count(summary.parked)} debates wait"
         yield f"{waiting} for a person: moot decide {run}"
     if summary.failed:
-        yield f"See why cases failed: moot show {run} --failed. Run them again with --retry-failed."
+        yield (
+            f"See why cases failed: moot show {run} --failed. The same command with --retry-failed runs them again; "
+            f"other settings are another run: --out NEW --reuse {run} pays only for what differs."
+        )
     if summary.labels_questioned:
         yield f"{count(summary.labels_questioned)} gold labels look doubtful: moot show {run} --questioned"
-    if summary.accuracy is not None:
-        yield f"Read the cases that are wrong: moot show {run} --wrong, or the table of cases, by outcome."
+    if wrong := round((1 - (summary.accuracy or 0.0)) * summary.scored):
+        yield f"Read the {cases(wrong)} answered wrong: moot show {run} --wrong, or Wrong above the table of cases."
+    if summary.simulated:
+        yield "For figures of a real model, give --model NAME; moot models lists the forms of a name."

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Series
+from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Note, Series
 from moot.deploy.results.run_report.data import RunData
-from moot.deploy.results.summaries.compare import compare, run_names
+from moot.deploy.results.summaries.compare import RunRow, compare, run_names
 from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
 from moot.deploy.results.summaries.differing_cases import differing_blocks
+from moot.deploy.results.summaries.summary_rows import paired_words
+
+_LEVEL = 0.05
+"""Two-sided level below which a difference is called one."""
 
 MOST_CASES = 500
 """Differing cases that the page lists; the others are in the runs' own tables."""
@@ -23,7 +27,10 @@ def pairs(runs: Sequence[RunData]) -> Iterator[Block]:
     found = compare([run.folder for run in runs], cases=True)
     names = run_names([row.run for row in found.rows])
     cases = found.cases or []
-    yield from comparison_blocks(found.model_copy(update={"cases": None}))
+    for block in comparison_blocks(found.model_copy(update={"cases": None})):
+        yield block
+        if isinstance(block, Heading) and block.level == 1:
+            yield from (Note(line, "strong") for line in _answer(found.rows, names))
     accuracies = [row.accuracy_interval or (None, None) for row in found.rows]
     yield Heading("Side by side")
     yield Chart(
@@ -61,3 +68,15 @@ def pairs(runs: Sequence[RunData]) -> Iterator[Block]:
     )
     yield Heading("Cases that differ")
     yield from differing_blocks(cases, names, MOST_CASES)
+
+
+def _answer(rows: Sequence[RunRow], names: Sequence[str]) -> Iterator[str]:
+    """Whether each run differs from the first one in accuracy."""
+    for name, row in zip(names, rows, strict=True):
+        if row.vs_first is None:
+            continue
+        if row.vs_first.p_value is None:
+            yield f"{name} and {names[0]} have no scored case in common."
+            continue
+        differs = "is not shown to differ from" if row.vs_first.p_value >= _LEVEL else "differs from"
+        yield f"{name} {differs} {names[0]} in accuracy: {paired_words(row.vs_first)}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Note, Series, Table
@@ -68,6 +68,8 @@ def _branches(summary: Summary, gated: Sequence[_Gated]) -> str:
         if n
     ]
     sentence = f"The gate skipped {count(skipped)} of {cases(len(gated))}."
+    if not skipped and not any(_decides(each.gate) for each in gated):
+        sentence = f"There was no gate: all {cases(len(gated))} were debated."
     return f"{sentence} Right: {', '.join(right)}." if right else sentence
 
 
@@ -88,7 +90,7 @@ def _plane(gated: Sequence[_Gated]) -> Iterator[Block]:
         "M says how far stated confidence is from the models' own token probabilities."
         if by_misalignment
         else "M is unknown (no token probabilities): the height is the stated confidence.",
-        "A case beyond a threshold is debated.",
+        _rule(each.gate for each in gated),
         "Skipped and wrong: an error that a debate might have mended.",
     ]
     how += [f"Without both numbers, and not shown: {cases(len(gated) - shown)}."] if shown < len(gated) else []
@@ -103,6 +105,17 @@ def _plane(gated: Sequence[_Gated]) -> Iterator[Block]:
     )
 
 
+def _decides(gate: GateDecided) -> bool:
+    """Whether a gate looks at its case, unlike one that is always open or shut."""
+    return gate.when in ("", "selective")
+
+
+def _rule(gates: Iterable[GateDecided]) -> str:
+    if not any(map(_decides, gates)):
+        return "There was no gate that could skip a debate."
+    return "A case is debated if it lies beyond a threshold, if its first answers differ, or if mean p is low."
+
+
 def _points(part: tuple[bool, bool | None], points: Sequence[tuple[_Gated, float, float]]) -> Series:
     skip, correct = part
     ids, across, up = zip(*((each.case_id, d, height) for each, d, height in points), strict=True)
@@ -112,7 +125,7 @@ def _points(part: tuple[bool, bool | None], points: Sequence[tuple[_Gated, float
 
 def _thresholds(gates: Sequence[GateDecided], *, misalignment: bool) -> list[Guide]:
     """Guides at the gate's thresholds; a gate that is always open or shut has none."""
-    deciding = [gate for gate in gates if gate.when in ("", "selective")]
+    deciding = [gate for gate in gates if _decides(gate)]
     of_d = sorted({gate.tau_d for gate in deciding if gate.tau_d is not None})
     of_m = sorted({gate.tau_m for gate in deciding if gate.tau_m is not None and misalignment})
     return [

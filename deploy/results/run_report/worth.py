@@ -9,10 +9,10 @@ from typing import NamedTuple
 from moot.deploy.results.endings import ending_words
 from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.report.blocks import Block, Chart, Heading, Note, Series, Table
-from moot.deploy.results.run_report.answers import OPENING, flips
+from moot.deploy.results.run_report.answers import flips
+from moot.deploy.results.run_report.baselines import Baseline, baselines
 from moot.deploy.results.run_report.data import RunData
-from moot.deploy.results.summaries.accuracy import accuracy_of, compare_paired, share
-from moot.deploy.results.summaries.summary_rows import paired_words
+from moot.deploy.results.summaries.accuracy import accuracy_of, share
 from moot.deploy.results.text import Interval, count, mean_of, number, percent
 
 
@@ -43,7 +43,8 @@ def worth(run: RunData) -> Iterator[Block]:
 
 
 def _prices(run: RunData, finished: Sequence[VerdictRow]) -> Iterator[Block]:
-    found = [price for price in (_alone(run, finished), _price(run, "all cases", finished)) if price is not None]
+    ways = (*(_baseline(run, finished, each) for each in baselines(run)), _price(run, "all cases", finished))
+    found = [price for price in ways if price is not None]
     rounds = sorted({verdict.rounds for verdict in finished})
     by_rounds = [
         price
@@ -56,8 +57,7 @@ def _prices(run: RunData, finished: Sequence[VerdictRow]) -> Iterator[Block]:
     rows = [(price.name, number(price.tokens, 0), percent(price.accuracy, price.interval, price.n)) for price in found]
     if rows:
         yield Table("", ("", "tokens per case", "accuracy"), rows)
-    if (words := _difference(run, finished)) is not None:
-        yield Note(f"Verdict less agent 0's first answer, on the same cases: {words}.")
+    yield from (Note(f"Verdict less {each.name}, on the same cases: {each.gain}.") for each in baselines(run))
 
 
 def _price_chart(found: Sequence[_Price]) -> Chart:
@@ -68,8 +68,8 @@ def _price_chart(found: Sequence[_Price]) -> Chart:
         x_label="tokens per case, mean",
         y_label="accuracy",
         y_range=(0.0, 1.0),
-        note="Higher is better, further left is cheaper. Bars are 95 % Wilson intervals, which cases that "
-        "share a text do not have. Cases of different lengths are different cases: a long debate is a hard one.",
+        note="Higher is better, further left is cheaper. Bars are 95 % Wilson intervals; there are none where "
+        "several cases share a text. Cases of different lengths are different cases: a long debate is a hard one.",
     )
 
 
@@ -89,33 +89,13 @@ def _price(run: RunData, name: str, verdicts: Sequence[VerdictRow]) -> _Price | 
     return None if accuracy is None or tokens is None else _Price(name, tokens, accuracy, interval, n)
 
 
-def _first_answers(run: RunData, finished: Sequence[VerdictRow]) -> dict[str, bool]:
-    """Whether agent 0's first answer is right, by case that can be scored; an unusable answer counts as wrong.
-
-    Empty for a protocol whose agents give no answer before the debate.
-    """
-    known = {each.case_id: each.right.get(OPENING) for each in run.answers if each.agent == 0}
-    if all(right is None for right in known.values()):
-        return {}
-    return {each.case_id: bool(known.get(each.case_id)) for each in finished if each.correct is not None}
-
-
-def _alone(run: RunData, finished: Sequence[VerdictRow]) -> _Price | None:
-    """Accuracy and cost of agent 0's first answer alone; None where agents give none before the debate."""
-    first = _first_answers(run, finished)
-    accuracy, interval, n = share(first.values())
-    tokens = mean_of(run.costs[verdict.key].single for verdict in finished)
-    if not run.references.independent(first):
+def _baseline(run: RunData, finished: Sequence[VerdictRow], baseline: Baseline) -> _Price | None:
+    """Accuracy and cost of a baseline; None where its tokens are unknown."""
+    accuracy, interval, n = share(baseline.right.values())
+    tokens = mean_of(baseline.tokens(run.costs[verdict.key]) for verdict in finished)
+    if not run.references.independent(baseline.right):
         interval = None
-    return None if accuracy is None or tokens is None else _Price("one agent alone", tokens, accuracy, interval, n)
-
-
-def _difference(run: RunData, finished: Sequence[VerdictRow]) -> str | None:
-    first = _first_answers(run, finished)
-    if not first:
-        return None
-    pairs = [(verdict.correct, first.get(verdict.case_id)) for verdict in finished]
-    return paired_words(compare_paired([a for a, _ in pairs], [b for _, b in pairs]))
+    return None if accuracy is None or tokens is None else _Price(baseline.name, tokens, accuracy, interval, n)
 
 
 def _flips(run: RunData) -> Iterator[Block]:

@@ -18,6 +18,7 @@ from moot.deploy.results.record.rows import ReplyRow
 _DEBATE_PATHS = ("round/", "judge/candidate/", "evidence/")
 _SKIP_PATHS = ("judge/consensus/",)
 _SINGLE = "opening/agent/0"
+_OPENINGS = "opening/agent/"
 JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")
 """The path of one pass of one judge over one variant, as the floor names it: what is judged, and the variant."""
 
@@ -44,12 +45,14 @@ class CaseCost:
         measuring: the measurement-only part of `total` (see `measurement_only`).
         single: agent 0's independent answer, a re-ask included; None when there is none.
         judge_passes: requested judgments, without measurement-only ones.
+        openings: all agents' independent answers, re-asks included; None when there is none.
     """
 
     total: int | None
     measuring: int
     single: int | None
     judge_passes: int = 0
+    openings: int | None = None
 
     @property
     def method(self) -> int | None:
@@ -70,14 +73,17 @@ def case_costs(
     branches = np.array([_BRANCHES.get(verdict_from.get(key, ""), 0) for key in order], np.int64)
     measuring = _measuring(replies.path.texts, path, branches[debate])
     is_single = np.array([text == _SINGLE for text in steps.texts], np.bool_)[step]
+    is_opening = np.array([text.startswith(_OPENINGS) for text in steps.texts], np.bool_)[step]
     is_pass = np.array(["/judge/" in s and JUDGE_PASS.fullmatch(s) is not None for s in steps.texts], np.bool_)[step]
     tokens, known, n = replies.known_tokens[rows], replies.has_tokens[rows], len(order)
-    totals, singles = (_totals(debate[some], tokens[some], known[some], n) for some in (slice(None), is_single))
+    totals, singles, openings = (
+        _totals(debate[some], tokens[some], known[some], n) for some in (slice(None), is_single, is_opening)
+    )
     of_measuring = np.bincount(debate[measuring], tokens[measuring], n).astype(np.int64).tolist()
     asked = debate * len(steps.texts) + step
     passes = np.setdiff1d(asked[is_pass], asked[measuring])
     judge_passes = np.bincount(passes // max(1, len(steps.texts)), minlength=n).tolist()
-    return dict(zip(order, map(CaseCost, totals, of_measuring, singles, judge_passes), strict=True))
+    return dict(zip(order, map(CaseCost, totals, of_measuring, singles, judge_passes, openings), strict=True))
 
 
 _BRANCHES = {"": 0, "skip": 1, "debate": 2}

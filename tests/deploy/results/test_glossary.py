@@ -15,6 +15,12 @@ def test_a_term_is_found_by_any_case_and_by_its_word() -> None:
     assert len(explain().rows) == len(TERMS)
 
 
+def test_a_word_of_several_terms_gives_all_and_a_code_its_meaning() -> None:
+    assert [row[0] for row in explain("p").rows] == ["own probability, p", "McNemar p"]
+    assert explain("quorum_failed").rows == [("quorum_failed", "too few usable replies to continue")]
+    assert explain("stable-disagree").rows[0][1].endswith("and differ")
+
+
 def test_an_unknown_term_names_the_nearest(command: Command) -> None:
     with pytest.raises(ConfigError, match="judge stability"):
         explain("judge stabilty")

@@ -55,6 +55,14 @@ def test_figures_are_written_beside_the_page(run: Path, command: Command) -> Non
     assert Path("report.html").exists()
 
 
+def test_a_page_replaces_an_earlier_page_and_nothing_else(run: Path, command: Command) -> None:
+    for _ in range(2):
+        assert command("report", str(run))[0] == 0
+    Path("notes.txt").write_text("mine")
+    code, _, error = command("report", str(run), "--out", "notes.txt")
+    assert (code, "no report of moot" in error, Path("notes.txt").read_text()) == (2, True, "mine")
+
+
 def test_a_printed_report_is_no_file(run: Path, command: Command) -> None:
     code, _, err = command("report", str(run), "--format", "text", "--out", "x.html")
     assert (code, "leave one out" in err) == (2, True)

@@ -10,9 +10,11 @@ from planted_records import InlineRun
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.report.blocks import Block, Chart, Heading, Pairs, Table
-from moot.deploy.results.run_report.answers import AgentAnswers, flips
+from moot.deploy.results.run_report.answers import AgentAnswers, flips, opening_votes
+from moot.deploy.results.run_report.baselines import VOTE
 from moot.deploy.results.run_report.build import build_report
 from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.run_report.overview import next_steps
 from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.results.summaries.summary_rows import summary_rows
 
@@ -66,6 +68,45 @@ def test_changed_answers_are_counted_from_the_round_before() -> None:
     ]
     found = [(each.round, each.answers, each.to_right, each.to_wrong) for each in flips(answers)]
     assert found == [(1, 2, 1, 1), (2, 2, 1, 0)]
+
+
+def test_a_vote_of_the_first_answers_needs_a_majority_of_three() -> None:
+    def agents(case_id: str, *firsts: str | None) -> list[AgentAnswers]:
+        return [
+            AgentAnswers(case_id, agent, {} if first is None else {0: first == "right"}, first)
+            for agent, first in enumerate(firsts)
+        ]
+
+    answers = [
+        *agents("won", "right", "wrong", "right"),
+        *agents("lost", "wrong", "wrong", "right"),
+        *agents("tied", "right", "wrong", None),
+        *agents("alone", "right", None, None),
+    ]
+    assert opening_votes(answers) == {"won": True, "lost": False, "tied": False, "alone": True}
+    assert opening_votes(agents("two", "right", "right")) == {}
+
+
+def test_the_vote_of_the_first_answers_is_that_of_the_record(selene: Path) -> None:
+    run = RunData(selene)
+    votes: dict[str, Counter[str]] = {}
+    for row in read_table(selene, "turns", ["answer"]).to_pylist():
+        if row["path"].startswith("opening/agent/"):
+            votes.setdefault(row["case_id"], Counter())[row["answer"]] += 1
+    gold = {verdict.case_id: verdict.gold for verdict in run.verdicts}
+    right = [gold[case_id] == of.most_common(1)[0][0] for case_id, of in votes.items() if max(of.values()) > 1]
+    voted = {series.name: series for series in chart(build_report(selene).blocks, "worth").series}[VOTE]
+    assert voted.y[0] == pytest.approx(sum(right) / len(votes))
+
+
+def test_what_next_names_what_the_run_needs(selene: Path) -> None:
+    done = summarise(selene)
+    wrong = sum(verdict.correct is False for verdict in RunData(selene).verdicts)
+    assert f"Read the {wrong} case" in " ".join(next_steps(done))
+    perfect = done.model_copy(update={"accuracy": 1.0, "simulated": False})
+    assert not list(next_steps(perfect))
+    interrupted = perfect.model_copy(update={"open": 3})
+    assert ["3 cases have no verdict" in step for step in next_steps(interrupted)] == [True]
 
 
 def test_changes_by_round_are_those_of_the_recorded_answers(selene: Path) -> None:
