@@ -13,7 +13,7 @@ from moot.deploy.results.run_report.answers import flips
 from moot.deploy.results.run_report.baselines import Baseline, baselines
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.accuracy import accuracy_of, share
-from moot.deploy.results.text import Interval, count, mean_of, number, percent
+from moot.deploy.results.text import Interval, count, mean_of, percent
 
 
 class _Price(NamedTuple):
@@ -54,7 +54,9 @@ def _prices(run: RunData, finished: Sequence[VerdictRow]) -> Iterator[Block]:
     found += by_rounds if len(rounds) > 1 else []
     if len(found) > 1:
         yield _price_chart(found)
-    rows = [(price.name, number(price.tokens, 0), percent(price.accuracy, price.interval, price.n)) for price in found]
+    rows = [
+        (price.name, count(round(price.tokens)), percent(price.accuracy, price.interval, price.n)) for price in found
+    ]
     if rows:
         yield Table("", ("", "tokens per case", "accuracy"), rows)
     yield from (Note(f"Verdict less {each.name}, on the same cases: {each.gain}.") for each in baselines(run))

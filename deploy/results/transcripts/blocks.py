@@ -165,10 +165,11 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
     right = {True: "right", False: "wrong", None: "not scored"}[verdict.correct]
     sources = VerdictSources.of(verdict.payload)
     source = ", stage ".join(each for each in (sources.confidence_from, sources.confidence_stage) if each)
+    source = f" (from {source})" if source and verdict.confidence is not None else ""
     pairs = [
         ("answer", f"{'none' if verdict.answer is None else verdict.answer} ({right})"),
         ("how", named_ending(verdict.how)),
-        ("confidence", number(verdict.confidence) + (f" (from {source})" if source else "")),
+        ("confidence", number(verdict.confidence) + source),
         ("rounds", str(verdict.rounds)),
     ]
     if verdict.distribution is not None:

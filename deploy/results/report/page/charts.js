@@ -111,11 +111,18 @@ window.moot = window.moot || {};
     return `${series.name}: ${x}, ${y}${interval}${of}`;
   }
 
+  // The case of the point under the pointer; null where there is none.
+  function caseAt(chart, found) {
+    if (!found.length) return null;
+    const { series, data } = chart.data.datasets[found[0].datasetIndex];
+    return series && series.cases ? series.cases[data[found[0].index].i] : null;
+  }
+
   function config(data) {
     const text = isDark() ? "#e8e8e8" : "#1c1c1c";
     const line = isDark() ? "#3d434c" : "#e2e2e2";
     const first = data.series.find((series) => series.x.length);
-    const whole = data.series.every(({ x }) => x.every(Number.isInteger));
+    const isWhole = (of) => data.series.every((each) => each[of].every((value) => value === null || Number.isInteger(value)));
     const category = Boolean(first) && typeof first.x[0] === "string";
     const [across, up] = ["x", "y"].map((of) => data.guides.map((guide) => guide[of]).filter((at) => at !== null));
     return {
@@ -125,8 +132,8 @@ window.moot = window.moot || {};
         responsive: true, maintainAspectRatio: false, animation: false, normalized: true,
         interaction: { mode: "nearest", intersect: true },
         scales: {
-          x: axis(data.x, "bottom", category, text, line, across, whole),
-          y: axis(data.y, "left", false, text, line, up),
+          x: axis(data.x, "bottom", category, text, line, across, isWhole("x")),
+          y: axis(data.y, "left", false, text, line, up, !data.y.range && isWhole("y")),
         },
         plugins: {
           guides: { lines: data.guides, color: text },
@@ -140,11 +147,12 @@ window.moot = window.moot || {};
             onClick: null,
           },
         },
-        onClick(_event, found) {
-          const item = found[0];
-          if (!item) return;
-          const { series, data: values } = this.data.datasets[item.datasetIndex];
-          if (series && series.cases) moot.openCase(series.cases[values[item.index].i]);
+        onHover(event, found, chart) {
+          event.native.target.style.cursor = caseAt(chart, found) === null ? "" : "pointer";
+        },
+        onClick(_event, found, chart) {
+          const id = caseAt(chart, found);
+          if (id !== null) moot.openCase(id);
         },
       },
     };
