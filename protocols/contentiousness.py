@@ -69,7 +69,7 @@ class ContentiousnessLevel:
 
     Attributes:
         level: the contentiousness, in [0, 1].
-        manner: in words.
+        style: its style in words.
     """
 
     level: float

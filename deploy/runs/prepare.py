@@ -74,7 +74,7 @@ class Prepared:
             documents.
         d_untested: whether the gate's test of D is off because no threshold is known for the run's encoder.
         classifier: the run's classifier of judges' summaries; None without one.
-        tried: whether trial calls were made, so that the bindings have their results.
+        trials_done: whether trial calls were made, so that the bindings have their results.
     """
 
     config: RunConfig

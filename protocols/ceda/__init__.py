@@ -1,1 +1,1 @@
-"""CEDA: is a claim supported or hallucinated? Evidence of texts and pictures, a debate, judges, a classifier."""
+"""CEDA: classifies claims as supported or hallucinated by evidence of texts and pictures, a debate, and judges."""

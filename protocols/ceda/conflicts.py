@@ -1,6 +1,6 @@
-"""Agent C by rules, without a model: whether two texts are at odds.
+"""Agent C by rules, without a model: conflicts between two texts.
 
-Each test asks first whether two sentences are about the same thing: at least two content words in common, and at least
+Each test first checks whether two sentences have the same subject: at least two content words in common, and at least
 `SAME_THING` of the shorter one's. They see wording, not meaning, and English wording only, and are more often wrong
 than right: what they find is shown to debaters and judges as a hint, and decides nothing but who is shown what.
 """
@@ -30,7 +30,7 @@ _MOST_PLACES, _MOST_LOOKS, _MOST_PAIRS = 200, 2_000_000, 20_000
 
 
 class Conflict(EventData):
-    """Two items of evidence that are at odds.
+    """Two contradictory items of evidence.
 
     Attributes:
         between: the items' ids, in the items' order.
@@ -44,7 +44,7 @@ class Conflict(EventData):
 
 
 def conflicts_of(items: Sequence[Item]) -> tuple[Conflict, ...]:
-    """The pairs of items that are at odds, each with the first reason that is found."""
+    """Contradictory pairs of items, each with the first reason found."""
     read = {item.id: sentences_of(item.text) for item in items}
     found = []
     for one, other in pairs_of(items):
@@ -55,13 +55,13 @@ def conflicts_of(items: Sequence[Item]) -> tuple[Conflict, ...]:
 
 
 def pairs_of(items: Sequence[Item]) -> list[tuple[Item, Item]]:
-    """The pairs that can be at odds: two pictures cannot, as each description speaks of its own."""
+    """Pairs that can conflict; two pictures cannot, as each description refers to its own picture."""
     return [pair for pair in combinations(items, 2) if {item.kind for item in pair} != {"picture"}]
 
 
 @lru_cache(maxsize=1024)  # each item is compared with the claim and with every other one
 def sentences_of(text: str) -> tuple[Wording, ...]:
-    """The wording of every sentence."""
+    """Wording of each sentence."""
     return tuple(wording_of(sentence) for sentence in split_sentences(text))
 
 
@@ -76,7 +76,7 @@ def first_difference(ones: Sequence[Wording], others: Sequence[Wording]) -> tupl
 
 
 def _alike(ones: Sequence[Wording], others: Sequence[Wording]) -> Iterator[tuple[Wording, Wording]]:
-    """The pairs with two words in common, in order; a word that is in very many sentences is not counted in all."""
+    """Pairs with two words in common, in order; of a very frequent word only the first occurrences count."""
     places: dict[str, list[int]] = {}
     for place, other in enumerate(others):
         for word in other.words:
@@ -95,7 +95,7 @@ def _alike(ones: Sequence[Wording], others: Sequence[Wording]) -> Iterator[tuple
 def difference(one: Wording, other: Wording) -> tuple[Why, str] | None:
     """Reason of a conflict between two sentences, and the difference; None when the tests detect none.
 
-    A negation and an antonym cancel each other out: "not open" and "closed" are not at odds.
+    A negation and an antonym cancel each other out: "not open" and "closed" do not conflict.
 
     >>> difference(wording_of("The bridge opened in 1932."), wording_of("The bridge was opened to all in 1934."))
     ('number', '1932 against 1934 (year)')
@@ -115,7 +115,7 @@ def difference(one: Wording, other: Wording) -> tuple[Why, str] | None:
 
 
 def _other_name(one: Wording, other: Wording) -> bool:
-    """Whether they speak of two things whose names differ by a number only: Apollo 11 and Apollo 12."""
+    """Whether they refer to two things whose names differ only in a number: Apollo 11 and Apollo 12."""
     return any(not one.numbered[name] & other.numbered[name] for name in one.numbered.keys() & other.numbered.keys())
 
 

@@ -1,4 +1,4 @@
-"""Agents D and E: two debaters in turn, until they are of one mind about the claim or out of turns."""
+"""Agents D and E: two debaters in turn, until both have the same stance or no turns remain."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class StateHistory:
 
     @property
     def content(self) -> StateContent:
-        """All that is known by now."""
+        """Content of the current version."""
         return self._last.content
 
     def add(self, stage: Stage, by: str, added: StateContent) -> None:
-        """Go on to the next version."""
+        """Advance to the next version."""
         self._last = self._noted(next_state(self._last, stage, by, added), added)
 
     def _noted(self, state: CedaState, added: StateContent) -> CedaState:
@@ -49,7 +49,7 @@ async def debate(floor: Floor, versions: StateHistory, *, max_turns: int) -> End
     """Run the debate, adding every message to the state; notes an event `stance` for each.
 
     Raises:
-        AskFailed: a debater gave no message.
+        AskFailed: a debater's reply failed.
     """
     for turn in range(1, max_turns + 1):
         debater = DEBATERS[(turn - 1) % 2]
@@ -70,7 +70,7 @@ async def _speak(floor: Floor, content: StateContent, debater: str, turn: int) -
 
 
 def claim_message_of(reply: MessageReply, before: Sequence[ClaimMessage], debater: str) -> ClaimMessage:
-    """The message that a reply is, after those before it; its stance is the stated one, else the implied one."""
+    """Message of a reply, given the previous ones; its stance is the stated one, else the implied one."""
     text, of = reply.text.strip(), about_what(before)
     says = reply.says or relation_of(text)
     implied = stance_of(says, of, before[-1].stance if before else None)

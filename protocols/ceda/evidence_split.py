@@ -19,7 +19,7 @@ Shown = Literal["conflicts", "split", "shared"]
 def split_evidence(items: Sequence[Item], conflicts: Collection[Conflict], shown: Shown) -> dict[str, tuple[str, ...]]:
     """Ids of the items shown to each debater, in the items' order.
 
-    - `conflicts`: texts that are at odds with each other go to different debaters as far as that can be, all others to
+    - `conflicts`: contradictory texts go to different debaters where possible, all others to
       both.
     - `split`: these too, by rank to the side with fewer, the first one on a tie. With fewer than two
       texts there is nothing to split.

@@ -1,4 +1,4 @@
-"""An item of evidence: a chunk of a text, or what a picture shows, with where it comes from."""
+"""An item of evidence: a chunk of a text or the description of a picture, with its location."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Item(EventData):
         kind: a chunk of the case's own passage, a chunk of a document, or a picture.
         document: its document's name; `passage` where the case's passage has no title; None in some records.
         chunk: 0-based number of the chunk in its document; None for pictures.
-        page: 1-based page on which the chunk begins; None where there are none.
+        page: 1-based page on which the chunk begins; None if the document has no pages.
         picture: 0-based number of the case's picture; None for texts.
         text: of the chunk, or the description of the picture.
         similarity: cosine with the claim, in [-1, 1]; None for pictures.

@@ -21,7 +21,7 @@ JUDGE = "ceda/judge"
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """One judge: its full role name, and its reply, or why that is missing."""
+    """One judge: its full role name, and its reply, or the reason for a missing one."""
 
     judge: str
     reply: JudgeReply | None
@@ -33,10 +33,10 @@ class CedaRuling:
     """Result of the judges on a debate. Missing judges are excluded from every figure, and listed.
 
     Attributes:
-        heard: all judges, in the panel's order; at least one replied.
+        heard: every judge, in the panel's order; at least one replied.
         verdict: the majority's, 1 for supported and 0 for hallucinated; None for a tie, or when all abstain.
         p_hallucinated: mean of what those with a verdict state; None unless every one of them states it.
-        spoken_by: the first judge with the verdict; without one the first who replied. Whose summary counts.
+        spoken_by: the first judge with the verdict; without one the first who replied. Its summary counts.
     """
 
     heard: tuple[JudgeResult, ...]
@@ -51,10 +51,10 @@ class CedaRuling:
 
 
 async def collect_ruling(floor: Floor, content: StateContent) -> CedaRuling:
-    """Ask every judge; paths `judge/J`.
+    """Asks every judge; paths `judge/J`.
 
     Raises:
-        QuorumFailed: no judge gave a reply that could be read.
+        QuorumFailed: no judge gave a valid reply.
     """
     judges, slots = floor.panel("judge"), judge_slots(content)
     turns = await floor.ask_all(
@@ -70,7 +70,7 @@ async def collect_ruling(floor: Floor, content: StateContent) -> CedaRuling:
 
 
 def ruling_of(heard: Sequence[JudgeResult]) -> CedaRuling:
-    """The judges' replies put together.
+    """Combine the judges' replies.
 
     Raises:
         QuorumFailed: there is no reply.
@@ -84,7 +84,7 @@ def ruling_of(heard: Sequence[JudgeResult]) -> CedaRuling:
 
 
 def _stated(replies: Sequence[JudgeReply]) -> float | None:
-    """The panel's probability; a mean over the few who state one would not be the panel's."""
+    """Mean probability; None unless every judge with a verdict states one."""
     voting = [reply.p_hallucinated for reply in replies if reply.verdict is not None]
     stated = [p for p in voting if p is not None]
     return fmean(stated) if stated and len(stated) == len(voting) else None
@@ -101,7 +101,7 @@ def majority(verdicts: Sequence[Literal[0, 1] | None]) -> Literal[0, 1] | None:
 
 
 def ruling_event(ruling: CedaRuling, classified: Classified | None) -> RulingGiven:
-    """The event of a ruling."""
+    """Event of a ruling."""
     return RulingGiven(
         judges=tuple(_judge_ruling(each) for each in ruling.heard),
         verdict=ruling.verdict,

@@ -1,4 +1,4 @@
-"""The end: the classifier's label where there is a classifier, else the judges', with what it rests on."""
+"""Outcome: the classifier's label if there is a classifier, else the judges', with its basis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.protocols.messages import Verdict
 
 
 def label_of(verdict: int | None) -> str | None:
-    """The label that a judge's verdict means.
+    """Label of a judge's verdict.
 
     >>> label_of(1), label_of(0), label_of(None)
     ('supported', 'hallucinated', None)
@@ -36,7 +36,7 @@ def contradicts(label: str | None, p_hallucinated: float | None) -> bool:
 
 
 def output_of(ruling: CedaRuling, classified: Classified | None) -> Output:
-    """The output state: the classifier's, or, without one, the judges'.
+    """Output state: the classifier's, or, without one, the judges'.
 
     A mean probability of the judges that contradicts their own label is dropped.
     """
@@ -49,7 +49,7 @@ def output_of(ruling: CedaRuling, classified: Classified | None) -> Output:
 
 
 def verdict_of(content: StateContent, ending: Ending, ruling: CedaRuling, classified: Classified | None) -> Verdict:
-    """The verdict on a claim; `content` is that of the last state."""
+    """Verdict on a claim; `content` is that of the last state."""
     assert content.output is not None, "the last version of the state has it"
     label, p = content.output.label, content.output.p_hallucinated
     judged, messages = label_of(ruling.verdict), content.debate

@@ -1,4 +1,4 @@
-"""Agent B: what to look for in the pictures of a claim, and what each of them shows."""
+"""Agent B: extraction targets for the pictures of a claim, and descriptions of the pictures."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PROMPT, IMAGE = "ceda/image_prompt", "ceda/image"
 
 
 class MissingPicture(EventData):
-    """A picture of which there is no description.
+    """A picture without a description.
 
     Attributes:
         picture: 0-based number of the case's picture.
-        reason: why.
+        reason: of the failure.
     """
 
     picture: int
@@ -63,7 +63,7 @@ async def describe_pictures(
         texts: the evidence that there is without pictures.
 
     Raises:
-        AskFailed: nothing is left to go by: no picture could be described, and there are no texts.
+        AskFailed: no evidence remains: no picture could be described, and there are no texts.
     """
     looked_for = await _extraction_prompt(case, floor, settings) if settings.vision.prompt == "dynamic" else ""
     pictures = distinct_pictures(case)
@@ -82,7 +82,7 @@ async def describe_pictures(
 
 
 async def _extraction_prompt(case: Case, floor: Floor, settings: CedaSettings) -> str:
-    """Extraction targets for this claim; empty, for everything, without a model's."""
+    """Extraction targets for this claim; empty, for everything, if no model gives any."""
     slots = {"role": settings.role, "instruction": settings.instruction, "claim": case.question}
     try:
         turn = await floor.ask("vision/0", PROMPT, slots, reply=FreeText, path="vision/prompt")

@@ -1,4 +1,4 @@
-"""CEDA: evidence from texts and pictures, a debate of two about a claim, judges of it, and a classifier's label."""
+"""CEDA: evidence from texts and pictures, a debate between two models, judges, and a classifier."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class EvidenceContext:
     """Context of the evidence of a debate.
 
     Attributes:
-        conflicts: the pairs of items that are at odds.
+        conflicts: contradictory pairs of items.
         considered: number of examined pairs.
-        shown_to: by debater the ids of the items that it is shown.
-        synthesis: what a model made of the evidence; None where none was asked.
+        shown_to: by debater, the ids of the items in its prompts.
+        synthesis: a model's statements on the evidence; None if no model was asked.
     """
 
     conflicts: tuple[Conflict, ...]
@@ -51,15 +51,15 @@ class EvidenceContext:
 
 
 def context_of(items: Sequence[Item], shown: Shown) -> EvidenceContext:
-    """The context of a claim's evidence by rules; see `conflicts` and `dealing`."""
+    """Context of a claim's evidence by rules; see `conflicts` and `evidence_split`."""
     conflicts = conflicts_of(items)
     return EvidenceContext(conflicts, len(pairs_of(items)), split_evidence(items, conflicts, shown))
 
 
 async def synthesised(floor: Floor, content: StateContent, shown: Shown) -> EvidenceContext:
-    """The context of a claim's evidence by a model, at the path `context`; without evidence no model is asked.
+    """Context of a claim's evidence by a model, at the path `context`; without evidence no model is asked.
 
-    A model that gives no reply leaves the evidence as it is, with no conflict known.
+    If the model gives no reply, the evidence is unchanged and has no known conflicts.
     """
     items = content.evidence
     if not items:
@@ -89,8 +89,8 @@ class Ceda(DebateProtocol):
         settings: see `CedaSettings`.
 
     Attributes:
-        roles: `debater` (two members), `judge` (one or several), `vision` (asked where there are pictures), and
-            `context` where `context.by` is `model`.
+        roles: `debater` (two members), `judge` (one or several), `vision` (asked if there are pictures), and
+            `context` if `context.by` is `model`.
         speakers: `vision`, which sees the pictures.
         needs_claims: its cases are claims, with their two labels.
     """
@@ -123,8 +123,8 @@ class Ceda(DebateProtocol):
         """Check one claim. Notes the events `state`, `evidence`, `stance` and `ruling`.
 
         Raises:
-            CaseUnfit: the case is no claim.
-            AskFailed: a debater gave no message, or nothing is left to go by because pictures could not be described.
+            CaseUnfit: the case is not a claim.
+            AskFailed: a debater's reply failed, or no evidence remains because pictures could not be described.
             QuorumFailed: no judge replied.
         """
         if not is_claim(case) or not case.question.strip():
@@ -158,7 +158,7 @@ class Ceda(DebateProtocol):
         )
 
     async def _set_context(self, floor: Floor, versions: StateHistory) -> None:
-        """Agent C: structure the evidence; from here on the system prompt names what is at odds."""
+        """Agent C: structure the evidence; from then on the system prompt names the conflicts."""
         before = versions.content
         if self.settings.context.by == "model":
             context = await synthesised(floor, before, self.settings.shown)

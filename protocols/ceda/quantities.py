@@ -22,7 +22,7 @@ _MONTH_NAMES = (
 MONTHS = frozenset(_MONTH_NAMES)
 
 YEAR = "calendar year"
-"""The unit of a year such as 1932; months are the units of their days."""
+"""Unit of a year such as 1932; months are the units of their days."""
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+,\d{1,2}(?!\d)|\d+(?:\.\d+)?)"
 NUMBER = re.compile(rf"([-\u2212]?)([$\u20ac\u00a3]?)({_DIGITS})\s?(%?)")
@@ -55,7 +55,7 @@ class QuantityRange(NamedTuple):
     high: float
 
     def meets(self, other: QuantityRange) -> bool:
-        """Whether both can be true."""
+        """Whether two quantities are compatible."""
         return self.low <= other.high and other.low <= self.high
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class QuantityRange(NamedTuple):
 
 
 def marked(text: str) -> str:
-    """A lower-case text with its bounds as marks, its ranges and dates in one spelling.
+    """Normalise a lower-case text: bounds as marks, one spelling of ranges and dates.
 
     >>> marked("over 10-15 metres on 1932-06-12")
     '\u2265 10 to 15 metres on june 12 1932'
@@ -80,7 +80,7 @@ def marked(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ParsedNumber:
-    """A number among the tokens: its value, its mark, whether a scale word follows, and where it ends."""
+    """A number among the tokens: value, mark, whether a scale word follows, and end position."""
 
     value: float
     mark: str
@@ -89,7 +89,7 @@ class _ParsedNumber:
 
 
 def quantities_of(tokens: Sequence[str], units: Sequence[str]) -> Mapping[str, frozenset[QuantityRange]]:
-    """The quantities of a sentence by unit: `%`, a currency's mark, a month, `YEAR`, the word behind, or empty.
+    """Quantities of a sentence by unit: `%`, a currency's mark, a month, `YEAR`, the word behind, or empty.
 
     Args:
         tokens: of `TOKEN`, of a text that is `marked`.

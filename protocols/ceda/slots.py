@@ -1,4 +1,4 @@
-"""Slots of prompts, all from the state of the debate."""
+"""Slots of prompts, from the state of the debate."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _WHY = {
 
 
 def conflicts_in_words(content: StateContent) -> tuple[str, ...]:
-    """The conflicts as a system prompt names them: by number of the items, and none of the items' own words."""
+    """Conflicts for the system prompt: numbers of the items, without any of their words."""
     return tuple(f"{' and '.join(each.between)} ({_WHY[each.why]})" for each in content.conflicts)
 
 
 def speaker_in_words(debater: str) -> str:
-    """A debater as prompts call it.
+    """Name of a debater in prompts.
 
     >>> speaker_in_words("debater/0")
     'debater 1'
@@ -34,12 +34,12 @@ def speaker_in_words(debater: str) -> str:
 
 
 def is_parted(content: StateContent) -> bool:
-    """Whether the debaters are shown different evidence."""
+    """Whether the debaters receive different evidence."""
     return len(set(content.shown_to.values())) > 1
 
 
 def context_slots(content: StateContent) -> dict[str, Any]:
-    """Slots of agent C, where it is a model."""
+    """Slots of agent C, if it is a model."""
     return {"claim": content.claim, "evidence": [_evidence_slot(item) for item in content.evidence]}
 
 
@@ -62,7 +62,7 @@ def debater_slots(content: StateContent, debater: str) -> dict[str, Any]:
 
 
 def judge_slots(content: StateContent) -> dict[str, Any]:
-    """Slots of a judge: all of the evidence, its conflicts, the debate, and its disagreements."""
+    """Slots of a judge: all evidence, its conflicts, the debate, and its disagreements."""
     return {
         "missing_pictures": [missing.picture + 1 for missing in content.missing_pictures],
         "claim": content.claim,
@@ -106,7 +106,7 @@ def _evidence_slot(item: Item) -> Mapping[str, str]:
 
 
 def _statement_slots(content: StateContent, shown: Collection[str]) -> list[Mapping[str, str]]:
-    """Statements all of whose sources are shown: others would reveal the content of hidden sources."""
+    """Statements with all sources shown: others would reveal the content of hidden sources."""
     stated = content.synthesis.statements if content.synthesis else ()
     return [
         {"sources": ", ".join(each.sources), "text": "\n".join([each.text, *(f'{i}: "{q}"' for i, q in each.facts)])}

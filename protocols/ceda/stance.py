@@ -1,4 +1,4 @@
-"""Stances on the claim: what a debater states, beside what follows from its AGREE or DENY of the message before."""
+"""Stances on the claim: as stated by a debater, and as implied by its AGREE or DENY of the previous message."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ClaimMessage(StatedPosition):
 
     @property
     def is_contradictory(self) -> bool:
-        """Whether the stated stance is not what AGREE or DENY means for the claim."""
+        """Whether the stated stance differs from the implied one."""
         return self.stated and None not in (self.stance, self.implied) and self.stance != self.implied
 
 
@@ -79,7 +79,7 @@ def _label_s_end(text: str) -> int:
 
 
 def opposite(stance: Stance) -> Stance:
-    """The other stance."""
+    """The opposite stance."""
     return "denies" if stance == "supports" else "supports"
 
 
@@ -96,12 +96,12 @@ def stance_of(says: Relation | None, of: About, last: Stance | None) -> Stance |
 
 
 def about_what(messages: Sequence[ClaimMessage]) -> About:
-    """Subject of the next turn: the last message, or the claim where there is none of known stance."""
+    """Subject of the next turn: the last message, or the claim if no message has a known stance."""
     return "message" if messages and messages[-1].stance is not None else "claim"
 
 
 def is_consensus(messages: Sequence[ClaimMessage]) -> bool:
-    """Whether the last two messages, one of each debater, have one known stance (the window of two turns)."""
+    """Whether the last two messages, one of each debater, have the same known stance (the window of two turns)."""
     if len(messages) < 2:
         return False
     before, last = messages[-2:]

@@ -1,6 +1,6 @@
-"""The state of a debate: what each agent reads and adds to, version by version (section 3.2).
+"""The state of a debate: read and extended by each agent, version by version (section 3.2).
 
-The record holds what each step added, as events of kind `state`; `rebuild` gives every full version back.
+The record holds what each step added, as events of kind `state`; `rebuild` restores every full version.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moot.protocols.events import EventData, Listed
 
 
 class _SparseData(EventData):
-    """A part of which only what differs from its default is recorded."""
+    """A part recorded without fields at their defaults."""
 
     @model_serializer(mode="wrap")
     def _sparse(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -31,11 +31,11 @@ class _SparseData(EventData):
 
 
 class SystemPrompt(EventData):
-    """The slots of the debaters' system prompt, which evolves.
+    """Slots of the debaters' system prompt, which evolves.
 
     Attributes:
-        role, instruction: as the user put them.
-        evidence: whether any was found; None before that is known.
+        role, instruction: as the user configured them.
+        evidence: whether any was found; None while unknown.
         conflicts: pairs of contradictory items, with reasons as text.
     """
 
@@ -46,11 +46,11 @@ class SystemPrompt(EventData):
 
 
 class CaseMaterial(EventData):
-    """Material of the case beside its claim.
+    """Material of the case other than its claim.
 
     Attributes:
-        passage: characters of its passage.
-        documents, pictures: how many.
+        passage: number of characters of its passage.
+        documents, pictures: their numbers.
     """
 
     passage: int
@@ -73,20 +73,20 @@ class Output(_SparseData):
 
 
 class StateContent(_SparseData):
-    """Content of a state, or what a step adds to one.
+    """Content of a state, or a step's additions to it.
 
     Attributes:
-        claim: to be checked.
+        claim: the claim to check.
         material: of the case.
         system_prompt: its current slots.
-        evidence: items, in the order in which they came.
+        evidence: items, in order of arrival.
         looked_for: the extraction prompt for the pictures.
         missing_pictures: those that could not be described.
-        conflicts: items that are at odds.
-        synthesis: what a model made of the evidence; None where none was asked.
-        shown_to: by debater the ids of items.
+        conflicts: contradictory pairs of items.
+        synthesis: a model's statements on the evidence; None if no model was asked.
+        shown_to: by debater, the ids of items.
         debate: the messages.
-        output: the outcome, once there is one.
+        output: the outcome; None before it is known.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -104,7 +104,7 @@ class StateContent(_SparseData):
     output: Output | None = None
 
     def with_added(self, added: StateContent) -> StateContent:
-        """This content after a step: lists grow, everything else is replaced by what was added."""
+        """This content after a step: lists are extended, all other fields replaced."""
         return StateContent(
             claim=added.claim or self.claim,
             material=added.material or self.material,
@@ -122,13 +122,13 @@ class StateContent(_SparseData):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CedaState:
-    """One version.
+    """One version of the state.
 
     Attributes:
         version: from 0.
         stage: initial, intermediate (mutable) or output.
-        by: who added last.
-        content: all that is known by then.
+        by: the last step.
+        content: the full content of this version.
     """
 
     version: int
@@ -138,25 +138,25 @@ class CedaState:
 
 
 def next_state(before: CedaState | None, stage: Stage, by: str, added: StateContent) -> CedaState:
-    """The version after `before`; the first one when there is none."""
+    """The version after `before`; the first one if that is None."""
     content = (before.content if before else StateContent()).with_added(added)
     return CedaState(version=before.version + 1 if before else 0, stage=stage, by=by, content=content)
 
 
 def state_event(state: CedaState, added: StateContent) -> StateAdvanced:
-    """The event of a version: what was added, not all that is known."""
+    """Event of a version: the additions, not the full content."""
     path = f"state/{state.version}"
     return StateAdvanced(version=state.version, stage=state.stage, by=state.by, added=added.model_dump(), path=path)
 
 
 def rebuild(data: Iterable[dict[str, Any]]) -> list[CedaState]:
-    """Every version in full, in order.
+    """All versions in full, in order.
 
     Args:
         data: of the events of kind `state` of one debate, in any order.
 
     Raises:
-        RecordError: the data is no such event's, or a version is missing.
+        RecordError: the data is not of such events, or a version is missing.
     """
     try:
         steps = sorted(map(StateAdvanced.model_validate, data), key=lambda step: step.version)

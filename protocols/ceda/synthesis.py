@@ -34,10 +34,10 @@ class EvidenceStatement(EventData):
 
 
 class EvidenceSynthesis(EventData):
-    """Result of a model on the evidence, without conflicts.
+    """A model's statements on the evidence, without conflicts.
 
     Attributes:
-        statements: those of which a quote was found.
+        statements: those with a verified quote.
         unfounded: quotes that do not occur in the named item, and conflicts of an item with itself: not used.
         missing: why there is no reply; empty when there is one.
     """
@@ -84,7 +84,7 @@ def _each_once(conflicts: Iterable[Conflict | None]) -> tuple[Conflict, ...]:
 
 
 def _fact(reported: Fact, known: dict[str, Item]) -> tuple[str, str] | None:
-    """An item's id and the words quoted; None when there is no such item, or the words do not occur in it."""
+    """An item's id and the words quoted; None if there is no such item, or the words do not occur in it."""
     numbers = _NUMBER.findall(reported.item)
     item = known.get(f"E{numbers[0]}") if len(numbers) == 1 else None
     quote = " ".join(reported.quote.split()).strip(_MARKS)
@@ -94,5 +94,5 @@ def _fact(reported: Fact, known: dict[str, Item]) -> tuple[str, str] | None:
 
 
 def _plain(text: str) -> str:
-    """A text as quotes are compared: regardless of case, white space and the shape of marks."""
+    """A text normalised for comparing quotes: regardless of case, white space and the shape of marks."""
     return " ".join(nfkc(text).translate(_SHAPES).casefold().split())

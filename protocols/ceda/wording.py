@@ -40,7 +40,7 @@ strong/weak stronger/weaker tall/short unable/able unknown/known young/old
 
 
 def antonym_pairs() -> tuple[tuple[str, str], ...]:
-    """The pairs, as words.
+    """The antonym pairs.
 
     >>> ("left", "right") in antonym_pairs()
     True
@@ -109,14 +109,14 @@ OPPOSITES: Mapping[str, frozenset[str]] = _opposites()
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A sentence as the tests see it.
+    """Features of a sentence for the tests.
 
     Attributes:
         words: stems of its content words, numbers apart.
-        negation: its first negating word; empty when it has none.
-        quantities: by unit (see `quantities`) what the numbers may be.
-        numbered: by a name's stem the numbers that make it a name of its own: 11 of "Apollo 11".
-        spelled: by stem, a content word as it is written.
+        negation: its first negating word; empty if it has none.
+        quantities: by unit (see `quantities`) the possible numbers.
+        numbered: by a name's stem, the numbers that are part of the name: 11 of "Apollo 11".
+        spelled: by stem, a content word in its original spelling.
     """
 
     words: frozenset[str]
@@ -127,7 +127,7 @@ class Wording:
 
     @property
     def negated(self) -> bool:
-        """Whether anything negates it."""
+        """Whether the sentence is negated."""
         return bool(self.negation)
 
 
@@ -152,7 +152,7 @@ def wording_of(sentence: str) -> Wording:
 
 
 def _names_a_thing(word: str) -> bool:
-    """Whether a capitalised word before a number is a name, and no word that begins a sentence or a date."""
+    """Whether a capitalised word before a number is a name, not the start of a sentence or of a date."""
     plain = word.casefold()
     return not (plain in MONTHS or plain in _STOP or plain in _NEGATIONS or plain in _AROUND_NUMBERS)
 
@@ -164,5 +164,5 @@ def _is_content(token: str) -> bool:
 
 
 def _as_unit(token: str) -> str:
-    """The unit that a word behind a number is; a verb such as "landed" is none."""
+    """Unit named by a word after a number; a verb such as "landed" is not one."""
     return stem(token) if _is_content(token) and token not in MONTHS and not token.endswith("ed") else ""

@@ -1,1 +1,1 @@
-"""CRIT, the Critical Reading Inquisitive Template: how well a document's reasons carry its claim."""
+"""CRIT, the Critical Reading Inquisitive Template: how well a document's reasons support its claim."""

@@ -1,4 +1,4 @@
-"""Appraisal of a judge's reading of a document: gamma, theta and a score; no model is asked here."""
+"""Appraisal of a judge's reading of a document: gamma, theta and a score; without model calls."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from moot.protocols.deprecated import deprecated_names
 
 @dataclass(frozen=True, slots=True)
 class CritDocument:
-    """A text that argues for a claim.
+    """A document that argues for a claim.
 
     Attributes:
-        claim: what it argues for; empty to let each judge find it.
-        text: what is read; a blank text is never put before a judge, and has no score.
-        facts: what is given and not in dispute, e.g. a patient's symptoms; arguments are checked against it.
+        claim: what it argues for; if empty, each judge identifies it.
+        text: the text; a blank one is not sent to judges and has no score.
+        facts: undisputed facts, e.g. a patient's symptoms; arguments are checked against it.
         opposing: texts of the other side; rival reasons may come from them too.
-        sources: texts in which a reason that is itself a claim is looked up; without any, the text itself serves.
+        sources: texts in which a reason that is itself a claim is looked up; by default the text itself.
     """
 
     claim: str
@@ -32,7 +32,7 @@ class CritDocument:
 
 
 RIVALS_CAPPED = "rivals-capped"
-"""Note: a rival that would have raised the score was kept from it."""
+"""Note: a rival that would have raised the score was capped."""
 
 REPEATED_REASONS = "repeated-reasons"
 """Note: a reason or rival repeats an earlier one and is counted once."""
@@ -41,35 +41,35 @@ MARKS_REPAIRED = "marks-repaired"
 """Note: a mark was written as `8/10` or `80%`."""
 
 SCALE_DOUBTFUL = "scale-doubtful"
-"""Note: no mark is above 1 and one is a fraction: the judge may have written 0 to 1. They count as what was asked."""
+"""Note: no mark is above 1 and one is a fraction: the judge may have used 0 to 1. They count as 0 to 10."""
 
 NO_FACTS = "contradiction-without-facts"
-"""Note: the judge reported a contradicted fact where none was given; it is ignored."""
+"""Note: the judge reported a contradicted fact although none was given; it is ignored."""
 
 BUDGET_SPENT = "budget-spent"
-"""Note: a claim was not read deeper because no more calls were allowed."""
+"""Note: a claim was not read deeper because the call limit was reached."""
 
 DEEPER_FAILED = "deeper-reading-failed"
 """Note: a claim could not be read deeper; the judge's own mark counts."""
 
 TOO_DEEP, NO_BUDGET = "depth", "budget"
-"""Reasons why a claim is not read deeper: it is at the greatest depth, or no more calls are allowed."""
+"""Reasons why a claim is not read deeper: the greatest depth or the call limit is reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppraisedReason:
-    """A reason or a rival, as the judge stated it and as it counts.
+    """A reason or a rival, with stated and effective values.
 
     Attributes:
         text: in the judge's words.
-        why: the judge's ground for its marks; empty where it gave none.
+        why: the judge's justification of its marks; empty if it gave none.
         weighed: gamma and theta as they enter the score.
         stated: gamma as the judge gave it, in [0, 1].
         is_claim: whether the judge calls it a claim.
         contradicts_facts: whether it contradicts a given fact; its gamma then counts as 0.
-        repeats: place of the earlier one that it repeats, so that it does not count; None when it counts.
+        repeats: index of the earlier one that it repeats, so that it does not count; None if it counts.
         deeper: the reading of the reason as a document of its own, whose score replaced gamma if it has one.
-        unread: why a claim was not read deeper: `TOO_DEEP`, `NO_BUDGET`, or the failure of its ask; empty otherwise.
+        unread: why a claim was not read deeper: `TOO_DEEP`, `NO_BUDGET`, or its request's failure; empty otherwise.
         repairs: its marks that were not written as numbers.
     """
 
@@ -90,7 +90,7 @@ class AppraisedReason:
         return self.weighed.theta * self.weighed.gamma
 
     def record(self) -> CritPoint:
-        """The point as it is recorded."""
+        """Recorded form."""
         return CritPoint(
             text=self.text,
             why=self.why,
@@ -112,12 +112,12 @@ class Appraisal:
     """One judge's reading of one document, with its score.
 
     Attributes:
-        claim: what the document argues for, as given, else as the judge found it.
-        score: Gamma in [0, 1]; None when the document has no reason.
-        reasons, rivals: in the judge's order, those that do not count included.
+        claim: what the document argues for, as given, else as identified by the judge.
+        score: Gamma in [0, 1]; None if the document has no reason.
+        reasons, rivals: in the judge's order, including those that do not count.
         justification, reflection: in the judge's words.
-        source: which of the document's `sources` was read; None when it was the document's own text.
-        notes: what should be known of the score; those of deeper readings begin with `deeper-`.
+        source: which of the document's `sources` was read; None for the document's own text.
+        notes: caveats of the score; those of deeper readings begin with `deeper-`.
     """
 
     claim: str
@@ -131,11 +131,11 @@ class Appraisal:
 
     @property
     def counted(self) -> list[AppraisedReason]:
-        """The reasons that count."""
+        """Reasons that count."""
         return [reason for reason in self.reasons if reason.repeats is None]
 
     def record(self) -> CritReading:
-        """The appraisal as it is recorded."""
+        """Recorded form."""
         return CritReading(
             claim=self.claim,
             score=self.score,
@@ -149,7 +149,7 @@ class Appraisal:
 
 
 def claims_to_read(document: CritDocument, reading: Reading) -> list[int]:
-    """Places of the reasons that are claims themselves; not of repeats, nor of what contradicts a given fact."""
+    """Indices of the reasons that are themselves claims, except repeats and those that contradict a given fact."""
     repeats = first_alike([reason.text for reason in reading.reasons])
     return [
         place
@@ -166,13 +166,13 @@ def appraise(
     source: int | None = None,
     rivals: Rivals = "printed",
 ) -> Appraisal:
-    """The score of a reading: marks out of ten become gamma and theta in [0, 1].
+    """Score a reading: marks out of ten become gamma and theta in [0, 1].
 
     Args:
-        deeper: by a reason's place, its reading as a document of its own; a score there takes gamma's place.
-        unread: by a reason's place, why it was not read deeper.
+        deeper: by a reason's index, its reading as a separate document; its score replaces gamma.
+        unread: by a reason's index, why it was not read deeper.
         source: which of the document's sources was read.
-        rivals: how they count, see `gamma_of`.
+        rivals: their weighting, see `gamma_of`.
     """
     deeper, unread = deeper or {}, unread or {}
     reasons = _points(document, reading.reasons, rival=False, deeper=deeper, unread=unread)

@@ -17,7 +17,7 @@ TEMPLATE = "crit/reading"
 
 
 async def crit(floor: Floor, document: CritDocument, settings: CritSettings, *, path: str) -> CritResult:
-    """Have every judge of the panel read one document; see `crit_all`."""
+    """Score one document by every judge of the panel; see `crit_all`."""
     (result,) = await crit_all(floor, [(path, document)], settings)
     return result
 
@@ -25,10 +25,10 @@ async def crit(floor: Floor, document: CritDocument, settings: CritSettings, *, 
 async def crit_all(
     floor: Floor, documents: Sequence[tuple[str, CritDocument]], settings: CritSettings
 ) -> list[CritResult]:
-    """Have every judge of the panel read every document; results in the order given.
+    """Score every document by every judge of the panel; results in the given order.
 
-    All documents, judges and reasons of one depth are in flight together: one fan-out per depth. Paths are
-    `PATH/judge/J`, and `PATH/judge/J/reason/R` for reason R read as a document of its own. Notes one event `crit` at
+    All documents, judges and reasons of one depth are read concurrently: one fan-out per depth. Paths are
+    `PATH/judge/J`, and `PATH/judge/J/reason/R` for reason R read as a separate document. Notes one event `crit` at
     each document's path: `events.CritJudged`.
 
     Args:
@@ -57,7 +57,7 @@ async def crit_all(
 
 @dataclass(slots=True)
 class _Reader:
-    """One judge before one document, at any depth; `root` is the path of its first reading."""
+    """Reading of one document by one judge, at any depth; `root` is the path of its first reading."""
 
     path: str
     root: str
@@ -86,7 +86,7 @@ def _request(reader: _Reader, settings: CritSettings) -> Request[Reading]:
 def _within_budget(
     level: Sequence[_Reader], calls: Counter[str], settings: CritSettings
 ) -> list[tuple[_Reader, int, str]]:
-    """The reasons to read deeper, as reader, place and text; what is not read is written down with why.
+    """Reasons to read deeper, as reader, index and text; the reason for each unread one is kept.
 
     The most credible come first: they weigh most in the score.
     """
@@ -109,10 +109,10 @@ def _within_budget(
 
 
 async def _deeper(floor: Floor, chosen: Sequence[tuple[_Reader, int, str]]) -> list[_Reader]:
-    """A reader for each chosen reason, before the nearest source, or the same text where there are no sources."""
+    """A reader of the nearest source for each chosen reason, or of the same text without sources."""
     looked_up = [(text, reader.document.sources) for reader, _, text in chosen if reader.document.sources]
     if looked_up:
-        # All at once, so that each search below finds its vectors stored.
+        # All at once, so that the vectors are cached for each search below.
         await floor.embed(list(dict.fromkeys(text for reason, sources in looked_up for text in (reason, *sources))))
     readers = []
     for reader, place, reason in chosen:
@@ -135,7 +135,7 @@ def _heard(reader: _Reader, calls: Mapping[str, int], settings: CritSettings) ->
 
 
 def _appraisal(reader: _Reader, reading: Reading, settings: CritSettings) -> Appraisal:
-    """The reading's score, from the deepest readings up; a deeper reading that failed leaves the judge's own mark."""
+    """Score of the reading, from the deepest readings up; if a deeper one failed, the judge's own mark counts."""
     deeper = {
         place: _appraisal(below, below.turn.reply, settings)
         for place, below in reader.below.items()

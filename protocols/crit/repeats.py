@@ -1,4 +1,4 @@
-"""Detection of repeated reasons by their words, deterministic and without a model."""
+"""Deterministic detection of repeated reasons by their words, without a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from moot.protocols.text.labels import fold
 
 SHARED_WORDS = 0.8
-"""Share of the words of two reasons, taken together, that both must have."""
+"""Minimum share of common words among all words of two reasons."""
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _LITTLE = frozenset(
@@ -26,7 +26,7 @@ _NEGATIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _NormalisedText:
-    """A text as it is compared."""
+    """A text normalised for comparison."""
 
     folded: str
     words: frozenset[str]
@@ -46,15 +46,15 @@ class _NormalisedText:
 
 
 def _is_decisive(word: str) -> bool:
-    """Numbers and negations: one of these more or less makes another reason."""
+    """Numbers and negations; reasons that differ in one of them are distinct."""
     return word in _NEGATIONS or word.endswith("n't") or any(map(str.isdigit, word))
 
 
 def first_alike(texts: Sequence[str]) -> list[int | None]:
     """Index of the first earlier text that each text repeats; None for a text that repeats none.
 
-    Two texts repeat each other when they are equal but for case, white space and marks at their ends; or when at least
-    `SHARED_WORDS` of their words, little words left out, are shared, and they have the same numbers and negations.
+    Two texts repeat each other if they are equal except for case, white space and marks at their ends, or if at least
+    `SHARED_WORDS` of their words, without stop words, are shared, and they have the same numbers and negations.
 
     >>> first_alike(["The tests are cheap.", "the tests are cheap", "The tests are not cheap."])
     [None, 0, None]

@@ -13,7 +13,7 @@ from moot.protocols.crit.repeats import first_alike
 from moot.protocols.crit.scoring import out_of_ten
 
 EMPTY_DOCUMENT = "empty-document"
-"""Note: the text was blank, so that no judge was asked."""
+"""Note: the text was blank, so no judge was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class JudgeAppraisal:
     """Result of one judge.
 
     Attributes:
-        appraisal: its reading; None when it failed.
-        missing: why it failed; empty when it did not.
-        calls: how often it was asked, deeper readings included.
-        depth: how deep it read: 0 without deeper readings.
+        appraisal: its reading; None if it failed.
+        missing: why it failed; empty if it did not.
+        calls: number of requests, including deeper readings.
+        depth: depth of its deepest reading: 0 without deeper readings.
     """
 
     appraisal: Appraisal | None
@@ -38,12 +38,12 @@ class CritResult:
     """Result of a panel on one document.
 
     Attributes:
-        score: mean Gamma over the judges that gave one, in [0, 1]; None when none did.
-        by_judge: each judge's Gamma; None when it gave none.
+        score: mean Gamma over the judges that gave one, in [0, 1]; None if none did.
+        by_judge: each judge's Gamma; None if it gave none.
         missing: failed judges, with reasons. A judge whose reading has no score is not among them; see `notes`.
         weak: texts of the weakest reasons, the weakest first, by theta times gamma; without those in `contradicted`.
         contradicted: texts of the reasons that contradict the given facts, by any judge.
-        notes: what should be known of the score, by any judge.
+        notes: caveats of the score, by any judge.
         heard: all readings of the judges.
     """
 
@@ -57,15 +57,15 @@ class CritResult:
 
     @property
     def shown(self) -> str:
-        """The score as it is shown, e.g. `7.5/10`, or `unknown`."""
+        """Displayed score, e.g. `7.5/10`, or `unknown`."""
         return out_of_ten(self.score)
 
     def record(self) -> dict[str, Any]:
-        """Everything as plain data: the data of the event."""
+        """Data of the event."""
         return self.event("").as_event().data
 
     def event(self, path: str) -> CritJudged:
-        """Everything as the event of a reading at a path."""
+        """Event of a reading at a path."""
         return CritJudged(
             score=self.score,
             by_judge=dict(self.by_judge),
@@ -81,10 +81,10 @@ class CritResult:
 
 
 def combine(heard: Mapping[str, JudgeAppraisal], weak_points: int) -> CritResult:
-    """The panel's result from what each judge gave; a judge without a score is left out of the mean, never a 0.
+    """Combine the judges' results; a judge without a score is excluded from the mean, never counted as 0.
 
     Args:
-        weak_points: how many of the weakest reasons are named.
+        weak_points: number of weakest reasons to name.
     """
     read = [one.appraisal for one in heard.values() if one.appraisal is not None]
     scores = [appraisal.score for appraisal in read if appraisal.score is not None]
@@ -104,7 +104,7 @@ def combine(heard: Mapping[str, JudgeAppraisal], weak_points: int) -> CritResult
 
 
 def unread(panel: Sequence[str]) -> CritResult:
-    """The result of a document with nothing to read: no judge was asked, and no score is known."""
+    """Result of a blank document: no judge was asked, and the score is unknown."""
     return CritResult(None, dict.fromkeys(panel), notes=(EMPTY_DOCUMENT,))
 
 

@@ -1,4 +1,4 @@
-"""Gamma, the score of CRIT: the mean of what reasons and rivals say, weighted by the credibility of their sources."""
+"""Gamma, the score of CRIT: the mean support by reasons and rivals, weighted by the credibility of their sources."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ Rivals = Literal["printed", "capped"]
 """Weighting of rivals; see `gamma_of`."""
 
 EQUAL_WEIGHTS = "equal-weights"
-"""Note: every source had the credibility 0, so all reasons and rivals were given the same weight."""
+"""Note: every source had the credibility 0, so all reasons and rivals have the same weight."""
 
 NO_REASONS = "no-reasons"
-"""Note: the document has no reason, and so no score."""
+"""Note: the document has no reason, so it has no score."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedReason:
-    """A reason or a rival as it enters the score.
+    """Weights of a reason or a rival.
 
     Attributes:
         gamma: strength of its support for the claim (a rival: against it), in [0, 1].
-        theta: how credible its source is, in [0, 1].
+        theta: credibility of its source, in [0, 1].
         rival: whether it speaks against the claim.
     """
 
@@ -43,10 +43,10 @@ class WeightedReason:
 
 @dataclass(frozen=True, slots=True)
 class Gamma:
-    """A score and what should be known of it.
+    """A score with its caveats.
 
     Attributes:
-        score: in [0, 1]; None when it cannot be known.
+        score: in [0, 1]; None if unknown.
         note: `EQUAL_WEIGHTS`, `NO_REASONS`, or empty.
         capped: whether a rival was capped that would have raised the score.
     """
@@ -59,7 +59,7 @@ class Gamma:
 def gamma_of(weighed: Sequence[WeightedReason], rivals: Rivals = "printed") -> Gamma:
     """Gamma = sum(theta s) / sum(theta) over reasons and rivals, in [0, 1].
 
-    With every theta at 0 the weights are equal, with the note `EQUAL_WEIGHTS`. Without any reason the score is None,
+    If every theta is 0, the weights are equal, with the note `EQUAL_WEIGHTS`. Without any reason the score is None,
     with the note `NO_REASONS`, even if there are rivals: their weakness is no evidence for reasons that do not exist,
     and a bare assertion with a feeble rival would get a high score.
 
@@ -95,7 +95,7 @@ def _mean_of(weighed: Sequence[WeightedReason]) -> Gamma:
 
 
 def out_of_ten(score: float | None) -> str:
-    """A score as it is shown, from 0 to 10 with one decimal.
+    """Displayed score, from 0 to 10 with one decimal.
 
     >>> out_of_ten(0.75), out_of_ten(None)
     ('7.5/10', 'unknown')

@@ -1,1 +1,1 @@
-"""EVINCE: debates of distributions over a closed set of labels, moderated by numbers."""
+"""EVINCE: debates of distributions over a closed set of labels, moderated by information-theoretic metrics."""

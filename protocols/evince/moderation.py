@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 _FEW_SIDES = 4
 
 AGAIN = "stop/again"
-"""Path of the end of a second debate, over what was retrieved, which has `max_rounds` of its own."""
+"""Path of the end of a second debate over retrieved documents, which has its own `max_rounds`."""
 
 Reason = Literal["converged", "stalled", "printed", "max_rounds", "ensemble"]
 
@@ -36,11 +36,11 @@ class RoundResult:
 
     Attributes:
         number: 0 for the opening exchange.
-        level: its contentiousness; None without contentiousness.
+        level: its contentiousness; None if none is stated.
         numbers: see `RoundNumbers`.
         crit: mean CRIT score of the sides, in [0, 1]; None unless every side spoke and has one.
-        shift: how far the sides moved; None for the first round, and where the set of sides changed.
-        silent: sides whose turn failed: their position is unchanged, which is no sign of convergence.
+        shift: how far the sides moved; None for the first round and if the set of sides changed.
+        silent: sides whose turn failed; their unchanged position does not indicate convergence.
     """
 
     number: int
@@ -66,14 +66,14 @@ class RoundResult:
 
 @dataclass(slots=True)
 class EvinceRounds:
-    """The rounds of one debate.
+    """Moderator of one debate.
 
     Args:
-        talk: the debate.
+        loop: turn loop of the debate.
         ground: distances between the labels and "(other)"; None for 0/1.
 
     Attributes:
-        held: all completed rounds.
+        completed: all completed rounds.
     """
 
     loop: TurnLoop
@@ -81,7 +81,7 @@ class EvinceRounds:
     completed: list[RoundResult] = field(default_factory=list)
 
     async def run(self) -> Reason:
-        """Run rounds until the debate ends; called again, it runs as many rounds more, at the first level.
+        """Run rounds until the debate ends; a second call runs up to `max_rounds` more rounds, from the first level.
 
         Notes `round` and `contentiousness` per round, and `stop`.
         """
@@ -115,7 +115,7 @@ class EvinceRounds:
         raise AssertionError("the last round always ends a debate")
 
     def _turned(self, steps: int, level: float | None) -> float | None:
-        """Level of the next round, after `steps` steps of the schedule; noted with the numbers that it depends on."""
+        """Level of the next round, after `steps` steps of the schedule; noted with its inputs."""
         settings, last = self.loop.settings, self.completed[-1]
         signals = self._signals()
         if settings.schedule == "random":
@@ -154,7 +154,7 @@ class EvinceRounds:
         return last.numbers.signals(before, last.crit, self.loop.settings.top_k)
 
     async def _take(self, number: int, level: float | None) -> RoundResult:
-        """Measure the round that was just spoken, and note it."""
+        """Measure the round that has just ended, and note it."""
         settings = self.loop.settings
         side_states = self.loop.states()
         names = [side_state.name for side_state in side_states]
@@ -174,16 +174,16 @@ class EvinceRounds:
         return found
 
     async def _measured(self, names: Sequence[str], rows: Floats) -> RoundNumbers:
-        """The numbers; off the loop where an optimal transport is to be solved, or there are many pairs of sides."""
+        """Numbers of the round, in a thread if they need optimal transport or there are many pairs of sides."""
         epsilon = self.loop.settings.kl_epsilon
         if self.ground is None and len(names) <= _FEW_SIDES:
             return measure(names, rows, None, epsilon)
         return await self.loop.floor.compute(measure, names, rows, self.ground, epsilon)
 
     def _about(self, found: RoundResult, side_states: Sequence[SideState]) -> dict[str, Any]:
-        """Data of the event `round` beside the divergences between the sides' positions.
+        """Data of the event `round` except the divergences between the sides' positions.
 
-        Of a side that did not speak in the round, nothing is known that is its own.
+        The values of a side that did not speak in the round are unknown.
         """
         gain = None
         if found.comparable:
@@ -226,7 +226,7 @@ class EvinceRounds:
 
 
 def _printed(before: RoundResult, found: RoundResult, epsilon: float) -> tuple[bool, dict[str, Any]]:
-    """The rule of figure 7.1 and its numbers."""
+    """The rule of figure 7.1, with its numbers."""
     changes = {
         "wd_change": found.numbers.wd - before.numbers.wd,
         "mi_change": found.numbers.mi - before.numbers.mi,

@@ -1,4 +1,4 @@
-"""EVINCE: sides that state distributions, answer each other, and are moderated by the numbers between them."""
+"""EVINCE: sides that state distributions, answer each other, and are moderated by the divergences between them."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class Consensus:
     Attributes:
         cleaned: `P = sum(G_i P_i) / sum(G_i)` over the labels and "(other)", with the CRIT scores G.
         weights: by side, summing to 1.
-        weights_from: `crit`, or `equal` where a score is unknown or all are 0.
+        weights_from: `crit`, or `equal` if a score is unknown or all are 0.
         entropy: in nats.
         uncertainty: entropy over `ln(min(top_k, labels))`, at most 1.
-        answer: the likeliest label; None when "(other)" is the likeliest: the sides mean something outside the set.
+        answer: the most probable label; None if "(other)" is: the sides mean something outside the set.
         confidence: its probability; that of "(other)" counts against it.
     """
 
@@ -84,7 +84,7 @@ class Consensus:
 
 
 def consensus_of(side_states: Sequence[SideState], *, top_k: int, seed: int) -> Consensus:
-    """Weigh the sides' last distributions (EVINCE, figure 7.1, step 3); equal bests are drawn by the case's seed."""
+    """Weigh the sides' last distributions (EVINCE, figure 7.1, step 3); ties are broken by the case's seed."""
     scores = [side_state.crit for side_state in side_states]
     known = [score for score in scores if score is not None]
     by_crit = len(known) == len(scores) and sum(known) > 0.0
@@ -108,12 +108,12 @@ def consensus_of(side_states: Sequence[SideState], *, top_k: int, seed: int) -> 
 
 
 async def answer_alone(turn_loop: TurnLoop) -> Verdict:
-    """The distribution of the only side as the verdict.
+    """Verdict of a debate with a single side: its distribution.
 
-    Notes a `round` with what is known of one side: there are no divergences, and no judges.
+    Notes a `round` with the known values of one side: there are no divergences, and no judges.
 
     Raises:
-        QuorumFailed: no distribution came.
+        QuorumFailed: the side gave no distribution.
     """
     await turn_loop.open_independently()
     (side_state,) = turn_loop.states()
@@ -145,7 +145,7 @@ async def answer_alone(turn_loop: TurnLoop) -> Verdict:
 Floats = npt.NDArray[np.float64]
 
 _JOINT_LEVEL = 0.3
-"""Contentiousness of what the sides say together at the end (SocraSynth, section 6.3.2.2)."""
+"""Contentiousness of the sides' joint statements at the end (SocraSynth, section 6.3.2.2)."""
 
 
 ToFindOut = Annotated[str, Field(json_schema_extra=longest(160))]
@@ -163,10 +163,10 @@ class Evince(DebateProtocol):
 
     Args:
         settings: see `EvinceSettings`.
-        name: how users call this configuration.
+        name: name of this configuration for users.
 
     Attributes:
-        roles: `agent`, and `judge` unless no turn is read.
+        roles: `agent`, and `judge` if any turn is read.
     """
 
     Settings = EvinceSettings
@@ -225,7 +225,7 @@ class Evince(DebateProtocol):
     async def _follow_ups(
         self, case: Case, floor: Floor, turn_loop: TurnLoop, consensus: Consensus
     ) -> dict[str, list[str]] | None:
-        """Questions and tests of all sides, each once; None when no side was asked, or all asks failed."""
+        """Questions and tests of all sides, each once; None if no side was asked, or all requests failed."""
         wanted = self.settings.follow_ups
         unsure = consensus.confidence is None or consensus.confidence < self.settings.unsure_below
         if wanted == "never" or (wanted == "unsure" and not unsure):
@@ -252,7 +252,7 @@ class Evince(DebateProtocol):
 
 
 def _asked(settings: EvinceSettings) -> Mapping[str, tuple[type[Reply], ...]]:
-    """By role family, the reply types that a debate may ask for; no rebuttals where arguments are hidden."""
+    """By role family, the reply types that a debate may ask for; no rebuttals if arguments are hidden."""
     shown = (False, True) if settings.debates and settings.history == "full" else (False,)
     turns = [reply_for(answer_first=settings.answer_first, rebut=rebut) for rebut in shown]
     follow_ups = (FollowUps,) if settings.agents > 1 and settings.follow_ups != "never" else ()
@@ -260,7 +260,7 @@ def _asked(settings: EvinceSettings) -> Mapping[str, tuple[type[Reply], ...]]:
 
 
 async def _ground(case: Case, floor: Floor) -> Floats:
-    """Distances between the labels' embeddings; "(other)" is as far from each as an unrelated text would be."""
+    """Distances between the labels' embeddings; "(other)" has the distance of an unrelated text to each."""
     assert case.labels is not None
     texts = [f"{label} {text}" for label, text in zip(case.labels, case.choices, strict=True)] if case.choices else []
     distances = embedding_distance(await floor.embed(texts or case.labels))
@@ -268,16 +268,16 @@ async def _ground(case: Case, floor: Floor) -> Floats:
 
 
 def _to_other(labels: int) -> Floats:
-    """sqrt(2), the distance of orthogonal texts, in the last row and column, but for the corner."""
+    """sqrt(2), the distance of orthogonal texts, in the last row and column, except the corner."""
     added = np.zeros((labels + 1, labels + 1))
     added[-1, :-1] = added[:-1, -1] = np.sqrt(2.0)
     return added
 
 
 async def _retrieve(case: Case, floor: Floor, consensus: Consensus, n: int) -> tuple[str, ...]:
-    """The case's documents and the library's passages nearest to the case and its likeliest labels (maxim 4.4).
+    """The case's documents and the library's passages nearest to the case and its most probable labels (maxim 4.4).
 
-    Notes `retrieved`, unless there is nothing to be found.
+    Notes `retrieved`, unless nothing is found.
     """
     likely = [label_in_words(case, label) for label in consensus.cleaned.named() if label != OTHER]
     query = "\n".join(part for part in (case.question, case.passage, ", ".join(likely)) if part)

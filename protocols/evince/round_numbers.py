@@ -1,4 +1,4 @@
-"""Every number of a round: divergences between the sides, entropies, and what the round gained."""
+"""Numbers of a round: divergences between the sides, entropies, and information gain."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class RoundNumbers:
         names: the sides, in the same order.
         wd, jsd, tv, mi, nmi: over the pairs of sides, their mean; `jsd_max` the largest.
         kl, ce: by ordered pair, `A>B`.
-        kl_floored: how many of the ordered pairs needed the smoothing of `kl`.
-        generalised_jsd: of all sides with equal weights; None with two sides, where it is `jsd`.
+        kl_floored: number of ordered pairs that needed the smoothing of `kl`.
+        generalised_jsd: of all sides with equal weights; None with two sides, for which it equals `jsd`.
         entropies: by side.
         mixed: the sides' mixture, weighted by reliability.
         mixture_entropy: its entropy.
@@ -81,7 +81,7 @@ class RoundNumbers:
 
 
 def measure(names: Sequence[str], rows: Floats, ground: Floats | None, kl_epsilon: float) -> RoundNumbers:
-    """All numbers of a round.
+    """Compute all numbers of a round.
 
     Args:
         names: the sides.
@@ -118,7 +118,7 @@ def measure(names: Sequence[str], rows: Floats, ground: Floats | None, kl_epsilo
 def reliable_mixture(rows: Floats) -> Floats:
     """The mixture of distributions over labels and "(other)", weighted by reliability (maxim 4.1).
 
-    "(other)" counts as a class only where some side puts mass there: otherwise a coin flip between the labels of a
+    "(other)" counts as a class only if some side assigns mass to it: otherwise a coin flip between the labels of a
     yes/no question would not count as saying nothing.
     """
     named = rows if rows[:, -1].any() else rows[:, :-1]
@@ -126,7 +126,7 @@ def reliable_mixture(rows: Floats) -> Floats:
 
 
 def _wasserstein(first: Floats, second: Floats, ground: Floats | None) -> Floats:
-    """Between labels that anybody names: those without mass take no part in a transport, but cost time."""
+    """Distance over the labels with mass; the others do not contribute, but cost time."""
     if ground is None:
         return np.asarray(wasserstein(first, second))
     named = np.flatnonzero((first > 0.0).any(axis=0) | (second > 0.0).any(axis=0))

@@ -1,4 +1,4 @@
-"""Contentiousness schedules: the level of the next round, and why."""
+"""Contentiousness schedules: the level of the next round, with the reason."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class RoundSignals:
     Attributes:
         total_variation: between the sides, in [0, 1]; the mean over the pairs.
         jensen_shannon: likewise, in nats, in [0, ln 2].
-        gain: fall in entropy of the mixture, as a share of its greatest entropy, in [-1, 1]; None in the first round.
-        quality: mean CRIT score, in [0, 1]; None when unknown.
+        gain: fall in entropy of the mixture, as a share of its greatest entropy, in [-1, 1]; None for the first round.
+        quality: mean CRIT score, in [0, 1]; None if unknown.
         uncertainty: entropy of the mixture over its greatest, in [0, 1].
     """
 
@@ -35,7 +35,7 @@ class RoundSignals:
     @property
     def score(self) -> float:
         """The round's score, in [0, 1]: the mean of disagreement, missing gain `(1 - gain) / 2` and missing quality
-        `1 - quality`, over those that are known. High: there is still something to argue about.
+        `1 - quality`, over the known ones. A high score means that there is more to argue about.
         """
         parts = [self.disagreement]
         if self.gain is not None:
@@ -47,7 +47,7 @@ class RoundSignals:
 
 @dataclass(frozen=True, slots=True)
 class NextLevel:
-    """Level of the next round, with the reason as text; None where prompts state no level."""
+    """Level of the next round, with the reason as text; None if prompts state no level."""
 
     level: float | None
     why: str
@@ -69,19 +69,19 @@ def next_level(
 ) -> NextLevel:
     """The level of round `done + 1`.
 
-    `random` is drawn by the caller, who has the case's seed.
+    `random` is drawn by the caller, from the case's seed.
 
     - `fixed`: the start. `linear`: evenly from start to floor over the rounds. `exponential`: start / ratio ** round,
-      and never below the floor.
-    - `adaptive`: constant while the disagreement is at least `far`, else multiplied by `1/2 + score`, so that it cools
-      as the sides come together, gain certainty and argue better. A score above 1/2 raises it, but only while
-      the mixture's normalised entropy is at least `uncertain`: sides that agree on not knowing shall look further.
+      but at least the floor.
+    - `adaptive`: constant while the disagreement is at least `far`, else multiplied by `1/2 + score`, so that it falls
+      as the sides converge, gain certainty and argue better. A score above 1/2 raises it, but only while
+      the mixture's normalised entropy is at least `uncertain`: sides that agree on uncertainty shall explore further.
 
     Args:
         done: completed rounds after the opening exchange.
-        max_rounds: the most.
+        max_rounds: maximum number of these.
         level: the level of the last round.
-        signals: what the last round gave.
+        signals: of the last round.
     """
     if schedule in ("none", "ensemble") or level is None:
         return NextLevel(None, "no dial")

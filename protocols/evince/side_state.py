@@ -88,17 +88,17 @@ def reply_for(*, answer_first: bool, rebut: bool) -> type[Stated]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SideState:
-    """A side's last valid turn.
+    """A valid turn of a side.
 
     Attributes:
         name: the side's full role name, e.g. `agent/1`.
         round: the round of the turn.
         cleaned: the distribution over the case's labels and "(other)".
         arguments, rebuttals: as the side wrote them.
-        opponents: sides that it had heard when it was spoken and whose leading label is another; none in the opening
+        opponents: sides whose turns it had received and whose leading label differs; none in the opening
             exchange, so that the opener is read like the others.
         opposing: their arguments.
-        crit: CRIT score of the turn, in [0, 1]; None when it was not judged, or no judge gave one.
+        crit: CRIT score of the turn, in [0, 1]; None if it was not judged, or no judge gave one.
         weak: arguments that the judges found weakest.
         passed: whether the quality gate lets the others see the arguments.
     """
@@ -120,7 +120,7 @@ class SideState:
         return "\n".join((*self.arguments, *self.rebuttals))
 
     def shown(self, *, to_others: bool = True, with_text: bool = True) -> dict[str, Any]:
-        """The turn as a prompt takes it; arguments that did not pass are shown to their author only."""
+        """Form of the turn in prompts; arguments that did not pass are shown only to their author."""
         label, probability = self.cleaned.top
         withheld = to_others and with_text and not self.passed
         return {
@@ -134,7 +134,7 @@ class SideState:
         }
 
     def document(self, case: Case, evidence: tuple[str, ...]) -> CritDocument:
-        """The turn for judges: with the given facts, and the opponents' arguments at the time of the turn."""
+        """Document for judges: with the given facts, and the opponents' arguments at the time of the turn."""
         label, _ = self.cleaned.top
         claim = f"The most likely label is {label_in_words(case, label)}."
         choices = [label_in_words(case, each) for each in case.labels or ()] if case.choices else []
@@ -143,7 +143,7 @@ class SideState:
 
 
 def in_words(cleaned: CleanedDistribution) -> str:
-    """A distribution in a line: labels with at least half a per cent, likeliest first.
+    """A distribution in a line: labels with at least half a per cent, most probable first.
 
     >>> import numpy as np
     >>> in_words(CleanedDistribution(("Flu", "Cold", "(other)"), np.array([0.25, 0.75, 0.0])))
@@ -156,7 +156,7 @@ def side_state_of(case: Case, number: int, turn: Turn[Stated], heard: Sequence[S
     """State of a side after a turn.
 
     Args:
-        heard: the others' turns whose arguments its side had been shown; those that lead with another label oppose it.
+        heard: the others' turns whose arguments the side had received; those with another leading label oppose it.
     """
     assert case.labels is not None
     cleaned = clean(turn.reply.distribution, case.labels, case.choices, case.aliases)
@@ -173,7 +173,7 @@ def side_state_of(case: Case, number: int, turn: Turn[Stated], heard: Sequence[S
 
 
 def _agree(one: CleanedDistribution, other: CleanedDistribution) -> bool:
-    """Whether two distributions lead with the same label; of several that lead together, one is enough."""
+    """Whether two distributions share a leading label; with ties, one common label is enough."""
     return bool((_leading(one) & _leading(other)).any())
 
 

@@ -1,4 +1,4 @@
-"""The turns of a debate: who is asked what, what is read by the judges, and what the gate withholds."""
+"""The turns of a debate: requests to the sides, readings by the judges, and the quality gate."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ NO_GATE = "the gate is off"
 def quality_gate(
     crit: float | None, earlier: Sequence[float], quality: QualityGateSettings, *, on: bool
 ) -> QualityGateDecision:
-    """Let an argument through, or withhold it; see `QualityGateSettings` for the bar.
+    """Accept or withhold an argument; see `QualityGateSettings` for the threshold.
 
-    An argument of unknown score passes: a failed judge is no evidence against it.
+    An argument of unknown score passes: a judge's failure is not evidence against it.
 
     Args:
         crit: the turn's score.
-        earlier: the known scores that it is compared with, of all sides.
+        earlier: known earlier scores of all sides for comparison.
     """
     if not on:
         return QualityGateDecision(on=False, threshold=None, crit=crit, passed=True, why=NO_GATE)
@@ -59,7 +59,7 @@ class TurnLoop:
         case, floor, settings: of the debate.
 
     Attributes:
-        said: every valid turn, in order.
+        turns: every valid turn, in order.
         failed: paths of turns that failed.
         evidence: retrieved texts that every prompt shows.
     """
@@ -74,12 +74,12 @@ class TurnLoop:
 
     @property
     def names(self) -> list[str]:
-        """The sides."""
+        """Role names of the sides."""
         return [f"agent/{i}" for i in range(self.settings.agents)]
 
     @property
     def order(self) -> list[str]:
-        """The sides as they speak."""
+        """The sides in speaking order."""
         wanted = self.settings.order
         if wanted == "seeded":
             wanted = seeded(self.floor.seed, "order").choice(["given", "reversed"])
@@ -90,11 +90,11 @@ class TurnLoop:
         return next((one for one in reversed(self.turns) if one.name == name), None)
 
     def states(self) -> list[SideState]:
-        """The last valid turn of every side that has one, in the sides' order."""
+        """Last valid turn of every side with one, in the sides' order."""
         return [side_state for name in self.names if (side_state := self.last(name)) is not None]
 
     async def open_independently(self) -> None:
-        """Every side answers on its own: the ensemble, or a single side.
+        """Ask every side independently: the ensemble, or a single side.
 
         Raises `QuorumFailed` with fewer than two valid answers, or without that of a single side.
         """
@@ -109,14 +109,14 @@ class TurnLoop:
             await self._have_read(self.states(), gated=False)
 
     async def run_round(self, number: int, level: float | None) -> None:
-        """One round: the sides speak one after another, each having heard those before it.
+        """One round: the sides speak one after another, each with the previous turns.
 
-        A side that fails keeps its last turn. Raises `QuorumFailed` when fewer than two sides have ever spoken after
+        A side with a failed turn keeps its last. Raises `QuorumFailed` if fewer than two sides have valid turns after
         the opening exchange.
 
         Args:
             number: of the round; 0 is the opening exchange, in which the first side speaks without a level.
-            level: contentiousness; None states none.
+            level: contentiousness; None: not stated in prompts.
         """
         spoken = []
         for name in self.order:
@@ -136,7 +136,7 @@ class TurnLoop:
             await self._have_read([side_state for side_state in self.states() if side_state.name in spoken], gated=True)
 
     async def judge_last_turns(self) -> None:
-        """Have the judges read every side's last turn, if they have not yet."""
+        """Let the judges read every side's last turn, if still unread."""
         unread = [side_state for side_state in self.states() if _path(side_state) not in self._read]
         await self._have_read(unread, gated=False)
 
@@ -153,7 +153,7 @@ class TurnLoop:
         return side_state
 
     async def _have_read(self, side_states: Sequence[SideState], *, gated: bool) -> None:
-        """Judges read the turns, all in flight together; the gate's decisions are noted and kept."""
+        """Let the judges read the turns concurrently; notes and keeps the gate's decisions."""
         documents = [(f"crit/{_path(s)}", s.document(self.case, self.evidence)) for s in side_states]
         self._read.update(map(_path, side_states))
         results = await crit_all(self.floor, documents, self.settings.crit)
@@ -168,7 +168,7 @@ class TurnLoop:
             self.turns[self.turns.index(side_state)] = read
 
     def _comparable_scores(self, side_state: SideState) -> list[float]:
-        """Scores of earlier rounds of turns that were read as this one is: with rivals from opponents, or without.
+        """Scores of turns of earlier rounds that were read in the same way: with rivals from opponents, or without.
 
         Within a round no side is measured by the first speaker; rivals lower a score whatever the quality.
         """
@@ -177,12 +177,12 @@ class TurnLoop:
         return [one.crit for one in before if one.crit is not None]
 
     def shown_arguments(self) -> list[str]:
-        """The last arguments of every side that all may see; none where sides see distributions only."""
+        """Last arguments of every side that passed the gate; empty if sides see only distributions."""
         full = self.settings.history == "full"
         return [side_state.text for side_state in self.states() if side_state.passed and full]
 
     def _heard_by(self, name: str) -> list[SideState]:
-        """The others' last turns whose arguments a side is shown."""
+        """The others' last turns whose arguments a side receives."""
         full = self.settings.history == "full"
         return [other for other in self.states() if other.name != name and other.passed and full]
 

@@ -21,12 +21,12 @@ class AgentState:
     Attributes:
         agent: the agent's number.
         name: its full role name, e.g. `agent/1`.
-        answer: canonical label or folded free text, where others gave an equal answer in the spelling of the first.
-        reasoning: why.
+        answer: canonical label or folded free text, in the spelling of the first agent with an equal answer.
+        reasoning: the agent's reasoning.
         confidence: the stated confidence c_i, in [0, 1].
-        intrinsic: the intrinsic probability p_i as configured; None when unknown.
-        stage: sampling stage of p_i, see `Intrinsic.stage`; empty when it is not read.
-        spelling: the agent's own of its answer, where that is another; empty otherwise.
+        intrinsic: the intrinsic probability p_i as configured; None if unknown.
+        stage: sampling stage of p_i, see `Intrinsic.stage`; empty if it is not used.
+        spelling: the agent's own spelling, if different; else empty.
     """
 
     agent: int
@@ -40,11 +40,11 @@ class AgentState:
 
     @property
     def said(self) -> str:
-        """The answer as the agent spelled it."""
+        """Answer in the agent's own spelling."""
         return self.spelling or self.answer
 
     def shown(self, *, confidence: bool) -> dict[str, Any]:
-        """The reply as it is shown to agents, with or without its stated confidence."""
+        """Form of the reply in agents' prompts, with or without its stated confidence."""
         shown = {"name": self.name, "answer": self.said, "reasoning": self.reasoning}
         return shown | {"confidence": self.confidence} if confidence else shown
 
@@ -68,7 +68,7 @@ def with_shared_spelling(
 ) -> list[AgentState]:
     """States with equal answers spelled alike, those of `before` first.
 
-    What is equal is the task's to say (`Case.scoring`): numbers by value, short answers after normalisation.
+    Equality is defined by the task (`Case.scoring`): numbers by value, short answers after normalisation.
     """
     if case.labels:
         return list(agent_states)
@@ -80,7 +80,7 @@ def with_shared_spelling(
 
 
 def read_intrinsic(intrinsic: Intrinsic | None, reading: str) -> float | None:
-    """p_i under a reading of the token probabilities; None for readings that use none, and when unknown."""
+    """p_i under a reading of the token probabilities; None for readings that use none, and if unknown."""
     if intrinsic is None:
         return None
     return {"normalised": intrinsic.normalised, "printed": intrinsic.printed}.get(reading)
@@ -89,26 +89,26 @@ def read_intrinsic(intrinsic: Intrinsic | None, reading: str) -> float | None:
 def comparable(agent_states: Sequence[AgentState]) -> bool:
     """Whether all known p_i are taken at one stage.
 
-    Behind a schema's mask p_i is a share of the permitted labels, before it the model's own probability; before and
+    After a schema's mask p_i is a share of the permitted labels, before it the model's own probability; before and
     after temperature are different numbers, too, and `raw` does not say which of the two it is.
     """
     return len({state.stage for state in agent_states if state.stage}) < 2
 
 
 def comparable_intrinsic(agent_states: Sequence[AgentState]) -> list[float | None]:
-    """p_i of each; all unknown where they are taken at several stages."""
+    """p_i of each; all unknown if they are of several stages."""
     same = comparable(agent_states)
     return [state.intrinsic if same else None for state in agent_states]
 
 
 def mean_known(values: Sequence[float | None]) -> float | None:
-    """The mean of the known values; None when none is."""
+    """Mean of the known values; None if none is known."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
 def all_equal(agent_states: Sequence[AgentState]) -> bool:
-    """Whether all of these gave the same answer; who gave none is not among them."""
+    """Whether all states have the same answer; agents without an answer have no state."""
     return len({state.answer for state in agent_states}) <= 1
 
 

@@ -30,10 +30,10 @@ class Discussion:
     """A finished discussion.
 
     Attributes:
-        stands: last valid reply of every agent, including those that joined.
+        states: last valid reply of every agent, including those that joined.
         rounds: completed rounds.
         stop: why it stopped.
-        revision_failed: whether any revision failed; that agent's last reply was kept.
+        revision_failed: whether any revision failed; that agent keeps its last reply.
     """
 
     states: list[AgentState]
@@ -48,14 +48,14 @@ def stop_reason(
     """Reason to stop after a round, or None to continue.
 
     - |D(t-1) - D(t)| < epsilon, the rule of Algorithm 1: `stable-agree` when all give the same answer, else
-      `stable-disagree`. A round in which every revision failed changes nothing and is no sign of stability.
-    - Otherwise at the last round: `diverging` when D rose (so by at least epsilon); `unanimous` when all give
-      the same answer, though their words still move; `t_max` when neither.
+      `stable-disagree`. A round in which every revision failed does not indicate stability.
+    - Otherwise at the last round: `diverging` if D rose (by at least epsilon); `unanimous` if all give
+      the same answer, although their wording still changes; else `t_max`.
 
     Args:
-        before, after: D before and after the round; None when unknown, which never counts as stable.
+        before, after: D before and after the round; None if unknown, which never counts as stable.
         agree: whether all give the same answer after the round.
-        revised: whether at least one revision came.
+        revised: whether at least one revision succeeded.
         last: whether no further round is allowed.
         epsilon: the bound.
     """
@@ -84,10 +84,10 @@ async def discuss(
     opening_disagreement: float | None,
     settings: SeleneSettings,
 ) -> Discussion:
-    """Let all agents revise at once, round by round; paths `round/T/agent/I`, T from 1.
+    """Let all agents revise simultaneously, round by round; paths `round/T/agent/I`, T from 1.
 
-    With `debate.failed_openings=join` those who have no valid answer yet are asked for one at the same paths. A round
-    in which one joins in is no sign of stability: D before and after it are of different agents.
+    With `debate.failed_openings=join` agents without a valid answer so far are asked for one at the same paths. A round
+    in which one joins does not indicate stability: D before and after it are of different agents.
 
     Notes `RoundEnded` after each round, and `DebateStopped`.
     """
@@ -118,7 +118,7 @@ async def discuss(
 
 
 def _absent(current: Sequence[AgentState], settings: SeleneSettings) -> list[int]:
-    """Agents without a valid answer so far who are asked for one."""
+    """Agents without a valid answer so far that are asked for one."""
     if settings.debate.failed_openings == "leave-out":
         return []
     return sorted(set(range(settings.agents)) - {state.agent for state in current})
@@ -127,7 +127,7 @@ def _absent(current: Sequence[AgentState], settings: SeleneSettings) -> list[int
 def _after(
     current: Sequence[AgentState], asked: Sequence[int], turns: Sequence[Turn[Position] | Failure], reading: str
 ) -> list[AgentState]:
-    """Everyone's last valid reply after a round, in the agents' order."""
+    """Every agent's last valid reply after a round, in the agents' order."""
     last = {state.agent: state for state in current}
     for agent, turn in zip(asked, turns, strict=True):
         if not isinstance(turn, Failure):
@@ -138,9 +138,9 @@ def _after(
 def _request(
     case: Case, floor: Floor, number: int, agent: int, everyone: Sequence[AgentState], settings: SeleneSettings
 ) -> Request[Position]:
-    """Request to an agent in a round: to revise its answer, or, where it has none, to join.
+    """Request to an agent in a round: to revise its answer, or, without one, to join.
 
-    It sees the others' replies in an order of its own, drawn by the seed.
+    The others' replies are in a random order per agent, drawn by the seed.
     """
     path, confidence = f"round/{number}/agent/{agent}", settings.debate.show_confidence
     own = next((state for state in everyone if state.agent == agent), None)

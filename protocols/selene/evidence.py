@@ -36,8 +36,8 @@ class Evidence:
     """Evidence for judging a case.
 
     Attributes:
-        sentences: the pieces, in their order.
-        source: `passage`, or `rationales` when the case has none and the agents' statements are used.
+        sentences: the pieces, in order.
+        source: `passage`, or `rationales` if the case has none and the agents' statements are used.
     """
 
     sentences: tuple[str, ...]
@@ -49,9 +49,9 @@ class Variants:
     """K perturbed evidence sets, shared by all candidates of a case.
 
     Attributes:
-        sets: the created sets; the unchanged evidence when there are none.
+        sets: the created sets; the unchanged evidence if there are none.
         kind: how they were made; `none` for the unchanged evidence.
-        failed: how many paraphrases failed and are left out.
+        failed: number of failed paraphrases, which are left out.
         unperturbed: whether perturbed evidence was requested and every set is the unchanged evidence: a single
             sentence has no subset, or every paraphrase failed.
     """
@@ -78,7 +78,7 @@ async def evidence_of(case: Case, floor: Floor, agent_states: Sequence[AgentStat
 def subset_variants(sentences: Sequence[str], k: int, seed: int) -> tuple[tuple[str, ...], ...]:
     """K seeded samples of at least half of the sentences, in shuffled order.
 
-    At least one sentence is left out wherever half of them allows it, so that each sample perturbs.
+    At least one sentence is left out if half of them allows it, so that each sample is perturbed.
     """
     half = math.ceil(len(sentences) / 2)
     most = max(half, len(sentences) - 1)
@@ -90,10 +90,10 @@ def subset_variants(sentences: Sequence[str], k: int, seed: int) -> tuple[tuple[
 
 
 async def paraphrase_variants(floor: Floor, sentences: Sequence[str], k: int) -> tuple[tuple[str, ...], ...]:
-    """K rewritings by a judge model, paths `evidence/paraphrase/K`; a failed one is left out.
+    """K paraphrases by a judge model, paths `evidence/paraphrase/K`; a failed one is left out.
 
-    A piece without a word is none. A rewriting with fewer than half of the pieces lost evidence and counts as failed.
-    Its tokens count as any ask's.
+    Pieces without words do not count. A paraphrase with fewer than half of the pieces lost evidence and has failed.
+    Its tokens count as those of any request.
     """
     requests = [
         Request(
@@ -116,7 +116,7 @@ async def paraphrase_variants(floor: Floor, sentences: Sequence[str], k: int) ->
 
 
 async def perturb(floor: Floor, evidence: Evidence, k: int, kind: Literal["subset", "paraphrase"]) -> Variants:
-    """K variants of the evidence; the unchanged evidence when there is none or every paraphrase failed."""
+    """K variants of the evidence; the unchanged evidence if there is none or every paraphrase failed."""
     if not evidence.sentences:
         return Variants(((),), "none", unperturbed=True)
     if kind == "paraphrase":

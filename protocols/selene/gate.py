@@ -32,13 +32,13 @@ class GateSignals:
 
     Attributes:
         disagreement: D, eq. 2; None with fewer than two openings.
-        misalignment: M, eq. 3, over the agents whose p_i is known; None when none is, or when they are of several
+        misalignment: M, eq. 3, over the agents whose p_i is known; None if none is, or if they are of several
             stages.
         mean_intrinsic: mean of the known p_i; None likewise.
         mean_stated: mean stated confidence.
         equal: whether all valid answers are the same.
         answers, stated, intrinsic, stages: per valid opening, in the agents' order; see `AgentState`.
-        complete: whether every agent that was asked gave a valid opening.
+        complete: whether every asked agent gave a valid opening.
         comparable: whether the known p_i are of one stage.
     """
 
@@ -56,12 +56,12 @@ class GateSignals:
 
     @property
     def unanimous(self) -> bool:
-        """Whether every asked agent gave the same answer: a failed opening agrees with none."""
+        """Whether every asked agent gave the same answer: a failed opening counts as disagreement."""
         return self.equal and self.complete
 
 
 def signals_of(agent_states: Sequence[AgentState], embeddings: npt.ArrayLike, asked: int) -> GateSignals:
-    """The signals of the valid openings of `asked` agents; `embeddings` has one row per state."""
+    """Signals of the valid openings of `asked` agents; `embeddings` has one row per state."""
     stated = [state.confidence for state in agent_states]
     intrinsic = comparable_intrinsic(agent_states)
     return GateSignals(
@@ -87,7 +87,7 @@ class GateDecision:
         skip: whether the debate is skipped.
         reasons: when debating, the tests that failed: `disagreement`, `misalignment`, `low_intrinsic`,
             `not_comparable`, `not_unanimous`, `incomplete`, or `always`; when skipping, `all_tests_passed` or `never`.
-        untested: tests that are on but had no known value: an unknown signal is no number to compare.
+        untested: tests that are on but had no known value: an unknown signal cannot be compared.
     """
 
     skip: bool
@@ -96,11 +96,11 @@ class GateDecision:
 
 
 def decide(signals: GateSignals, gate: GateSettings) -> GateDecision:
-    """Skip when every test that is on and has a value passes.
+    """Skip if every enabled test with a known value passes.
 
     The tests are D < tau_d, M < tau_m, mean p >= tau_p, equal answers, and a valid answer of every agent. An unknown
-    M or p is not tested (the gate then uses D and unanimity); an unknown D debates. So do p_i of several stages
-    where M or p is to be tested: each may be low, and no mean of them shows it.
+    M or p is not tested (the gate then uses D and unanimity); an unknown D debates, as do p_i of several stages
+    if M or p is tested: each may be low, which no mean of them shows.
     """
     if gate.when != "selective":
         return GateDecision(gate.when == "never", (gate.when,))
@@ -129,7 +129,7 @@ def decide(signals: GateSignals, gate: GateSettings) -> GateDecision:
 
 
 def gate_event(signals: GateSignals, decision: GateDecision, gate: GateSettings) -> GateDecided:
-    """The event of a decision."""
+    """Event of a decision."""
     return GateDecided(
         path="gate",
         skip=decision.skip,

@@ -30,7 +30,7 @@ from moot.protocols.selene.scoring import (
 from moot.protocols.selene.settings import JudgingSettings
 
 TIED = "vote-tied"
-"""The flag of a verdict that a tie-break chose."""
+"""Flag of a verdict chosen by a tie-break."""
 
 
 def vote(agent_states: Sequence[AgentState], chance: random.Random, path: str) -> VotesCounted:
@@ -64,7 +64,7 @@ class SeleneRuling:
 
     Attributes:
         answer: the chosen answer.
-        score: its S_i; None when no judge scored it.
+        score: its S_i; None if no judge scored it.
         flags: `judges-missing`, `judge-below-half`, `judge-at-odds` (a `support` that contradicts its own score),
             `paraphrase-failed`, `evidence-unperturbed`, `evidence-from-rationales`, `vote-tied`.
     """
@@ -75,7 +75,7 @@ class SeleneRuling:
 
 
 def candidates_of(case: Case, agent_states: Sequence[AgentState], judging: JudgingSettings) -> list[Candidate]:
-    """The distinct answers in the agents' order, or every agent's reply; each with its backers' numbers."""
+    """The distinct answers in the agents' order, or every agent's reply; each with the figures of its supporters."""
     if judging.candidates == "every-agent":
         return [_candidate(case, state.answer, agent_states, state, judging) for state in agent_states]
     answers = dict.fromkeys(state.answer for state in agent_states)
@@ -104,8 +104,8 @@ async def rule_on_candidates(
 ) -> SeleneRuling:
     """Judge the final answers; paths `judge/candidate/I`; the event `judging` at path `judge`.
 
-    Without a judge (`method="none"`) the agents' vote rules, noted as the event `vote` at path `vote`; a tie is flagged
-    `vote-tied`. Without any score their vote rules, too; there is no default score. A candidate without a score cannot
+    Without a judge (`method="none"`) the agents' vote decides (event `vote` at path `vote`); a tie is flagged
+    `vote-tied`. Without any score their vote decides, too: no default score exists. A candidate without a score cannot
     win against one that has one. Either way the ruling is flagged `judges-missing`.
     """
     if judging.method == "none":
@@ -130,7 +130,7 @@ async def rule_on_candidates(
     else:
         answer, score = scored[choice.index].candidate.answer, scored[choice.index].score
         if any(one.score is None for one in scored):
-            flags = ("judges-missing", *flags)  # a candidate that no judge scored has lost unheard
+            flags = ("judges-missing", *flags)  # a candidate without any score has lost without being judged
     floor.note(_judged("judge", "debate", scored, choice, answer, evidence, variants, judging))
     return SeleneRuling(answer, score, flags)
 
@@ -141,7 +141,7 @@ async def rule_on_consensus(
     """The consensus of a skipped case with its one judge pass, path `judge/consensus`, also the event's path.
 
     The judge cannot flip the consensus: a score below .5 is flagged `judge-below-half`, none
-    `judges-missing`. Agents who do not all agree (`gate.require_unanimity` off) vote: the event `vote` at path
+    `judges-missing`. Agents that do not all agree (`gate.require_unanimity` off) vote: the event `vote` at path
     `vote/consensus`, a tie flagged `vote-tied`.
     """
     ballot = _counted(floor, agent_states, "vote/consensus")
@@ -164,7 +164,7 @@ async def rule_on_consensus(
 
 
 def _counted(floor: Floor, agent_states: Sequence[AgentState], path: str) -> VotesCounted:
-    """The agents' vote, noted where it is one of several answers: one reply decides nothing by its number."""
+    """The agents' vote; noted if it decides between several replies."""
     ballot = vote(agent_states, seeded(floor.seed, _TIE[path]), path)
     if len(agent_states) > 1 and (path == "vote" or len(ballot.votes) > 1):
         floor.note(ballot)
@@ -174,7 +174,7 @@ def _counted(floor: Floor, agent_states: Sequence[AgentState], path: str) -> Vot
 async def audit_judging(case: Case, floor: Floor, agent_states: Sequence[AgentState], judging: JudgingSettings) -> None:
     """Judge the distinct answers over K subset variants, outside the verdict: `audit/judge/candidate/I`.
 
-    Notes the event `judging` at path `audit/judge`: the same passes for every system that is compared.
+    Notes the event `judging` at path `audit/judge`: the same passes for every compared system.
     """
     same = JudgingSettings(k=judging.k, weighting="printed")
     candidates = candidates_of(case, agent_states, same)
@@ -195,7 +195,7 @@ async def _judge_all(
     root: str,
     passes: int,
 ) -> list[ScoredCandidate]:
-    """Every candidate on every variant, all in flight together; the order of arrival changes nothing."""
+    """Judge every candidate on every variant concurrently; the order of arrival has no effect."""
     judged = await asyncio.gather(
         *(
             floor.judge(_brief(case, candidate), path=f"{root}/{i}", variants=_slots(variants), passes=passes)

@@ -1,4 +1,4 @@
-"""Stage 1: every agent answers on its own, and, when asked for, p_i is estimated by asking again."""
+"""Stage 1: every agent answers independently; if configured, p_i is estimated by resampling."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def open_debate(case: Case, floor: Floor, settings: SeleneSettings) -> lis
     """The valid independent answers, in the agents' order; paths `opening/agent/I`, `vote/agent/I/SAMPLE`.
 
     Raises:
-        QuorumFailed: with fewer than two valid openings (one, when a single one was asked for).
+        QuorumFailed: with fewer than two valid openings (fewer than one if only one was requested).
     """
     wanted = [(agent, sample) for sample in range(settings.vote.samples) for agent in range(settings.agents)]
     turns = await floor.ask_all([_request(case, settings, a, _opening_path(a, s), s) for a, s in wanted])
@@ -61,8 +61,8 @@ async def resample(
 ) -> list[AgentState]:
     """The states with p_i = share of equal answers among `gate.resamples` further replies of the same agent.
 
-    Paths `resample/agent/I/N`, N from 1, each with `sample=N` and the opening's decoding. Failed replies do
-    not count on either side; an agent all of whose replies failed keeps an unknown p_i.
+    Paths `resample/agent/I/N`, N from 1, each with `sample=N` and the opening's decoding. Failed replies are
+    excluded from both counts; an agent with only failed replies keeps an unknown p_i.
     """
     wanted = [(state, n) for state in agent_states for n in range(1, settings.gate.resamples + 1)]
     turns = await floor.ask_all(

@@ -1,4 +1,4 @@
-"""SELENE: independent answers, a gate, a debate where it pays, a judgment that weighs its variance."""
+"""SELENE: independent answers, a gate, a selective debate, and a judgment weighted by its variance."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Selene(DebateProtocol):
 
     Args:
         settings: see `SeleneSettings`.
-        name: how users call this configuration.
+        name: name of this configuration for users.
 
     Attributes:
-        roles: `agent`, and `judge` unless no judge is asked.
-        temperatures: 1 for answers that are only counted, as the paper samples Self-Consistency; else the roles' own.
-            goes_on_without_logprobs: unless `gate.intrinsic` was written down.
-        embedding_threshold, threshold_encoder: `gate.tau_d` and, where it was set, its encoder.
+        roles: `agent`, and `judge` if judges are asked.
+        temperatures: 1 for answers that are only counted, as in the paper's Self-Consistency; else the roles' own.
+            goes_on_without_logprobs: unless `gate.intrinsic` is set explicitly.
+        embedding_threshold, threshold_encoder: `gate.tau_d` and, if it was set, its encoder.
     """
 
     Settings = SeleneSettings
@@ -145,7 +145,7 @@ class Selene(DebateProtocol):
     async def _branches(
         self, case: Case, floor: Floor, agent_states: Sequence[AgentState], signals: GateSignals, decision: GateDecision
     ) -> Branch:
-        """The branch that the gate chose; the other one beside it for an audit or for calibration."""
+        """Run the branch chosen by the gate; for an audit or calibration also the other one."""
         both = self.settings.both_branches
         audited = not both and decision.skip and seeded(floor.seed, "audit").random() < self.settings.audit_skipped
         skipped = debated = None
@@ -187,7 +187,7 @@ def _compared(
 
 
 def _verdict(case: Case, branch: Branch, gate: SelenePayload) -> Verdict:
-    """The verdict; confidence is the judge's score, else the backers' mean known p, else None.
+    """Verdict; its confidence is the judge's score, else the supporters' mean known p, else None.
 
     The payload says which, and of a mean p where it is taken, as a p before a schema's mask and one after it are not of
     one kind. The distribution is shares of votes, which nobody stated and no judging moves; the payload says so.
@@ -214,5 +214,5 @@ def _verdict(case: Case, branch: Branch, gate: SelenePayload) -> Verdict:
 
 
 def _common_stage(agent_states: Sequence[AgentState]) -> str:
-    """The one stage at which their p are taken, as a mean of them is; empty where none has one."""
+    """The common stage of their p; empty if none has one."""
     return next((state.stage for state in agent_states if state.stage), "")

@@ -18,7 +18,7 @@ from moot.protocols.text.labels import fold
 
 _EQUAL = 1e-9
 _UNCOVERED = 0.5
-"""The score of a candidate that the evidence does not cover."""
+"""Score of a candidate that the evidence does not cover."""
 
 _SAYING: dict[str, str] = {"yes": ": it is so", "true": ": it is so", "no": ": it is not so", "false": ": it is not so"}
 
@@ -33,7 +33,7 @@ def as_sentence(candidate: str) -> str:
 
 
 def contradicts_score(support: str, score: float) -> bool:
-    """Whether a judge's two verdicts on a candidate contradict each other on the scale that it was given.
+    """Whether a judge's two verdicts on a candidate contradict each other on the given scale.
 
     `supported` is scored at least 0.5, `contradicted` at most; `not covered` nearer to 0.5 than to 0 or 1.
     """
@@ -44,13 +44,13 @@ def contradicts_score(support: str, score: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An answer that is judged.
+    """A judged answer.
 
     Attributes:
         answer: canonical label or folded free text.
-        text: the answer with the words of its choice, if it has any.
+        text: the answer with the text of its choice, if any.
         support: number of agents that gave it.
-        mean_p: mean known intrinsic probability of those agents; None when none is known.
+        mean_p: mean known intrinsic probability of those agents; None if none is known.
         rationale: reasoning shown to the judge; empty unless configured.
     """
 
@@ -66,10 +66,10 @@ class ScoredCandidate:
     """A candidate with its judgments.
 
     Attributes:
-        candidate: what was judged.
+        candidate: the judged answer.
         judgments: in the floor's order.
         rows: per evidence variant, the scores of judges x passes; None is missing.
-        score: S_i; None when no judgment is usable.
+        score: S_i; None if no judgment is usable.
         stability: 1 - Var over the variants; None with fewer than two variants scored.
     """
 
@@ -88,7 +88,7 @@ class ScoredCandidate:
 
     @property
     def means(self) -> list[float | None]:
-        """Mean score per variant; None when all of its judgments are missing."""
+        """Mean score per variant; None if all of its judgments are missing."""
         present = [[s for s in row if s is not None] for row in self.rows]
         return [fmean(row) if row else None for row in present]
 
@@ -96,7 +96,7 @@ class ScoredCandidate:
 def score_candidate(
     candidate: Candidate, judgments: Sequence[Judgment | Missing], variants: int, judging: JudgingSettings
 ) -> ScoredCandidate:
-    """S_i by the configured weighting; a plain mean where there is one variant only (nothing to weigh)."""
+    """S_i by the configured weighting; a plain mean if there is only one variant."""
     rows: list[list[float | None]] = [[] for _ in range(variants)]
     for judgment in judgments:
         rows[judgment.variant].append(judgment.score if isinstance(judgment, Judgment) else None)
@@ -114,16 +114,16 @@ def score_candidate(
 
 @dataclass(frozen=True, slots=True)
 class CandidateChoice:
-    """Index of the winner among the candidates (None: none has a score), and what broke a tie, if any."""
+    """Index of the winner among the candidates (None: none has a score), and the tie-break, if any."""
 
     index: int | None
     tie_broken_by: Literal["", "support", "mean_p", "seed"] = ""
 
 
 def choose(scored: Sequence[ScoredCandidate], seed: int) -> CandidateChoice:
-    """argmax S_i; ties by support, then by mean p where every tied candidate has one, then by the seed.
+    """argmax S_i; ties by support, then by mean p if every tied candidate has one, then by the seed.
 
-    A candidate without a score loses to every candidate with one.
+    A candidate without a score ranks below every candidate with one.
     """
     scores = {i: s.score for i, s in enumerate(scored) if s.score is not None}
     if not scores:
@@ -146,9 +146,9 @@ def choose(scored: Sequence[ScoredCandidate], seed: int) -> CandidateChoice:
 
 
 def winners_by_variant(scored: Sequence[ScoredCandidate], winner: int | None) -> list[str | None]:
-    """Which answer each evidence variant alone would choose; None unless it scored every candidate.
+    """Answer that each evidence variant alone would choose; None unless it scored every candidate.
 
-    Where several share a variant's best score, the overall winner counts if it is among them: a tie is no
+    If several share a variant's best score, the overall winner counts if it is among them: a tie is not a
     flip.
     """
     chosen: list[str | None] = []
@@ -169,7 +169,7 @@ def verdict_flip_rate(scored: Sequence[ScoredCandidate], winner: int | None) -> 
 
 
 def mean_stability(scored: Sequence[ScoredCandidate]) -> float | None:
-    """Judge stability averaged over the candidates that have one; None when none has."""
+    """Judge stability averaged over the candidates that have one; None if none has one."""
     present = [s.stability for s in scored if s.stability is not None]
     return fmean(present) if present else None
 

@@ -25,7 +25,7 @@ BALANCE, THEMES, FIX = "socrasynth/balance", "socrasynth/themes", "socrasynth/ag
 R = TypeVar("R", bound=BaseModel)
 
 Proposals = Mapping[str, Sequence[Theme]]
-"""Themes by the role that proposed them; a side whose proposal failed has none."""
+"""Themes by the role that proposed them; none for a side whose proposal failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class Topics:
 
 
 async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topics:
-    """The topics; on a closed list there is only one, which answer is right, and no side is asked.
+    """The topics; on a closed list there is one fixed topic, the right answer, and no side is asked.
 
     Paths `topics/balance/agent/I` where configured, `topics/propose/agent/I`, `topics/refine/agent/I`,
     `topics/moderator`, `moderation/topics`.
 
     Notes the event `topics`: whether each side finds the subject balanced, if asked, what was proposed and refined, the
-    list, what was merged or dropped, and who had the last word.
+    list, what was merged or dropped, and who decided last.
 
     Raises:
         AskFailed: the moderator gave no usable list.
@@ -93,7 +93,7 @@ async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topic
         found = {role: SubjectBalance(balanced=reply.balanced, why=reply.why) for role, reply in balance.items()}
         noted = noted.model_copy(update={"balance": found})
     floor.note(noted)
-    # A person who edits the list has as many topics as they want.
+    # A person may edit the list to any number of topics.
     raised = {
         "subject-unbalanced": bool(unbalanced),
         "proposal-failed": len(proposed) < len(SIDES),
@@ -126,7 +126,7 @@ async def _propose(case: Case, floor: Floor, settings: TopicSettings) -> dict[st
 
 
 async def _refine(case: Case, floor: Floor, settings: TopicSettings, proposed: Proposals) -> dict[str, list[Theme]]:
-    """Each side's list after it has seen both; a side that fails keeps its proposal."""
+    """Each side's list after seeing both; a side that fails keeps its proposal."""
     shown = {side.name: [theme.model_dump() for theme in proposed.get(side.name, ())] for side in SIDES}
     requests = []
     for side in SIDES:
@@ -147,9 +147,9 @@ def _tagged(proposals: Proposals) -> list[dict[str, str]]:
 
 
 def without_repeats(items: Sequence[AgendaItem], count: int) -> tuple[tuple[Topic, ...], list[TopicMerge], list[str]]:
-    """The first `count` topics with titles of their own; what was merged into which; titles of those beyond `count`.
+    """The first `count` topics with distinct titles; the merged topics; titles of those beyond `count`.
 
-    A repeated title is merged into its first appearance, visibly; nothing is made up in its place.
+    A repeated title is merged into its first appearance, visibly, and not replaced by another.
     """
     first: dict[str, AgendaItem] = {}
     merged: list[TopicMerge] = []

@@ -12,7 +12,7 @@ from moot.protocols.socrasynth.events import AnswerPositions
 from moot.protocols.socrasynth.sides import SIDES, Side, SideTurn, Topic, other, subject_slots
 
 ANSWER_TOPIC = Topic("The answer", "Which of the possible answers is the right one, and why.")
-"""The one topic of a debate on a closed list: the source's study has no other."""
+"""The only topic of a debate on a closed list, as in the source's study."""
 
 
 @dataclass(slots=True)
@@ -20,7 +20,7 @@ class Positions:
     """The answers of both sides; all empty on a subject without a closed list.
 
     Attributes:
-        named: by side, the label that it named before it had heard the other.
+        named: by side, the label that it named before the other's turn.
         held: current label by side.
     """
 
@@ -28,17 +28,17 @@ class Positions:
     held: dict[Side, str] = field(default_factory=dict)
 
     def name(self, side: Side, label: str) -> None:
-        """A side's own answer, in its opening."""
+        """Set a side's own answer, from its opening."""
         self.named[side] = self.held[side] = label
 
     def concede(self, conceding: Collection[Side]) -> None:
-        """Each of these sides adopts the other's label. Two at once swap, and do not agree."""
+        """Let each of these sides adopt the other's label. Two at once swap, and do not agree."""
         before = dict(self.held)
         self.held |= {side: before[other(side)] for side in conceding if other(side) in before}
 
     @property
     def agreed(self) -> str | None:
-        """Label of both sides; None while they differ, and without labels."""
+        """The common label of both sides; None if they differ, and without labels."""
         labels = set(self.held.values())
         return labels.pop() if len(self.held) == len(SIDES) and len(labels) == 1 else None
 
@@ -48,7 +48,7 @@ class Positions:
         return self.agreed is None and self.held != self.named
 
     def in_words(self, case: Case) -> dict[Side, str]:
-        """Position of each side as in prompts: its answer, or its stance on a subject."""
+        """Position of each side in prompts: its answer, or its stance on a subject."""
         return {side: self.word(case, side) for side in SIDES}
 
     def word(self, case: Case, side: Side) -> str:

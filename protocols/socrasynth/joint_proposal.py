@@ -33,13 +33,13 @@ UNCONFIRMED = frozenset({"plateau", "max_rounds", "schedule-ended"})
 
 
 async def confirm(rounds: SocraSynthRounds) -> None:
-    """Ask both sides at once whether that was all, where the rounds ended without their saying so.
+    """Ask both sides whether they have presented everything, if the rounds ended without such a statement.
 
     Paths `confirm/agent/I`. A side's additions are its last arguments in the transcript; no round follows, and CRIT
     does not read it. Additions of a side that has presented all are ignored: a weak model constrained to the schema
-    fills the list with what it has said before, and later prompts would outgrow its context. Notes the event `confirm`:
-    who confirmed, added what, conceded, or failed why, and how many additions were passed over; a concession is an
-    event of its own, too.
+    fills the list with repetitions, and later prompts would exceed its context. Notes the event `confirm`:
+    confirmations, additions, concessions, failures, and the number of ignored additions; a concession is an
+    event, too.
     """
     if rounds.stop not in UNCONFIRMED:
         return
@@ -68,7 +68,7 @@ async def confirm(rounds: SocraSynthRounds) -> None:
 
 
 def _passed_over(turn: Turn[LastWord]) -> list[TopicAddition]:
-    """Additions of a side that states that nothing is missing."""
+    """Ignored additions of a side that states that it has presented everything."""
     return turn.reply.additions if turn.reply.presented_all else []
 
 
@@ -88,7 +88,7 @@ async def close(rounds: SocraSynthRounds) -> tuple[Statements, list[str]]:
     """Closing statements of both sides, and the roles whose last arguments replace them.
 
     Paths `closing/agent/I`; a side that fails or declines is judged by its last argument on each topic. Notes the event
-    `closing`: contentiousness, CRIT of each side, of each topic where configured, and who failed why.
+    `closing`: contentiousness, CRIT of each side, of each topic where configured, and the failures.
     """
     case, floor, settings = rounds.case, rounds.floor, rounds.settings
     kappa = closing_level(settings.schedule, rounds.kappa)
@@ -133,9 +133,9 @@ PROPOSAL, CONSENT = "socrasynth/proposal", "socrasynth/consent"
 
 
 async def propose_jointly(rounds: SocraSynthRounds, statements: Statements) -> JointProposal | None:
-    """A's draft, as B amends it, and whether each consents; None when A gave no draft.
+    """A's draft as amended by B, and each side's consent; None if A gave no draft.
 
-    On a closed list it names an answer, which is not asked for where both sides agree. Paths
+    On a closed list it names an answer, which is not requested if both sides agree. Paths
     `joint/draft/agent/0`, `joint/amend/agent/1`, `joint/consent/agent/0`. Notes the event `joint`.
     """
     joint, failed = await _negotiate(rounds, statements)
@@ -147,7 +147,7 @@ async def propose_jointly(rounds: SocraSynthRounds, statements: Statements) -> J
 async def _negotiate(rounds: SocraSynthRounds, statements: Statements) -> tuple[JointProposal | None, dict[str, str]]:
     case, floor, decoding = rounds.case, rounds.floor, rounds.decoding_at(CONCILIATION)
     slots = {side: _slots(rounds, side, statements) for side in SIDES}
-    names = bool(slots[FOR]["labels"])  # whether the answer is still to be found
+    names = bool(slots[FOR]["labels"])  # whether the answer is still open
     draft_type, amendment_type = (LabelledDraft, LabelledAmendment) if names else (Draft, Amendment)
     (draft,) = await floor.ask_all(
         [Request(FOR.name, PROPOSAL, slots[FOR], draft_type, f"joint/draft/{FOR.name}", decoding=decoding)]
@@ -199,13 +199,13 @@ def _slots(rounds: SocraSynthRounds, side: Side, statements: Statements) -> dict
     del slots["transcript"]
     agreed = rounds.positions.agreed
     if agreed is not None:
-        slots |= {"labels": [], "own_answer": "", "other_answer": ""}  # neither side has one of its own left
+        slots |= {"labels": [], "own_answer": "", "other_answer": ""}  # neither side has its own one any more
     agreed_words = "" if agreed is None else label_in_words(case, agreed)
     more = {"agreed": agreed_words, "both_conceded": rounds.positions.swapped, "draft": {}}
     return slots | {"closings": closings} | more
 
 
 def _shown(case: Case, draft: Draft, answer: str | None) -> dict[str, Any]:
-    """A draft as the other side reads it."""
+    """Text of a draft for the other side."""
     named = "" if answer is None else label_in_words(case, answer)
     return {"answer": named, "points": list(draft.points), "questions": list(draft.questions)}

@@ -14,7 +14,7 @@ from moot.protocols.text.labels import fold
 
 GO_ON, SET_KAPPA, ASK, EDIT_TOPICS, END = "go on", "set kappa", "ask", "edit topics", "end"
 EDIT = "edit"
-"""On the form of the topics themselves."""
+"""The action of the topics form."""
 
 _NUMBERING = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+")
 _HOW_TO_EDIT = "To edit the topics, give the whole list as the text, one a line: TITLE: DESCRIPTION"
@@ -30,10 +30,10 @@ class Guidance:
     """Settings of the next round.
 
     Attributes:
-        topics: to argue on.
-        before: the topics as they stood when the person was asked.
+        topics: topics of the round.
+        before: the topics when the person was asked.
         kappa: the contentiousness that a person set; None leaves it to the schedule.
-        questions: both sides must answer them next.
+        questions: questions that both sides must answer in it.
         ended: whether a person has ended the rounds.
     """
 
@@ -45,7 +45,7 @@ class Guidance:
 
     @property
     def wants_more(self) -> bool:
-        """Whether a person has asked for something that only another round can give."""
+        """Whether a person's request needs another round."""
         known = {topic.title for topic in self.before}
         new = any(topic.title not in known for topic in self.topics)
         return new or self.kappa is not None or bool(self.questions)
@@ -54,10 +54,10 @@ class Guidance:
 async def edit_topics(
     floor: Floor, topics: Sequence[Topic], remarks: Sequence[str] = (), *, path: str
 ) -> tuple[Topic, ...]:
-    """The topics as a person leaves them; unattended, as they are.
+    """The topics after a person's edits; unchanged if unattended.
 
     Args:
-        remarks: lines that the form shows below the topics.
+        remarks: lines of the form below the topics.
     """
     body = "\n".join([_listed(topics), *remarks])
     guidance = await _consult(floor, topics, "Topics", body, (GO_ON, EDIT), path)
@@ -67,11 +67,11 @@ async def edit_topics(
 async def moderate(floor: Floor, topics: Sequence[Topic], report: str, number: int) -> Guidance:
     """A person's decisions after a round; path `moderation/round/T`, and `moderation/round/T/N` for each further form.
 
-    After every change the form comes again, until the answer is `go on` or `end`; a text that cannot be used brings it
-    back with the reason. Each change and each refusal is noted as an event `moderation` at the form's path.
+    After every change the form is shown again, until the answer is `go on` or `end`; after an invalid text it is shown
+    with the reason. Each change and each refusal is noted as an event `moderation` at the form's path.
 
     Args:
-        report: how the round was scored and what comes next.
+        report: the round's scores and the next step.
     """
     title = "Opening" if number == 0 else f"Round {number}"
     actions = (GO_ON, SET_KAPPA, ASK, EDIT_TOPICS, END)
@@ -99,7 +99,7 @@ async def _consult(
         )
         if guidance.ended:
             return guidance
-        # The report is on the first form only: further forms are about the decisions.
+        # Only the first form has the report; further forms are about the decisions.
         body, again = _body_again(remark, guidance), again + 1
         place = f"{path}/{again}"
 
@@ -116,16 +116,16 @@ def _form(title: str, body: str, guidance: Guidance, actions: tuple[str, ...]) -
 
 
 def _line(topic: Topic) -> str:
-    """A topic on one line, as `read_topics` reads it."""
+    """A topic on one line, in the form that `read_topics` parses."""
     line = f"{topic.title}: {topic.description}" if topic.description else topic.title
     return " ".join(line.split())
 
 
 def changed(guidance: Guidance, decision: Decision, actions: Sequence[str]) -> Guidance:
-    """The guidance after a decision.
+    """Guidance after a decision.
 
     Raises:
-        Unusable: the action is not one of the form's, or its text is not what it needs.
+        Unusable: the action is not on the form, or its text is invalid.
     """
     text = decision.text.strip()
     if decision.action not in actions:
@@ -142,7 +142,7 @@ def changed(guidance: Guidance, decision: Decision, actions: Sequence[str]) -> G
 
 
 def read_kappa(text: str) -> float:
-    """A contentiousness from a person's text.
+    """Parse a contentiousness from a person's text.
 
     Raises:
         Unusable: it is not a number from 0 to 1.
@@ -157,14 +157,14 @@ def read_kappa(text: str) -> float:
 
 
 def read_topics(text: str, known: Sequence[Topic] = ()) -> tuple[Topic, ...]:
-    """Topics from a person's list, one a line; numbers and dashes before them are dropped.
+    """Parse topics from a person's list, one per line; leading numbers and dashes are dropped.
 
     Args:
         known: the previous topics; a line equal to one of them in the draft is that topic, and a title of
             theirs with a colon is read as one.
 
     Raises:
-        Unusable: there is none, one has no title, or two have the same.
+        Unusable: there is none, one has no title, or two have the same title.
 
     >>> read_topics("1. Cost: who pays\\n2. Safety")
     (Topic(title='Cost', description='who pays'), Topic(title='Safety', description=''))
@@ -198,7 +198,7 @@ def _listed(topics: Sequence[Topic]) -> str:
 
 
 def _body_again(remark: str, guidance: Guidance) -> str:
-    """The remark on the last decision, and everything that has been decided so far."""
+    """The remark on the last decision, and all decisions so far."""
     parts = [remark]
     if guidance.topics != guidance.before:
         parts.append(_listed(guidance.topics))

@@ -1,6 +1,6 @@
 """The panel: every judge compares two texts, topic by topic and in both orders.
 
-The texts are the closing statements; or what the debate gave and one model's single answer.
+The texts are the closing statements; or the result of the debate and one model's single answer.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ R = TypeVar("R", Comparison, WholeComparison)
 
 @dataclass(frozen=True, slots=True)
 class OrderedComparison:
-    """One comparison that every judge makes in both orders.
+    """One comparison, made by every judge in both orders.
 
     Attributes:
-        template: of the prompt; its slots `first` and `second` are those of the first and the second side.
-        slots: the rest of its slots.
+        template: of the prompt; its slots `first` and `second` hold the two sides.
+        slots: its other slots.
         a, b: slots of A and of B.
     """
 
@@ -46,9 +46,9 @@ class OrderedComparison:
 async def judge_comparisons(
     floor: Floor, comparisons: Sequence[OrderedComparison | None], path: str
 ) -> tuple[list[JudgeMarks], dict[str, str]]:
-    """Every judge's sheet in both orders, and the judges' models by role.
+    """Every judge's score sheet in both orders, and the judges' models by role.
 
-    All in flight together; paths `{path}/order/O/topic/N/judge/J`. A bout that is None is missing for everyone.
+    All requests run concurrently; paths `{path}/order/O/topic/N/judge/J`. A bout of None is missing for every judge.
     """
     judges = floor.panel("judge")
     turns = await floor.ask_all(
@@ -74,12 +74,12 @@ async def judge_comparisons(
 async def judge_whole_debate(
     floor: Floor, comparison: OrderedComparison, closed: Sequence[bool], path: str
 ) -> tuple[list[JudgeMarks], dict[str, str]]:
-    """Every judge's sheet in both orders from one reading of all topics each, and the judges' models by role.
+    """Every judge's score sheet in both orders from one reading of all topics, and the judges' models by role.
 
     Paths `{path}/order/O/judge/J`.
 
     Args:
-        closed: per topic, whether a side closed on it; where neither did, marks are missing.
+        closed: per topic, whether a side has a closing statement on it; if neither has, marks are missing.
     """
     places = [(judge, order) for judge in floor.panel("judge") for order in ORDERS]
     turns = await floor.ask_all(
@@ -106,7 +106,7 @@ def _request(comparison: OrderedComparison, judge: str, order: Literal[1, 2], re
 
 
 def _told(turn: Turn[R] | Failure) -> R | str:
-    """Reply of a judge, or why it is missing."""
+    """Reply of a judge, or the reason for a missing one."""
     return f"{turn.kind}: {turn.message}" if isinstance(turn, Failure) else turn.reply
 
 
@@ -137,7 +137,7 @@ class PanelRuling:
 
     Attributes:
         outcome: totals, winner and position bias.
-        not_independent: judges on a model that also debated; except simulated ones, which have no position to favour.
+        not_independent: judges whose model also debated, except simulated ones, which have no position to favour.
     """
 
     outcome: PanelOutcome
@@ -154,11 +154,11 @@ async def judge_closings(
     *,
     whole: bool = False,
 ) -> PanelRuling:
-    """The panel's ruling on the closing statements; paths `panel/order/O/topic/N/judge/J`. Notes the event `panel`.
+    """Ruling of the panel on the closing statements; paths `panel/order/O/topic/N/judge/J`. Notes the event `panel`.
 
     Args:
         statements: by side and title.
-        debaters: the models that debated.
+        debaters: models of the sides.
         positions: on a closed list, what each side argues for.
         whole: every judge reads all topics at once; paths are then `panel/order/O/judge/J`.
     """
@@ -228,11 +228,11 @@ _NAMES: dict[Winner | None, str | None] = {"A": "debate", "B": "answer", "tie": 
 async def compare_with_answer(
     case: Case, floor: Floor, topics: Sequence[Topic], joint: JointProposal | None
 ) -> str | None:
-    """Which of the two the judges prefer: `debate`, `answer`, `tie`, or None when that is unknown.
+    """The judges' preference: `debate`, `answer`, `tie`, or None if unknown.
 
-    The answer comes from agent 0's model, which is told the subject, the facts and the topics, and asked for the same
-    form as the joint proposal. Judges see both without names, in both orders, each with its number of words beside it:
-    they like length. Paths `versus/answer`, `versus/order/O/topic/1/judge/J`. Notes the event `versus`, in whose
+    The answer comes from agent 0's model, which receives the subject, facts and topics, and is asked for the same
+    form as the joint proposal. Judges see both without names, in both orders, each with its number of words:
+    they prefer long texts. Paths `versus/answer`, `versus/order/O/topic/1/judge/J`. Notes the event `versus`, in whose
     records A is the debate and B the answer.
     """
     if joint is None:

@@ -69,19 +69,19 @@ class SocraSynth(DebateProtocol):
         }
 
     def replies_for(self, case: Case) -> Mapping[str, tuple[type[Reply], ...]]:
-        """The reply types that a case needs: on a closed list others than on a subject."""
+        """Reply types for a case; they differ between a closed list and a subject."""
         return _asked(self.settings, listed=bool(open_answers(case)))
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one subject.
 
-        On a closed list the answer is the label that both sides come to hold, or propose together, and None without
+        On a closed list the answer is the label that both sides agree on, or propose together, and None without
         one; on a subject it is the panel's. Notes the events `topics`, `contentiousness`, `positions` (closed lists),
-        `round`, `concession`, `stop`, `confirm`, `closing`, `joint`, `panel`, those of CRIT, `moderation` for what a
-        person did, and `versus` where configured.
+        `round`, `concession`, `stop`, `confirm`, `closing`, `joint`, `panel`, CRIT's, `moderation` for a person's
+        actions, and `versus` if configured.
 
         Raises:
-            AskFailed: the moderator gave no usable list of topics.
+            AskFailed: the moderator gave no valid list of topics.
             QuorumFailed: neither side proposed a topic, or a side gave no opening or declined to argue its side.
         """
         topics = await fix_topics(case, floor, self.settings.topics)
@@ -89,7 +89,7 @@ class SocraSynth(DebateProtocol):
         await confirm(rounds)
         settled = rounds.positions.agreed is not None or rounds.positions.swapped
         unclosed = False
-        if settled:  # no side has an answer of its own left to close for, and the panel nothing to compare
+        if settled:  # no side has its own answer to close for, and the panel has nothing to compare
             statements: Statements = {side: latest_arguments(rounds.turns, side, rounds.topics) for side in SIDES}
         else:
             statements, failed = await close(rounds)
@@ -131,7 +131,7 @@ def _consensus(rounds: SocraSynthRounds, joint: JointProposal | None) -> str | N
 def _reached(
     rounds: SocraSynthRounds, joint: JointProposal | None
 ) -> Literal["at once", "concession", "proposal"] | None:
-    """Way in which both sides reached one answer; None where they did not."""
+    """How both sides reached one answer; None if they did not."""
     if rounds.positions.agreed is not None:
         return "concession" if rounds.conceded else "at once"
     return None if _consensus(rounds, joint) is None else "proposal"

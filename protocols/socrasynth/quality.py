@@ -35,7 +35,7 @@ class ArgumentQuality:
 
     @property
     def gamma(self) -> float | None:
-        """The panel's mean over both sides, in [0, 1]; None unless both are known, for one alone compares with none."""
+        """The panel's mean over both sides, in [0, 1]; None unless both are known, as one alone has no counterpart."""
         known = [score for score in self.scores().values() if score is not None]
         return fmean(known) if len(known) == len(SIDES) else None
 
@@ -51,7 +51,7 @@ class ArgumentQuality:
 async def appraise(
     case: Case, floor: Floor, texts: Texts, settings: CritSettings, path: str, positions: Positions
 ) -> ArgumentQuality:
-    """CRIT of every side's text against the other's; paths from `{path}/agent/I` on."""
+    """CRIT of every side's text against the other's; paths start with `{path}/agent/I`."""
     results = await crit_all(floor, _documents(case, texts, path, positions), settings)
     return ArgumentQuality(dict(zip(texts, results, strict=True)))
 
@@ -65,7 +65,7 @@ async def appraise_topics(
     path: str,
     positions: Positions,
 ) -> dict[str, list[float | None]]:
-    """CRIT of both sides on each topic, by role, in the topics' order; paths from `{path}/topic/N/agent/I` on.
+    """CRIT of both sides on each topic, by role, in the topics' order; paths start with `{path}/topic/N/agent/I`.
 
     None for a topic that a side skipped, and for one that no judge scored.
     """

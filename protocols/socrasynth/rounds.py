@@ -26,8 +26,8 @@ def round_report(quality: ArgumentQuality, kappa: float, due: str | None, follow
 
     Args:
         kappa: contentiousness of the round.
-        due: reason why no further round follows, as text; None when one does.
-        following: contentiousness of the next round; None when the schedule has none.
+        due: reason why no further round follows, as text; None if one does.
+        following: contentiousness of the next round; None if the schedule has none.
     """
     scores = quality.scores()
     marks = ", ".join(f"{side.letter} {_out_of_ten(scores[side.name])}" for side in SIDES)
@@ -44,14 +44,14 @@ def _out_of_ten(score: float | None) -> str:
 async def run_rounds(
     case: Case, floor: Floor, topics: Sequence[Topic], settings: SocraSynthSettings
 ) -> SocraSynthRounds:
-    """The opening, then refutations: A, then B, who has seen A's. Paths `round/T/agent/I`, the opening with T = 0.
+    """The opening, then refutations: A, then B, which has seen A's. Paths `round/T/agent/I`, the opening with T = 0.
 
     On a closed list each side names its own answer in the opening, and they end as soon as both agree.
     Notes per round the events `contentiousness` and `round`, for each concession one `concession` at the turn's path,
     `positions` after the opening of a closed list, and `stop` at the end.
 
     Raises:
-        QuorumFailed: a side gave no opening, or declined to argue its side from the start.
+        QuorumFailed: a side gave no opening, or declined to argue its position from the start.
     """
     rounds = SocraSynthRounds(case, floor, settings, tuple(topics), settings.kappa.start)
     _note_level(rounds, None, "opening")
@@ -60,7 +60,7 @@ async def run_rounds(
     while rounds.stop is None:
         level = guidance.kappa if guidance.kappa is not None else rounds.scheduled
         before = rounds.kappa
-        # A question that comes when the schedule has ended is answered at the last level.
+        # A question after the end of the schedule is answered at the last level.
         rounds.kappa = before if level is None else level
         rounds.number += 1
         _note_level(rounds, before, "set by a person" if guidance.kappa is not None else "schedule")
@@ -70,7 +70,7 @@ async def run_rounds(
 
 
 async def _open(rounds: SocraSynthRounds) -> None:
-    """Both sides at once, neither having seen the other; or B after A, whose opening it answers."""
+    """Both sides at once, without seeing the other's; or B after A, whose opening it answers."""
     listed, images = bool(open_answers(rounds.case)), rounds.case.images
     reply = LabelledOpening if listed else Opening
     for sides in [SIDES] if listed or rounds.settings.openings == "blind" else [(side,) for side in SIDES]:
@@ -102,7 +102,7 @@ async def _refute(rounds: SocraSynthRounds, questions: Sequence[str]) -> None:
         (turn,) = await rounds.floor.ask_all([request])
         _hear(rounds, side, turn)
         if side.name in rounds.failed or rounds.positions.agreed is not None:
-            return  # the rounds are over: there is nothing that the other side could answer
+            return  # the rounds are over: the other side has nothing to answer
 
 
 def _hear(rounds: SocraSynthRounds, side: Side, turn: Turn[Opening] | Turn[Speech] | Failure) -> None:
@@ -143,7 +143,7 @@ async def _take_stock(rounds: SocraSynthRounds, asked: Sequence[str]) -> Guidanc
     due = stop_due(rounds)
     final = bool(rounds.failed) or rounds.positions.agreed is not None or rounds.number >= settings.max_rounds
     guidance = Guidance(rounds.topics, rounds.topics)
-    if not final:  # after the last round there is nothing that a person could still change
+    if not final:  # after the last round a person cannot change anything
         why = due and stop_reason_text(
             due, patience=settings.patience, min_delta=settings.min_delta, max_rounds=settings.max_rounds
         )

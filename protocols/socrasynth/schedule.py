@@ -20,7 +20,7 @@ CONCILIATION = 0.3
 
 
 def next_level(schedule: Schedule, number: int, before: float, delta: float = DELTA) -> float | None:
-    """The level of refutation round `number` (from 1); None when the schedule has ended.
+    """The level of refutation round `number` (from 1); None if the schedule has ended.
 
     - `geometric`: the last level divided by delta, as long as that is above 0.1: twelve rounds from 0.9 by 1.2
       (pseudo-code).
@@ -29,7 +29,7 @@ def next_level(schedule: Schedule, number: int, before: float, delta: float = DE
     - `fixed`: the last level; the closing statements are at it, too, so that levels can be compared (Study 3).
 
     Args:
-        before: the level of the round before, which a person may have set.
+        before: the level of the previous round, which a person may have set.
         delta: at least 1.
     """
     if schedule in ("two-phase", "fixed"):

@@ -12,10 +12,10 @@ Winner = Literal["A", "B", "tie"]
 """Winner by two totals; equal totals are a tie."""
 
 ANSWERS: Mapping[str, Literal["For", "Against", "Tie"]] = {"A": "For", "B": "Against", "tie": "Tie"}
-"""Answer on the subject, by winner."""
+"""Answer to the subject, by winner."""
 
 Marks = tuple[float, float]
-"""Marks of A and of B, each from 0 to 10, given together by one judge."""
+"""Marks of A and B by one judge, each from 0 to 10."""
 
 _DIGITS = 9
 
@@ -28,10 +28,10 @@ class JudgeMarks:
         judge: its full role name.
         order: 1: A comes first and B second; 2: swapped.
         marks: one pair per topic, in the topics' order; None where the judgment is missing, which is no mark of 0.
-        rationales: one per topic; empty where there is none.
-        missing: topic (from 1) to why its judgment is missing.
-        repairs: topic (from 1) to the marks that were not written as numbers, e.g. `first: 8/10`.
-        overall: one rationale for all of it; empty where each topic has its own.
+        rationales: one per topic; empty if there is none.
+        missing: by topic (from 1), why its judgment is missing.
+        repairs: by topic (from 1), the marks that were not written as numbers, e.g. `first: 8/10`.
+        overall: one rationale for all topics; empty if each has its own.
     """
 
     judge: str
@@ -43,12 +43,12 @@ class JudgeMarks:
     overall: str = ""
 
     def totals(self) -> Marks | None:
-        """A's and B's marks summed over the topics that were judged; None when none was."""
+        """A's and B's marks summed over the judged topics; None if there are none."""
         return totals_of(self.marks)
 
     @property
     def winner(self) -> Winner | None:
-        """Side with the higher total; None when no topic was judged."""
+        """Side with the higher total; None if no topic was judged."""
         return winner_of(self.totals())
 
     def record(self) -> JudgeScoreSheet:
@@ -73,7 +73,7 @@ def totals_record(totals: Marks | None) -> SideTotals:
 
 
 def totals_of(marks: Iterable[Marks | None]) -> Marks | None:
-    """Sums over the known pairs; None without any.
+    """Sums over the known pairs; None if there are none.
 
     >>> totals_of([(8, 6), None, (7, 5)])
     (15, 11)
@@ -106,7 +106,7 @@ def complete_pairs(sheets: Sequence[JudgeMarks], judge: str) -> tuple[list[Marks
 def first_mover_advantage(sheets: Sequence[JudgeMarks], judge: str) -> float | None:
     """(m1 - m2) / 2 with m = A's total less B's in order 1 and 2: the advantage of the first position, in points.
 
-    Over the topics that the judge marked in both orders; None when there is none. 0: the order makes no difference.
+    Over the topics that the judge marked in both orders; None if there is none. 0: the order has no effect.
     """
     first, second = (totals_of(marks) for marks in complete_pairs(sheets, judge))
     if first is None or second is None:
@@ -122,7 +122,7 @@ class PanelOutcome:
         winner: by `totals`; None without any complete pair of orders.
         totals: A's and B's mean total per judge and order, over topics that a judge marked in both orders.
         position_bias: `first_mover_advantage` by judge.
-        missing: judgments that did not come.
+        missing: missing judgments.
     """
 
     winner: Winner | None
@@ -134,7 +134,7 @@ class PanelOutcome:
 def outcome_of(sheets: Sequence[JudgeMarks]) -> PanelOutcome:
     """The winner over all judges: the higher mean of the totals over complete pairs of orders, a tie when equal.
 
-    Only marks that have a counterpart in the other order count, so that no side gains by coming first where its
+    Only marks that have a counterpart in the other order count, so that no side gains by being first if its
     judgment in second place is missing.
     """
     judges = list(dict.fromkeys(sheet.judge for sheet in sheets))

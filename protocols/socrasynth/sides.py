@@ -10,7 +10,7 @@ from moot.protocols.case import Case
 from moot.protocols.text.labels import canonical_label
 
 _CONTRARY = (("for", "against"), ("yes", "no"), ("true", "false"))
-"""Names of label pairs that mean for and against."""
+"""Label pairs that mean for and against."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Side:
 
     Attributes:
         name: its full role name.
-        letter: how texts call it.
+        letter: its name in texts.
         stance: towards the subject.
     """
 
@@ -41,7 +41,7 @@ def other(side: Side) -> Side:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One of the things that the debate is about."""
+    """One topic of the debate."""
 
     title: str
     description: str = ""
@@ -56,12 +56,12 @@ class SideTurn:
     """Turn of a side in one round.
 
     Attributes:
-        side: who.
-        number: of the round; 0 for the opening.
+        side: the speaker.
+        number: number of the round; 0 for the opening.
         by_topic: title to argument, in the topics' order.
         left_out: titles of skipped topics.
         finished: whether its arguments are exhausted.
-        conceded: it takes the other side to be right.
+        conceded: whether it concedes that the other side is right.
     """
 
     side: Side
@@ -72,7 +72,7 @@ class SideTurn:
     conceded: bool = False
 
     def text(self) -> str:
-        """All of it, as one document."""
+        """The whole turn as one document."""
         return "\n\n".join(f"{title}: {text}" for title, text in self.by_topic.items())
 
 
@@ -99,9 +99,9 @@ def latest_arguments(turns: Sequence[SideTurn], side: Side, topics: Sequence[Top
 
 
 def open_answers(case: Case) -> tuple[str, ...]:
-    """Closed list of a case's answers, as text; empty where there is only for and against.
+    """Closed list of a case's answers, as text; empty for a subject with only for and against.
 
-    Where there is one, each side names and defends an answer of its own (the source's study of diagnoses).
+    With one, each side names and defends its own answer (the source's study of diagnoses).
 
     >>> open_answers(Case(id="c", question="Which?", labels=("A", "B"), choices=("flu", "cold")))
     ('A) flu', 'B) cold')
@@ -117,7 +117,7 @@ def open_answers(case: Case) -> tuple[str, ...]:
 def answer_of(case: Case, winner: Literal["For", "Against", "Tie"] | None) -> str | None:
     """Answer of the debate in the case's own terms: its label, or the winner itself without labels.
 
-    None for a tie, and for any other closed list than one of for and against: the sides chose their answers themselves.
+    None for a tie, and for closed lists other than for and against, on which the sides choose their own answers.
 
     >>> answer_of(Case(id="c", question="Is it?", labels=("True", "False")), "Against")
     'False'
@@ -130,7 +130,7 @@ def answer_of(case: Case, winner: Literal["For", "Against", "Tie"] | None) -> st
 
 
 def _for_and_against(case: Case) -> dict[str, str]:
-    """The labels that say for and against, by winner; empty unless these two are all there are."""
+    """Labels for and against, by winner; empty unless there are exactly these two."""
     labels = case.labels or ()
     for words in _CONTRARY if len(labels) == 2 else ():
         found = [canonical_label(word, labels, case.choices, case.aliases) for word in words]
@@ -141,9 +141,9 @@ def _for_and_against(case: Case) -> dict[str, str]:
 
 
 def subject_slots(case: Case, topics: Sequence[Topic]) -> dict[str, Any]:
-    """The subject, its facts and its topics, as every template of this protocol takes them.
+    """Common slots of this protocol's templates: the subject, its facts and its topics.
 
-    `answers` is the closed list as text, `labels` as a reply names them; both are empty where sides argue for and
+    `answers` is the closed list as text, `labels` as in replies; both are empty if the sides argue for and
     against.
     """
     answers = open_answers(case)

@@ -23,7 +23,7 @@ Stop = Literal[
     "agreed", "plateau", "schedule-ended", "both-done", "max_rounds", "ended-by-person", "declined", "turn-failed"
 ]
 """Reason why the rounds ended; `agreed`: both sides have the same answer, `declined`: a side stopped arguing,
-`turn-failed`: no usable reply came from it."""
+`turn-failed`: it gave no valid reply."""
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -37,13 +37,13 @@ class SocraSynthRounds:
         topics: current topics; a person may have edited them.
         kappa: contentiousness of the last round.
         turns: all turns, in order.
-        number: of the last round; 0 after the opening.
+        number: number of the last round; 0 after the opening.
         gammas: one per round.
         quality: CRIT of the last round.
         failed: of the last round, by role: the kind of failure, `declined` or `off-topic`.
-        models: that debated.
+        models: models of the sides.
         positions: on a closed list, each side's original and current answer.
-        stop: why they ended; None while they have not.
+        stop: why the rounds ended; None before the end.
     """
 
     case: Case
@@ -67,16 +67,16 @@ class SocraSynthRounds:
 
     @property
     def conceded(self) -> list[str]:
-        """The roles that have conceded in any round."""
+        """Roles that conceded in any round."""
         return list(dict.fromkeys(one.side.name for one in self.turns if one.conceded))
 
     @property
     def scheduled(self) -> float | None:
-        """The level of the next round; None when the schedule has ended."""
+        """Level of the next round; None if the schedule has ended."""
         return next_level(self.settings.schedule, self.number + 1, self.kappa, self.settings.kappa.delta)
 
     def decoding_at(self, kappa: float) -> Decoding | None:
-        """Decoding of a side's turn at a contentiousness; None uses its role's."""
+        """Decoding of a side's turn at a contentiousness; None: its role's."""
         if self.settings.temperature is None:
             return None
         return Decoding(temperature=self.settings.temperature * kappa, max_tokens=self.settings.max_tokens)
@@ -95,8 +95,8 @@ class SocraSynthRounds:
         """Request for a side's turn at a contentiousness, by default that of the last round.
 
         Args:
-            step: begins the path, `{step}/agent/I`.
-            more: slots beside those that every prompt of a side takes, or in their place.
+            step: start of the path, `{step}/agent/I`.
+            more: slots in addition to the common ones of a side, or replacing them.
         """
         level = self.kappa if kappa is None else kappa
         slots = debater_slots(self.case, self.topics, side, level, self.turns, self.positions) | dict(more)
@@ -104,5 +104,5 @@ class SocraSynthRounds:
         return Request(side.name, template, slots, reply, f"{step}/{side.name}", images=images, decoding=decoding)
 
     def note_concession(self, side: Side, path: str) -> None:
-        """Note a concession of a side, whatever else its turn contains."""
+        """Note a concession of a side."""
         self.floor.note(SideConceded(side=side.letter, round=self.number, path=path))

@@ -9,7 +9,7 @@ from moot.protocols.socrasynth.state import SocraSynthRounds, Stop
 
 
 def stop_due(rounds: SocraSynthRounds) -> Stop | None:
-    """Reason why no further round follows unless a person requests one; None when one does.
+    """Reason why no further round follows unless a person requests one; None if one does.
 
     In this order: a side declined, or failed; both have the same answer; both are exhausted, or
     conceded; `max_rounds`; Gamma's plateau; the end of the schedule.
@@ -31,7 +31,7 @@ def stop_due(rounds: SocraSynthRounds) -> Stop | None:
 
 
 def stop_event(rounds: SocraSynthRounds, reason: Stop) -> SocraSynthStopped:
-    """The event that the rounds have ended."""
+    """Event of the end of the rounds."""
     settings = rounds.settings
     return SocraSynthStopped(
         path="stop",
@@ -48,7 +48,7 @@ def stop_event(rounds: SocraSynthRounds, reason: Stop) -> SocraSynthStopped:
 
 
 def stop_reason_text(reason: str, *, patience: int, min_delta: float, max_rounds: int) -> str:
-    """Text of the reason why the rounds end; an unknown reason is unchanged.
+    """Text of the reason why the rounds end; an unknown reason is returned unchanged.
 
     >>> stop_reason_text("plateau", patience=2, min_delta=0.01, max_rounds=5)
     'the quality of the arguments rose by less than 0.01 in 2 rounds'
