@@ -27,6 +27,7 @@ from moot.deploy.results.run_report.side_by_side import side_by_side
 from moot.deploy.results.run_report.socrasynth import socrasynth
 from moot.deploy.results.run_report.transcripts import several_transcripts, transcripts_data
 from moot.deploy.results.run_report.worth import worth
+from moot.deploy.results.summaries.summary import Summary
 
 _SUBSECTION = 3
 """Level of a heading that begins no part."""
@@ -65,12 +66,14 @@ class ReportDocument(FrozenModel):
     Attributes:
         runs: that it is over, the first one being the baseline of the others.
         simulated: whether any answer comes from the simulated model.
-        parts: under their headings.
+        summaries: the figures of each run, as numbers.
+        parts: what a page shows, under its headings.
     """
 
     schema_version: int
     runs: list[str]
     simulated: bool
+    summaries: list[Summary]
     parts: list[ReportPart]
 
 
@@ -108,6 +111,7 @@ class RunReport:
             schema_version=self.runs[0].info.schema_version,
             runs=[run.info.name for run in self.runs],
             simulated=self.simulated,
+            summaries=[run.summary for run in self.runs],
             parts=parts,
         )
 

@@ -10,6 +10,7 @@ from planted_records import Command, InlineRun
 
 from moot.deploy.results.report.blocks import Chart, Heading, Table
 from moot.deploy.results.run_report.build import build_report
+from moot.deploy.results.summaries.summary import summarise
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,7 @@ def test_json_has_every_part_and_its_numbers(run: Path, command: Command) -> Non
         assert [series["name"] for series in shown["series"]] == [series.name for series in chart.series]
         assert (shown["title"], shown["note"]) == (chart.title, chart.note)
     assert not charts
+    assert found["summaries"][0]["accuracy"] == summarise(run).accuracy
 
 
 def test_the_terminal_and_markdown_have_the_same_parts(run: Path, command: Command) -> None:
