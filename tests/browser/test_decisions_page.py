@@ -12,6 +12,7 @@ from viewed_runs import address_of, viewed
 
 import moot
 from moot.actors.record.tables import read_table
+from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.runs.decide import pending_forms
 
 pytestmark = [pytest.mark.browser, pytest.mark.needs("program/chromium", "module/playwright")]
@@ -64,8 +65,14 @@ def test_a_watched_run_goes_on_with_each_answer(tmp_path: Path, start: Start, op
     page.locator(".live-facts dd").get_by_text("left of 1,000,000").wait_for()
     page.get_by_role("button", name="go on").click()
     page.get_by_role("button", name="end", exact=True).click()  # of the next form, which comes when the round has ended
-    page.get_by_text("not under way any more").wait_for()
+    page.get_by_text("Finished: 1 of 1 cases").wait_for()
     assert process.wait(60) == 0
     assert len(decided(out)) == 2
-    assert f"Continue with: moot view {out}" in opened.texts("p.strong")[0]
+    (head,) = opened.texts("p.strong[role=status]")
+    assert f"Continue with: moot view {out}" in head
+    assert "There is no right answer to compare with" in head
+    assert not page.locator(".form").count()
+    facts = dict(zip(opened.texts(".live-facts dt"), opened.texts(".live-facts dd"), strict=True))
+    assert (facts["debates open"], facts["tokens"]) == ("0", f"{summarise(out).tokens_paid:,}")
+    assert "time left" not in facts
     assert read_table(out, "verdicts", ["failed"]).to_pylist()[0]["failed"] is False

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from opened_page import Apart, OpenPage, RunOf
+from opened_page import Apart, OpenPage, RunOf, Start
 from planted_records import PlantedSession, plant
-from viewed_runs import viewed, viewed_soon
+from viewed_runs import address_of, viewed, viewed_soon
 from waiting import wait_until
 
 from moot.actors.record.folder import RunFolder
@@ -73,12 +74,24 @@ def test_a_run_under_way_grows_and_is_stopped(tmp_path: Path, open_page: OpenPag
             page.locator("#transcript article.turn").first.wait_for()
             page.go_back()
             page.get_by_role("button", name="Stop after what is under way").click()
-            page.get_by_text("The run is not under way any more.").wait_for()
+            page.get_by_text("Interrupted: ").wait_for()
+            assert re.search(r"Accuracy: .* The same command resumes it\.$", opened.texts("p.strong")[0])
             assert process.wait(60) == 130
             page.get_by_role("link", name="Open its report").click()
             page.get_by_text("the run is not complete").wait_for()
         finally:
             process.kill()
+
+
+def test_a_server_that_has_died_is_said_in_the_first_line(tmp_path: Path, start: Start, open_page: OpenPage) -> None:
+    slow = ("--engine", "inline", "--quiet", "--watch", "--model", "simulated?latency_ms=300", "--max-open", "4")
+    process = start("run", *slow, "--out", str(tmp_path / "run"))
+    opened = open_page(address_of(process))
+    opened.page.get_by_text("Under way: ").wait_for()
+    process.kill()
+    opened.page.get_by_text("The server does not answer. The figures are those of ").wait_for()
+    assert opened.page.get_by_role("button", name="Stop").is_disabled()
+    opened.said.clear()  # the browser's own errors of a broken connection
 
 
 def test_a_record_that_breaks_while_it_is_followed_is_no_run_that_has_ended(

@@ -9,10 +9,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.record.tables import read_table
 from moot.deploy.results.endings import ending_words
 from moot.deploy.results.record.readers import latest_rows
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.text import finite_or_none
+
+NOT_BEGUN = "not begun"
+"""Outcome of a registered case whose debate has not begun."""
 
 _CELL = (30, 120)
 _COLUMN = 3_000_000
@@ -50,10 +54,11 @@ def case_table(source: RunRecord | Path) -> CaseTable:
     verdicts = latest_rows(record.verdict_table).select(["case_id", "attempt", *_VERDICT])
     found = cases.join(verdicts, "case_id").sort_by([("index", "ascending"), ("case_id", "ascending")])
     failed = pc.fill_null(found["failed"], False)
+    outcomes = _outcomes(found["failed"], found["correct"])
     measured, disagreement = _disagreement(record, found)
     columns = {
         "case": found["case_id"],
-        "outcome": _outcomes(found["failed"], found["correct"]),
+        "outcome": _without_begun(record, found["case_id"], outcomes),
         "question": _questions(found["question"]),
         "answer": clipped(found["answer"]),
         "gold": clipped(found["gold"]),
@@ -71,6 +76,17 @@ def _outcomes(failed: pa.ChunkedArray, correct: pa.ChunkedArray) -> pa.ChunkedAr
     whether = [failed, correct, pc.invert(correct), failed.is_valid()]
     conditions = pc.make_struct(*(pc.fill_null(each, False) for each in whether))
     return pc.case_when(conditions, "failed", "right", "wrong", "unscored", "open")
+
+
+def _without_begun(record: RunRecord, case_ids: pa.ChunkedArray, outcomes: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Outcomes in which a case without verdict is open only if it has a reply or an event."""
+    is_open = pc.equal(outcomes, "open")
+    if not pc.any(is_open).as_py():
+        return outcomes
+    of_open = pc.field("case_id").isin(case_ids.filter(is_open))
+    tables = [read_table(record.folder, name, [], of_open)["case_id"] for name in ("turns", "events")]
+    begun = pa.chunked_array([chunk for ids in tables for chunk in ids.chunks], pa.string())
+    return pc.if_else(pc.and_(is_open, pc.invert(pc.is_in(case_ids, value_set=begun))), NOT_BEGUN, outcomes)
 
 
 def _questions(questions: pa.ChunkedArray) -> pa.ChunkedArray:

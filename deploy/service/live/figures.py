@@ -27,7 +27,7 @@ from moot.protocols.messages import Usage
 from moot.protocols.rubrics.events import ReplyAssessed
 
 READ: dict[str, list[str]] = {
-    "cases": ["case_id", "group"],
+    "cases": ["case_id", "group", "gold"],
     "turns": [
         "case_id",
         "attempt",
@@ -53,11 +53,12 @@ class LiveFigures(FrozenModel):
     Attributes:
         total: cases of the run.
         failed: cases whose latest attempt failed.
+        has_gold: whether any case so far has a right answer.
         accuracy_interval: as in the summary: none where several cases are about one text.
         tokens, cost_usd: paid for here, lower bounds if `calls_without_usage` is not 0.
         debates_per_s, tokens_per_s: over the last half minute.
         left_s: seconds until the end at that rate.
-        simulated: warning about results of the simulated model, if any reply is one; else empty.
+        simulated: warning about results of the simulated model, if any reply is one, or may still be; else empty.
         open, waiting: debates in progress, and those of them that wait for a person.
     """
 
@@ -65,6 +66,7 @@ class LiveFigures(FrozenModel):
     finished: int
     failed: int
     scored: int
+    has_gold: bool
     accuracy: float | None
     accuracy_interval: Interval | None
     skipped: int
@@ -96,7 +98,7 @@ class RunningFigures:
         self._info = info
         self._counts = Counts()
         self._usage: dict[str, list[int]] = {}
-        self._knows_tokens = self._asked_a_model = False
+        self._knows_tokens = self._asked_a_model = self._has_gold = False
         self._failed: set[str] = set()
         self._debate_pace, self._token_pace = RecentRate(), RecentRate()
         self._scored, self.debates_by_time = ScoredVerdicts(info.path), TimeBins()
@@ -112,6 +114,7 @@ class RunningFigures:
 
     def _add_cases(self, cases: pa.Table) -> None:
         self._scored.add_cases(cases)
+        self._has_gold |= cases["gold"].null_count < cases.num_rows
 
     def _add_turns(self, turns: pa.Table) -> None:
         self.debates.add_replies(turns)
@@ -188,6 +191,7 @@ class RunningFigures:
             finished=counts.finished,
             failed=len(self._failed),
             scored=accuracy.scored,
+            has_gold=self._has_gold,
             accuracy=accuracy.correct / accuracy.scored if accuracy.scored else None,
             accuracy_interval=self._scored.interval(),
             skipped=counts.skipped,
@@ -199,7 +203,7 @@ class RunningFigures:
             debates_per_s=rate,
             tokens_per_s=None if self.tokens is None else self._token_pace.per_s(),
             left_s=None if left is None or not rate else left / rate,
-            simulated=SIMULATED if self._info.binds_simulated and self._asked_a_model else "",
+            simulated=SIMULATED if self._info.binds_simulated and (self._asked_a_model or not self.done) else "",
             open=len(self.debates),
             waiting=self.debates.waiting,
         )

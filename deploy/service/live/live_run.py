@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,8 +18,10 @@ import structlog
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.follow import Added, RecordFollower
 from moot.actors.record.progress import StreamedEvent, recorded_events, replies_as_events, verdict_event
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.deploy.results.record.run_info import RunInfo
 from moot.deploy.results.report.charts import chart_data
+from moot.deploy.runs.recorded_run import last_session, recorded_status
 from moot.deploy.service.live.charts import live_charts
 from moot.deploy.service.live.figures import READ_OF_JOURNAL, RunningFigures
 from moot.deploy.service.sse import HEARTBEAT_S, encode_event
@@ -35,6 +37,9 @@ CHARTS_S = 1.0
 
 IDLE_S = 60.0
 """Seconds that a run is followed after the last page has closed, for a page that is reloaded."""
+
+LAST_READ_S = 20.0
+"""Most seconds for the last read of a run that has ended, and its last figures."""
 
 _LIVE_CHECK_S = 2.0
 _MOST_EVENTS = 5_000
@@ -116,7 +121,8 @@ class LiveRun:
         self._version = 0
         self._figures = self._charts = b""
         self._charts_version, self._charts_at = 0, 0.0
-        self._ended, self._reason = False, ""
+        self._closing = asyncio.Event()
+        self._ended, self._reason, self._how = False, "", dict[str, str]()
         self._task: asyncio.Task[None] | None = None
         self.lookers, self._idle_since = 0, time.monotonic()
 
@@ -130,15 +136,16 @@ class LiveRun:
         self._task.add_done_callback(lambda _: ended())
 
     async def close(self) -> None:
-        """Stop following; open pages get the end of the stream."""
-        await self._end()
+        """Stop following; open pages get the last figures of the record, and the end of the stream."""
+        self._closing.set()
         if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
+            await asyncio.wait([self._task], timeout=LAST_READ_S)
+        await self._end()
 
     async def _follow(self) -> None:
         checked_at = 0.0
         try:
-            while not self._ended:
+            while not self._closing.is_set():
                 began = time.monotonic()
                 is_live = True
                 if began - checked_at > _LIVE_CHECK_S:
@@ -146,9 +153,13 @@ class LiveRun:
                 if await asyncio.to_thread(self._read) or not self._version or began - self._charts_at > _LIVE_CHECK_S:
                     await self._tell(began)
                 is_idle = not self.lookers and began - self._idle_since > IDLE_S
-                if is_idle or not is_live:  # everything it wrote has been read
-                    await self._end()
-                await self._wait(lambda: False, max(UPDATE_S, time.monotonic() - began))
+                if is_idle or not is_live:
+                    break
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), max(UPDATE_S, time.monotonic() - began))
+            await asyncio.to_thread(self._read)  # what was written before the run was seen to have ended
+            await self._tell(time.monotonic(), is_last=True)
+            await self._end()
         except Exception as error:
             _log.warning("a run is not followed any more", run=str(self._folder.path), error=repr(error))
             await self._end(str(error) if isinstance(error, MootError) else "an unexpected error, see the log")
@@ -166,10 +177,10 @@ class LiveRun:
                     reader.add(event)
         return found
 
-    async def _tell(self, now: float) -> None:
+    async def _tell(self, now: float, *, is_last: bool = False) -> None:
         beside = await self._beside()
         self._figures = await asyncio.to_thread(self._figures_now, beside)
-        if now - self._charts_at >= CHARTS_S:
+        if is_last or now - self._charts_at >= CHARTS_S:
             self._charts_at = now
             self._charts = await asyncio.to_thread(self._charts_now)
             self._charts_version += 1
@@ -186,9 +197,21 @@ class LiveRun:
         return msgspec.json.encode(charts)
 
     async def _end(self, reason: str = "") -> None:
+        if self._ended:
+            return
+        how = await asyncio.to_thread(self._how_it_ended)
         async with self._news:
-            self._ended, self._reason = True, reason
+            self._ended, self._reason, self._how = True, reason, how
             self._news.notify_all()
+
+    def _how_it_ended(self) -> dict[str, str]:
+        """`RunStatus` of the run, and what stopped it."""
+        try:
+            settings = read_run_yaml(self._folder)
+            stopped_by = str(last_session(settings).get("stopped_by") or "")
+            return {"status": recorded_status(self._folder, settings), "stopped_by": stopped_by}
+        except MootError:
+            return {"status": "unknown", "stopped_by": ""}
 
     @property
     def has_ended(self) -> bool:
@@ -206,8 +229,8 @@ class LiveRun:
             self._idle_since = time.monotonic()
 
     async def updates(self) -> AsyncGenerator[bytes, None]:
-        """Server-sent events: `figures`, `charts` when they have changed, and `end` when the run has ended, or with a
-        reason when it cannot be followed any more. A reader that is slow gets the latest ones."""
+        """Server-sent events: `figures`, `charts` when they have changed, and `end` with the run's status when it has
+        ended, or with a reason when it cannot be followed any more. A reader that is slow gets the latest ones."""
         seen = seen_charts = 0
         yield b"retry: 1000\n\n"
         while True:
@@ -218,7 +241,8 @@ class LiveRun:
                     seen_charts = self._charts_version
                     yield encode_event("charts", self._charts)
             if self._ended:
-                yield encode_event("end", msgspec.json.encode({"hint": self._hint, "reason": self._reason}))
+                end = {"hint": self._hint, "reason": self._reason, **self._how}
+                yield encode_event("end", msgspec.json.encode(end))
                 return
             if not await self._wait(partial(self._is_newer, seen)):
                 yield b": still here\n\n"

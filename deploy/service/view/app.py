@@ -23,15 +23,16 @@ from moot.deploy.results.report.blocks import Heading, Note
 from moot.deploy.results.run_report.debate_page import debate_page
 from moot.deploy.results.run_report.sent_replies import SentReplies
 from moot.deploy.results.transcripts.transcript import build_transcript
-from moot.deploy.service.errors import RequestError, error_response, validation_error
+from moot.deploy.service.errors import RequestError, validation_error
 from moot.deploy.service.sse import EventStreamResponse
 from moot.deploy.service.view.actions import DecisionBody
 from moot.deploy.service.view.case_pages import CaseQuery
 from moot.deploy.service.view.catalogue import FoundRun, RunCatalogue
 from moot.deploy.service.view.followed import FollowedRuns, OwnProcess
 from moot.deploy.service.view.guard import PageGuard
+from moot.deploy.service.view.refusals import refused
 from moot.deploy.service.view.reports import FORMS, Page, RecordCache, make_page
-from moot.protocols.errors import MootError, RecordError
+from moot.protocols.errors import MootError
 
 _SOON_S = 3.0
 """Seconds that a browser waits for a report before it gets a page that polls for it."""
@@ -63,7 +64,7 @@ def make_view(catalogue: RunCatalogue, token: str | None = None, process: OwnPro
         process: this process, if it works on the only run of the catalogue; None otherwise.
     """
     followed = FollowedRuns(process)
-    routes = _Routes(catalogue, followed)
+    routes = _Routes(catalogue, followed, "" if process is None else process.others)
     run = "/runs/{name}"
     app = Starlette(
         routes=[
@@ -80,7 +81,7 @@ def make_view(catalogue: RunCatalogue, token: str | None = None, process: OwnPro
             Route(f"{run}/cases/{{case:case_id}}.json", routes.case),
             Route(f"{run}/cases/{{case:case_id}}/events", routes.debate),
         ],
-        exception_handlers={Exception: _refused, MootError: _refused, HTTPException: _refused},
+        exception_handlers={Exception: refused, MootError: refused, HTTPException: refused},
     )
     app.router.redirect_slashes = False  # it decodes names
     return View(PageGuard(app, token), followed)
@@ -104,8 +105,8 @@ class View:
 class _Routes:
     """Routes of the pages."""
 
-    def __init__(self, catalogue: RunCatalogue, followed: FollowedRuns) -> None:
-        self._catalogue, self._followed = catalogue, followed
+    def __init__(self, catalogue: RunCatalogue, followed: FollowedRuns, others: str) -> None:
+        self._catalogue, self._followed, self._others = catalogue, followed, others
         self._cache = RecordCache({} if catalogue.only else {"home": "../../"})
 
     async def start(self, request: Request) -> Response:
@@ -133,7 +134,8 @@ class _Routes:
             note = Note("The record is being read ...", "strong")
             return _html(make_page(title, [*blocks, note], {"ready": "ready.json?of=cases"}, ["text.js", "runs.js"]))
         if "report" not in request.query_params and await asyncio.to_thread(run.is_live):
-            return _html(make_page(title, blocks, {"live": "events", **self._cache.data(index)}, [*FORMS, "live.js"]))
+            data = {"live": "events", "others": self._others, **self._cache.data(index)}
+            return _html(make_page(title, blocks, data, [*FORMS, "figures.js", "live.js"]))
         if index.total > _MOST_REPORTED:
             note = Note(f"Of so many cases the figures are not computed here: moot report {run.path}", "strong")
             return _html(make_page(title, [*blocks, note], self._cache.data(index), FORMS))
@@ -196,7 +198,9 @@ class _Routes:
         return _json(await asyncio.to_thread(_debate, run.path, request.path_params["case"]))
 
     async def _find(self, request: Request) -> FoundRun:
-        return await asyncio.to_thread(self._catalogue.find, request.path_params["name"])
+        run = await asyncio.to_thread(self._catalogue.find, request.path_params["name"])
+        request.state.run = run.path
+        return run
 
 
 class _Empty(msgspec.Struct, forbid_unknown_fields=True):
@@ -227,10 +231,3 @@ def _html(page: Page) -> Response:
 
 def _json(content: Any) -> Response:
     return Response(msgspec.json.encode(content), media_type="application/json")
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    if isinstance(error, MootError):  # written for users, about their own files
-        reads = request.method == "GET"
-        error = RequestError(500 if isinstance(error, RecordError) else 404 if reads else 422, str(error))
-    return error_response(error)

@@ -4,7 +4,7 @@ read."""
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.run_report.case_table import case_table
 from moot.deploy.results.run_report.cases import CaseHead, case_heads
 from moot.deploy.results.text import visible_line
@@ -86,7 +87,8 @@ class CaseIndex:
     """
 
     def __init__(self, folder: Path) -> None:
-        table = case_table(folder)
+        record = RunRecord(folder)
+        table, self._of_run = case_table(record), record.info.cases
         heads = case_heads(table)
         self._table = table.rows.select([head.name for head in heads])
         self._columns = [_described(head, self._table[head.name].type) for head in heads]
@@ -100,21 +102,26 @@ class CaseIndex:
 
     def described(self) -> dict[str, Any]:
         """Description of the table for a page, without rows."""
+        return {"server": True, "columns": self._columns, **self._totals}
+
+    @cached_property
+    def _totals(self) -> dict[str, Any]:
+        """Number of cases: all that are registered, by outcome, and of the run, as far as known."""
         found = pc.value_counts(self._table["outcome"]).to_pylist()
         counts = {row["values"]: row["counts"] for row in found}
         if DEBATED not in counts and "rounds" in self._table.column_names:
             counts[DEBATED] = pc.sum(pc.greater(self._table["rounds"], 0)).as_py() or 0
-        return {"server": True, "columns": self._columns, "total": self.total, "counts": counts}
+        return {"all": self.total, "counts": counts, "of_run": self._of_run}
 
     def page(self, query: CaseQuery) -> dict[str, Any]:
-        """A page of rows, and how many cases there are that match.
+        """A page of rows, how many cases there are that match, and those of `described`, which grow with a run.
 
         Raises:
             RequestError: 422, the table has no such column.
         """
         order = self._order(query)
         rows = self._table.take(order.slice(query.offset, query.limit)).drop_columns([_PLACE])
-        return {"total": len(order), "rows": rows.to_pylist()}
+        return {"total": len(order), "rows": rows.to_pylist(), **self._totals}
 
     def _order(self, query: CaseQuery) -> pa.Array:
         """Indices of the matching cases, in the requested order."""

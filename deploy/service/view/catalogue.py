@@ -77,6 +77,7 @@ class _Computed(NamedTuple):
     version: RecordVersion | None
     figures: RunFigures | None
     at: float
+    is_unreadable: bool = False
 
     def is_old(self, *, live: bool) -> bool:
         """Whether they are recomputed if the record has changed."""
@@ -118,11 +119,11 @@ class RunCatalogue:
         """Run with a name; every name comes from the folder's content.
 
         Raises:
-            RequestError: 404, or 500 where the record cannot be read because of its folder's name.
+            RequestError: 404, or 422 where the record cannot be read because of its folder's name.
         """
         for run in self._found():
             if run.name == name and not run.is_nameable:
-                raise RequestError(500, f"the name of the folder {name} is not UTF-8: rename it")
+                raise RequestError(422, f"the name of the folder {name} is not UTF-8: rename it")
             if run.name == name:
                 return run
         raise RequestError(404, f"no run is called {visible_line(name)[:100]!r} here")
@@ -155,7 +156,7 @@ class RunCatalogue:
     async def list(self) -> list[dict[str, Any]]:
         """Row for each run, the most recently started first; `figures` is null until computed.
 
-        `state` is a `RunStatus`, or `unreadable` when run.yaml cannot be read.
+        `state` is a `RunStatus`, or `unreadable` when run.yaml cannot be read, or the record of a run that is not live.
         """
         runs = await asyncio.to_thread(self.runs)
         rows = [await asyncio.to_thread(self._row, run) for run in runs]
@@ -173,7 +174,7 @@ class RunCatalogue:
         texts = {name: _text(settings.get(name)) for name in ("protocol", "preset", "task", "model", "started_at")}
         return {
             "name": run.name,
-            "state": state,
+            "state": "unreadable" if known.is_unreadable and state != "live" else state,
             "stopped_by": _text(last_session(settings).get("stopped_by")),
             **texts,
             "figures": None if known.figures is None else known.figures.model_dump(),
@@ -207,7 +208,7 @@ class RunCatalogue:
             except MootError as error:
                 _log.debug("a run's figures are unknown", run=run.name, error=str(error))
                 figures = None
-            self._figures[run.path] = _Computed(version, figures, time.monotonic())
+            self._figures[run.path] = _Computed(version, figures, time.monotonic(), is_unreadable=figures is None)
 
     async def close(self) -> None:
         """Stop computing."""

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.service.errors import RequestError
@@ -27,6 +28,11 @@ class OwnProcess:
 
     control: RunControl
     named: str
+
+    @property
+    def others(self) -> str:
+        """The command that shows all runs beside this one."""
+        return f"moot view {Path(self.named).parent}"
 
 
 class FollowedRuns:

@@ -20,7 +20,7 @@ _KEPT = 8
 _AT_ONCE = 2
 """Most records read at once: each report of a large run takes much memory."""
 
-_WORTH = 10.0
+_WORTH = 5.0
 """Factor from the duration of reading a live run to the time until it is read again."""
 
 

@@ -134,6 +134,8 @@ class _SessionControl:
         budgets = [
             {"name": each.name, "cap": each.cap, "left": max(0.0, each.cap - each.used)} for each in state.budgets
         ]
+        if self._relay.has_ended.is_set():
+            return {"can_stop": False, "budgets": budgets, "limits": []}
         limits = [{"endpoint": each.endpoint, "words": limit_words(each)} for each in state.endpoints]
         phase = "Stopping" if self._is_stopping else "Under way" if self._session.is_running else "Starting"
         waiting = {} if self._person is None else {"waiting": len(self._person.forms())}

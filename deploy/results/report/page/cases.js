@@ -3,7 +3,7 @@
 
 (() => {
   const { element, afterTyping } = moot;
-  const SIGNS = { right: "✓", wrong: "✗", failed: "!", open: "…", unscored: "–" };
+  const SIGNS = { right: "✓", wrong: "✗", failed: "!", open: "…", unscored: "–", "not begun": "·" };
   const PAGE = 200;
   const [LEAST_HEIGHT, MOST_HEIGHT] = [130, 560];  // of the table in pixels; it scrolls by itself from the latter on
   const MOST_PRINTED = 1000; // rows
@@ -93,8 +93,9 @@
       if (Object.keys(chosen.filters).length) query.set("filters", JSON.stringify(chosen.filters));
       const answer = await fetch(`cases.json?${query}`);
       if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-      const { total, rows: found } = await answer.json();
-      tell(total, data.total ?? total);
+      const { total, rows: found, ...all } = await answer.json();
+      refill(all);  // a run under way has more cases than when the page was opened
+      tell(total, all);
       return { last_page: Math.ceil(total / size), data: found };
     };
     const ask = (_url, _config, { page, size, sort }) => {
@@ -126,6 +127,14 @@
     if (turn === turns) table.setData();
   }
 
+  // The table of a run under way follows its record, unless somebody reads in it.
+  moot.growCases = () => {
+    const isRead = !table || !table.initialized || table.element.contains(document.activeElement) || table.rowManager.scrollTop > 0;
+    if (isRead || table.element.offsetParent === null) return;
+    order = null;
+    settled().then(() => table.replaceData());
+  };
+
   function apply() {
     order = null;
     if (!table) return;
@@ -133,24 +142,41 @@
     else table.setFilter((row) => isChosen(row, chosen.outcome) && hasWords(row, chosen.words));
   }
 
+  const NAMES = { all: "All", right: "Right", wrong: "Wrong", unscored: "Not scored", failed: "Failed", open: "Open", "not begun": "Not begun", debated: "Debated", differ: "Runs differ", here: "Transcript here" };
+
+  // How many cases there are, by button.
+  function totals(data) {
+    if (data.server) return { ...data.counts, all: data.all };
+    const names = Object.keys(NAMES).filter((name) => name !== "here" || rows.some((row) => !isHere(row.case)));
+    return Object.fromEntries(names.map((name) => [name, rows.filter((row) => isChosen(row, name)).length]));
+  }
+
+  let refill = () => {};
+
   function buttons(data) {
-    const counts = data.counts || {};
-    const of = (name) => (data.server ? counts[name] : rows.filter((row) => isChosen(row, name)).length);
-    const all = data.server ? data.total : rows.length;
-    const names = { all: "All", right: "Right", wrong: "Wrong", unscored: "Not scored", failed: "Failed", open: "Open", debated: "Debated", differ: "Runs differ" };
-    if (!data.server && rows.some((row) => !isHere(row.case))) names.here = "Transcript here";
-    const made = Object.entries(names).filter(([name]) => name === "all" || of(name)).map(([name, label]) => {
-      const n = name === "all" ? all : of(name);
-      const button = element("button", { type: "button", "aria-pressed": String(name === chosen.outcome) },
-        n === undefined ? label : `${label} ${moot.number(n)}`);
-      button.addEventListener("click", () => {
+    const group = element("div", { className: "buttons", role: "group", "aria-label": "Which cases" });
+    const made = new Map();
+    const button = (name) => {
+      const one = element("button", { type: "button", "aria-pressed": String(name === chosen.outcome) });
+      one.addEventListener("click", () => {
         chosen.outcome = name;
-        made.forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
+        made.forEach((each) => each.setAttribute("aria-pressed", String(each === one)));
         apply();
       });
-      return button;
-    });
-    return element("div", { className: "buttons", role: "group", "aria-label": "Which cases" }, made);
+      return one;
+    };
+    refill = (now) => {
+      const counts = totals({ ...data, ...now });
+      for (const [name, label] of Object.entries(NAMES)) {
+        if (!counts[name] && name !== "all" && !made.has(name)) continue;
+        if (!made.has(name)) made.set(name, button(name));
+        made.get(name).textContent = `${label} ${moot.number(counts[name] ?? 0)}`;
+      }
+      const order = Object.keys(NAMES).filter((name) => made.has(name)).map((name) => made.get(name));
+      if (order.length !== group.children.length) group.replaceChildren(...order);
+    };
+    refill({});
+    return group;
   }
 
   function search() {
@@ -220,7 +246,7 @@
     });
     table.on("dataFiltered", (_filters, found) => {
       order = null;
-      if (!data.server) tell(found.length, rows.length);
+      if (!data.server) tell(found.length, { all: rows.length });
     });
     table.on("dataSorted", () => { order = null; });
     if (!data.server) table.on("tableBuilt", apply); // a server has been asked already
@@ -272,9 +298,10 @@
     rows = data.server ? [] : readRows(data);
     byId = new Map(rows.map((row) => [row.case, row]));
     const status = element("p", { role: "status", className: "dim" });
-    tell = (n, all) => {
+    tell = (n, { all, of_run: ofRun }) => {
       shown = n;
-      status.replaceChildren(`${moot.number(n)} of ${moot.number(all)} cases shown`);
+      const others = ofRun > all ? `; the other ${moot.number(ofRun - all)} of the run have not begun` : "";
+      status.replaceChildren(`${moot.number(n)} of ${moot.number(all)} cases shown${others}`);
     };
     const box = element("div", { className: "case-table" });
     const help = "Click a case or press Enter to read its transcript. Arrow keys move; a column's title sorts. Columns of numbers take > 0.5, <= 3, 4 or 1..2.";
@@ -283,7 +310,7 @@
     window.addEventListener("beforeprint", () => print(printed));
     window.addEventListener("afterprint", () => printed.replaceChildren());
     place.hidden = false;
-    if (!data.server) tell(rows.length, rows.length);
+    if (!data.server) tell(rows.length, { all: rows.length });
     // Built when it comes into view: a page with 100,000 cases opens as fast as one with none.
     const seen = new IntersectionObserver((entries) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;

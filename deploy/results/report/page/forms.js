@@ -37,6 +37,12 @@
       this.box.replaceChildren(...heading, ...this.shown.values());
     }
 
+    // No answer is taken any more.
+    close() {
+      this.shown.clear();
+      this.box.replaceChildren();
+    }
+
     // A form that was answered is built again if it is asked again: a debate may ask the same twice.
     form(form, key) {
       const told = element("p", { className: "dim", role: "status" });

@@ -3,10 +3,10 @@
 
 (() => {
   const MOST_ROWS = 200; // of a chart's table
+  const LOST_MS = 5000; // without an answer of the server, until the first line says so
+  const GROW_MS = 3000; // between two updates of the table of cases
+  const SILENT_MS = 20000; // without new figures, which come every two seconds at least
   const unreadable = (reason, then) => `The record can no longer be followed: ${reason}. ${then}`;
-  const count = (value) => (value === null ? "unknown" : Math.round(value).toLocaleString("en"));
-  const rate = (value) => (value === null ? "unknown" : value.toLocaleString("en", { maximumSignificantDigits: 3 }));
-  const percent = (value) => `${(100 * value).toFixed(1)} %`;
 
   function make(tag, className, text, ...children) {
     const made = document.createElement(tag);
@@ -20,47 +20,6 @@
   function write(node, text) {
     const shown = moot.visible(text);
     if (node.textContent !== shown) node.textContent = shown;
-  }
-
-  function duration(seconds) {
-    if (seconds === null) return "unknown";
-    const whole = Math.round(seconds);
-    const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
-    const two = (value) => String(value).padStart(2, "0");
-    return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
-  }
-
-  function accuracy(of) {
-    if (of.accuracy === null) return "no verdict to compare yet";
-    const ends = of.accuracy_interval;
-    return percent(of.accuracy) + (ends ? ` [${(100 * ends[0]).toFixed(1)}, ${(100 * ends[1]).toFixed(1)}]` : "");
-  }
-
-  function facts(of) {
-    const used = (value, written) => moot.used(value, of.calls_without_usage, written);
-    const rows = [
-      ["verdicts scored", count(of.scored)],
-      ["failed", count(of.failed)],
-      ["debates per second", rate(of.debates_per_s)],
-      ["time left", duration(of.left_s)],
-      ["tokens", used(of.tokens, count)],
-      ["tokens per second", rate(of.tokens_per_s)],
-      ["cost", used(of.cost_usd, moot.dollars)],
-      ["replies", count(of.replies)],
-      ["debates open", count(of.open)],
-    ];
-    if (of.skipped) rows.push(["debates skipped", count(of.skipped)]);
-    for (const budget of of.budgets || []) {
-      rows.push([`budget, ${budget.name}`, `${rate(budget.left)} left of ${rate(budget.cap)}`]);
-    }
-    for (const limit of of.limits || []) rows.push([`limiter, ${limit.endpoint}`, limit.words]);
-    return rows;
-  }
-
-  function headline(of) {
-    const done = of.finished + of.failed;
-    const share = of.total ? `${count(done)} of ${count(of.total)} cases have a verdict` : `${count(done)} cases have a verdict`;
-    return `${of.phase || "Under way"}: ${share}. Accuracy so far: ${accuracy(of)}.`;
   }
 
   class Facts {
@@ -101,9 +60,9 @@
       const now = new Map();
       for (const each of debates) {
         const known = this.rows.get(each.case) || this.row(each.case);
-        write(known.cells[1], count(each.replies));
+        write(known.cells[1], moot.count(each.replies));
         write(known.cells[2], each.waits ? `waits for a person: ${each.step}` : each.step || "asked");
-        write(known.cells[3], each.open_s === null ? "unknown" : duration(each.open_s));
+        write(known.cells[3], each.open_s === null ? "unknown" : moot.duration(each.open_s));
         now.set(each.case, known);
       }
       const order = [...now.values()].map(({ tr }) => tr);
@@ -111,7 +70,7 @@
         this.body.replaceChildren(...order);
       }
       this.rows = now;
-      const more = open > debates.length ? `The ${count(debates.length)} that have been open longest, of ${count(open)}.` : "";
+      const more = open > debates.length ? `The ${moot.count(debates.length)} that have been open longest, of ${moot.count(open)}.` : "";
       write(this.note, open ? more : "No debate is open.");
     }
   }
@@ -212,41 +171,78 @@
     const [figures, charts, debates, forms] = [new Facts(), new Charts(), new Debates(), new moot.Forms("decisions.json")];
     const simulated = make("p", "warning");
     simulated.hidden = true;
-    place.querySelector("h1").after(simulated, head, bar, figures.list, make("div", "actions", "", button, report, told), forms.box, charts.box, debates.box);
+    const others = make("p", "dim", moot.data.others ? `This page shows this run only, while it is under way. All runs beside it: ${moot.data.others}` : "");
+    place.querySelector("h1").after(simulated, head, bar, figures.list, make("div", "actions", "", button, report, told), others, forms.box, charts.box, debates.box);
 
-    const stream = new EventSource(address);
+    let [grown, grownAt] = ["", 0];
+    let [of, at, lost] = [null, null, 0];  // the latest figures, when they came, and since when the server is silent
+    const [begun, stream] = [performance.now(), new EventSource(address)];
+    const since = () => performance.now() - (at ? at.ms : begun);
+
+    // A server that has died ends no stream in order, and one that hangs breaks no connection.
+    const watch = setInterval(() => {
+      const isLost = lost ? performance.now() - lost > LOST_MS : since() > SILENT_MS;
+      if (!isLost) return;
+      button.disabled = true;
+      head.className = "warning";
+      const old = at ? `The figures are those of ${at.clock}.` : "No figures have arrived.";
+      write(head, `The server does not answer. ${old} The run may have ended; its own terminal says more.`);
+    }, 1000);
+
     stream.addEventListener("figures", ({ data }) => {
-      const of = JSON.parse(data);
+      if (!of || head.className === "warning") button.disabled = false;
+      of = JSON.parse(data);
+      [at, lost] = [{ ms: performance.now(), clock: new Date().toLocaleTimeString("en-GB") }, 0];
       simulated.hidden = !of.simulated;
       write(simulated, of.simulated || "");
-      write(head, headline(of));
+      head.className = "strong";
+      write(head, moot.headline(of));
       if (of.total) bar.max = of.total;
       bar.value = of.finished + of.failed;
       button.hidden = !of.can_stop;
-      figures.update(facts(of));
+      figures.update(moot.figureRows(of, false));
       debates.update(of.debates, of.open);
       forms.update(of.waiting);
+      const state = [of.finished, of.failed, of.open].join();
+      if (state !== grown && performance.now() - grownAt > GROW_MS) {
+        [grown, grownAt] = [state, performance.now()];
+        moot.growCases();
+      }
     });
     stream.addEventListener("charts", ({ data }) => charts.update(JSON.parse(data)));
     stream.addEventListener("end", ({ data }) => {
-      const { hint, reason } = JSON.parse(data);
+      const end = JSON.parse(data);
       stream.close();
+      clearInterval(watch);
       button.hidden = true;
-      report.hidden = Boolean(hint);
-      const next = hint ? ` Continue with: ${hint}` : "";
-      if (reason) {
+      report.hidden = Boolean(end.hint);
+      if (end.reason) {
         head.className = "warning";
-        write(head, unreadable(reason, `These figures no longer change; the run may still be under way.${next}`));
+        const next = end.hint ? ` Continue with: ${end.hint}` : "";
+        write(head, unreadable(end.reason, `These figures no longer change; the run may still be under way.${next}`));
         return;
       }
-      write(head, `The run is not under way any more.${next}`);
+      write(head, moot.endLine(of, end));
       write(report, "Open its report");
+      if (of) figures.update(moot.figureRows(of, true));
+      if (!end.hint) {
+        moot.growCases();
+        if (of) forms.update(of.waiting);
+        return;
+      }
+      debates.box.hidden = others.hidden = true;
+      forms.close();  // the server ends with the run: nothing more can be asked of it
+      for (const gone of document.querySelectorAll("#cases, header a[href='#cases']")) gone.hidden = true;
     });
     stream.onerror = () => {
+      lost = lost || performance.now();
       const isRefused = stream.readyState === EventSource.CLOSED;
       write(told, isRefused ? "The server does not send this run's figures: reload the page." : "No connection to the server: trying again.");
     };
-    stream.onopen = () => write(told, "");
+    stream.onopen = () => {
+      lost = 0;
+      write(told, "");
+    };
   };
 
   // One debate, read as it is written: its transcript, again whenever something was added, at most once a second.

@@ -45,8 +45,10 @@ def test_every_row_is_that_of_the_record(inline_run: InlineRun) -> None:
 
 
 def test_open_failed_and_unknown_cases_are_labelled(session: PlantedSession) -> None:
-    for case in ("open", "failed", "no gold", "silent", "again"):
+    for case in ("open", "noted", "later", "failed", "no gold", "silent", "again"):
         session.case(case, gold=None if case == "no gold" else "Yes")
+    session.reply("open", "opening/agent/0", 10)
+    session.event("noted", "asked", "opening/agent/0")
     session.verdict("failed", None, "failed", failure="timeout")
     session.verdict("no gold", confidence=None)
     session.verdict("silent", None)
@@ -57,7 +59,8 @@ def test_open_failed_and_unknown_cases_are_labelled(session: PlantedSession) -> 
     rows = rows_of(cases_data(case_columns(RunData(session.plant(retried)))))
     outcomes = {case: row["outcome"] for case, row in rows.items()}
     assert outcomes == {
-        "open": "open", "failed": "failed", "no gold": "unscored", "silent": "wrong", "again": "wrong",
+        "open": "open", "noted": "open", "later": "not begun",
+        "failed": "failed", "no gold": "unscored", "silent": "wrong", "again": "wrong",
     }  # fmt: skip
     assert rows["failed"]["failure"] == "timeout"
     assert rows["again"]["failure"] is None
@@ -149,6 +152,6 @@ def test_runs_are_shown_side_by_side(session: PlantedSession) -> None:
     assert (rows["changed"]["outcome"], rows["changed"]["outcome_1"], rows["changed"]["answer_1"]) == (
         "right", "wrong", "No",
     )  # fmt: skip
-    assert rows["only one"]["outcome"] == "open"
+    assert rows["only one"]["outcome"] == "not begun"
     [others] = data["transcripts"]["others"]
     assert list(others["packed"]) == list(data["transcripts"]["packed"])

@@ -205,11 +205,41 @@ async def test_runs_of_any_name_are_found_and_their_files_are_not_served(runs: P
 
         states = {row["name"]: row["state"] for row in (await client.get("/runs.json")).json}
         assert set(states) == {"%23", "a#b?c", "two\nlines", "<b>", "a~b", "a~b (2)", "report.html", "x..", "\\xff"}
-        assert (states.pop("\\xff"), await status("\\xff")) == ("unreadable", 500)
+        assert (states.pop("\\xff"), await status("\\xff")) == ("unreadable", 422)
         for name in states:
             for path in ("", "/", "/cases.json", f"/cases/{quote(ODD_ID, safe='')}.json"):
                 assert await status(name, path) == 200, (name, path)
             assert await status(name, "/report.html") == 404
+
+
+async def test_what_cannot_be_shown_is_a_page_for_a_person_and_json_for_a_program(runs: Path, tmp_path: Path) -> None:
+    for name in ("cut", "settings"):
+        shutil.copytree(runs / "own", tmp_path / "runs" / name)
+    (verdicts,) = (tmp_path / "runs" / "cut" / "verdicts").glob("*.parquet")
+    os.truncate(verdicts, 100)
+    (tmp_path / "runs" / "settings" / "run.yaml").write_text("a: [")
+    async with viewed(tmp_path / "runs") as client:
+        expected = {
+            "cut": (422, "is damaged", "moot verify"),
+            "settings": (422, "run.yaml: cannot be read", "moot verify"),
+            "none": (404, "no run is called &#39;none&#39; here", "It may have been moved"),
+        }
+        for name, (status, *texts) in expected.items():
+            page = await client.get(f"/runs/{name}/", headers={"Accept": "text/html,*/*"})
+            assert (page.status, page.headers["Content-Type"].partition(";")[0]) == (status, "text/html")
+            assert "'unsafe-" not in page.headers["Content-Security-Policy"]
+            assert all(text in page.text for text in [*texts, '"home":"../../"'])
+            answer = await client.get(f"/runs/{name}/", headers={"Accept": "*/*"})
+            assert (answer.status, answer.json["error"]["code"]) == (
+                status,
+                "not_found" if name == "none" else "unreadable",
+            )
+
+        async def states() -> bool:
+            rows = (await client.get("/runs.json")).json
+            return {row["state"] for row in rows} == {"unreadable"}
+
+        await until(states)
 
 
 async def test_no_reading_changes_anything(runs: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from server_client import ServerClient, parsed, until
 
 from moot.actors.record.tables import read_table
+from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.run import prepare_from
@@ -55,11 +57,36 @@ async def test_it_shows_limits_and_budgets_and_ends_with_the_run(tmp_path: Path)
     assert done.status == "interrupted"
     assert any("stopping" in line for line in said)
     assert told[-1]["event"] == "end"
-    assert f"moot view {tmp_path / 'run'}" in told[-1]["data"]
+    assert json.loads(told[-1]["data"]) == {
+        "hint": f"moot view {tmp_path / 'run'}",
+        "reason": "",
+        "status": "interrupted",
+        "stopped_by": "",
+    }
+    last = last_figures(told)
+    assert (last["finished"], last["can_stop"], last["limits"]) == (done.done, False, [])
     figures = " ".join(each["data"] for each in told if each["event"] == "figures")
     assert '"cap":10000000.0' in figures
     assert "requests in flight" in figures
     assert '"phase":"Stopping"' in figures or '"can_stop":true' in figures
+
+
+def last_figures(told: list[dict[str, str]]) -> dict[str, Any]:
+    """The last figures that a page got."""
+    found: dict[str, Any] = json.loads([each["data"] for each in told if each["event"] == "figures"][-1])
+    return found
+
+
+async def test_its_page_gets_the_last_figures_and_charts_of_the_record(tmp_path: Path) -> None:
+    async with watched(tmp_path / "run", model="simulated?latency_ms=20", limit=6) as (client, running, _):
+        told = parsed((await client.get("/runs/run/events")).text)
+        done = await running
+    assert (done.status, done.done) == ("finished", 6)
+    last, summary = last_figures(told), summarise(tmp_path / "run")
+    assert (last["finished"], last["open"], last["tokens"]) == (6, 0, summary.tokens_paid)
+    assert last["accuracy"] == summary.accuracy
+    charts = {chart["name"]: chart for chart in json.loads([e["data"] for e in told if e["event"] == "charts"][-1])}
+    assert charts["live-accuracy"]["series"][0]["x"][-1] == summary.scored
 
 
 async def _answer_all(client: ServerClient) -> None:
