@@ -152,6 +152,49 @@ def expected_calibration_error(
     return float(_errors(confidences[order], outcomes[order], starts))
 
 
+def resampled_calibration_error(
+    confidence: npt.ArrayLike,
+    correct: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    resamples: int = 1000,
+    bins: int = 15,
+    seed: int = 0,
+) -> Floats:
+    """Cluster bootstrap of the calibration error: the error of each resample, which has bins of its own.
+
+    The draws are those of `metrics.bootstrap.cluster_bootstrap`. A resample is how often each case was drawn, so that
+    nothing is sorted more than once.
+
+    Args:
+        confidence, correct: `(n,)`, as for `expected_calibration_error`, all known.
+        clusters: `(n,)`, the cluster of each case, of any sortable type.
+        resamples: how many draws.
+        bins: at most how many.
+        seed: of the draws.
+
+    Returns:
+        `(resamples,)`.
+
+    >>> resampled_calibration_error([0.75, 0.75, 0.5], [1, 1, 0], ["a", "a", "b"], resamples=4).round(3).tolist()
+    [0.25, 0.333, 0.333, 0.333]
+    """
+    confidences, outcomes = _both_known(confidence, correct)
+    names, cluster = np.unique(np.asarray(clusters), return_inverse=True)
+    if len(cluster) != len(confidences) or not len(cluster):
+        raise ValueError("a cluster for each case expected, and at least one case")
+    _, value = np.unique(confidences, return_inverse=True)
+    excess = outcomes - confidences
+    random = np.random.default_rng(seed)
+    errors = np.empty(resamples)
+    for place in range(resamples):
+        drawn = np.bincount(random.integers(len(names), size=len(names)), minlength=len(names))[cluster]
+        counts = np.bincount(value, drawn).astype(np.int64)
+        gaps = np.bincount(_numbers(counts, bins), np.bincount(value, drawn * excess))
+        errors[place] = np.abs(gaps).sum() / counts.sum()
+    return errors
+
+
 def reliability_bins(
     confidence: npt.ArrayLike | Sequence[float | None],
     correct: npt.ArrayLike | Sequence[bool | None],
@@ -298,12 +341,17 @@ def _bins(confidences: Floats, bins: int) -> tuple[npt.NDArray[np.intp], npt.NDA
     """
     if bins < 1:
         raise ValueError(f"at least one bin, not {bins}")
-    from scipy.stats import rankdata
-
-    rank = rankdata(confidences, method="average") - 0.5
-    number = np.minimum(np.floor(rank * bins / max(len(confidences), 1)).astype(np.intp), bins - 1)
+    _, value, counts = np.unique(confidences, return_inverse=True, return_counts=True)
+    number = _numbers(counts, bins)[value]
     order = np.lexsort((confidences, number))
     return order, np.flatnonzero(np.diff(number[order], prepend=-1))
+
+
+def _numbers(counts: npt.NDArray[np.int64], bins: int) -> npt.NDArray[np.intp]:
+    """The bin of each distinct confidence, which so many cases have: that of its average rank."""
+    rank = np.cumsum(counts) - counts / 2.0
+    found: npt.NDArray[np.intp] = np.minimum(np.floor(rank * bins / max(counts.sum(), 1)).astype(np.intp), bins - 1)
+    return found
 
 
 def _errors(confidences: Floats, outcomes: Floats, starts: npt.NDArray[np.intp]) -> Floats:

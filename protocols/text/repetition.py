@@ -5,7 +5,7 @@ from __future__ import annotations
 _MOST_UNIT = 200
 """Most characters of a repeated passage; longer ones are not detected."""
 
-_LEAST_TIMES, _LEAST_LENGTH = 6, 240
+_LEAST_TIMES, LEAST_LENGTH = 6, 240
 """Least repetitions, and least total characters, without a break."""
 
 _STEP = 64
@@ -14,7 +14,7 @@ _STEP = 64
 _PROBE = 12
 """Characters that are searched first: prose rarely repeats so many soon."""
 
-SEEN_AT_ONCE = _MOST_UNIT * _LEAST_TIMES + _LEAST_LENGTH + _STEP
+SEEN_AT_ONCE = _MOST_UNIT * _LEAST_TIMES + LEAST_LENGTH + _STEP
 """Characters at a text's end that suffice to detect every new repetition."""
 
 
@@ -26,18 +26,21 @@ def is_repetitive(text: str) -> bool:
     >>> is_repetitive("The claim is true. " * 20), is_repetitive("It rained on Monday, and the match was moved. ")
     (True, False)
     """
-    return any(_runs_from(text, start) for start in range(0, max(0, len(text) - _LEAST_LENGTH + 1), _STEP))
+    find = text.find  # a call for each place would take twice as long: whole records are looked through
+    for start in range(0, max(0, len(text) - LEAST_LENGTH + 1), _STEP):
+        again = find(text[start : start + _PROBE], start + 1, start + _MOST_UNIT + _PROBE)
+        if again >= 0 and _runs_from(text, start):
+            return True
+    return False
 
 
 def _runs_from(text: str, start: int) -> bool:
     """Whether a long enough repetition starts at this index."""
-    if text.find(text[start : start + _PROBE], start + 1, start + _MOST_UNIT + _PROBE) < 0:
-        return False
     # A run is longer than its unit and the longest unit together: the first place at which as much as the longest unit
     # comes again is one period away, and the shortest one.
     again = text.find(text[start : start + _MOST_UNIT], start + 1, start + 2 * _MOST_UNIT)
     if again < 0:
         return False
     unit = again - start
-    end = start + max(_LEAST_LENGTH, _LEAST_TIMES * unit)
+    end = start + max(LEAST_LENGTH, _LEAST_TIMES * unit)
     return end <= len(text) and text[start : end - unit] == text[again:end]

@@ -17,6 +17,9 @@ from moot.protocols.tasks.scoring import is_correct
 _REFERENCE_COLUMNS = ["scoring", "accepted", "ratings", "group", "part", "tags"]
 
 
+_BY_LABEL = Reference()
+
+
 class References:
     """The references of a run's cases.
 
@@ -26,6 +29,8 @@ class References:
 
     def __init__(self, by_case: Mapping[str, Reference]) -> None:
         self._by_case = by_case
+        self._in_groups = any(reference.group for reference in {id(each): each for each in by_case.values()}.values())
+        self._correct: dict[tuple[int, str | None, str | None], bool | None] = {}
 
     @classmethod
     def of(cls, folder: str | Path) -> References:
@@ -40,26 +45,33 @@ class References:
     def from_table(cls, cases: pa.Table) -> References:
         """Those of a run whose cases were read."""
         columns = [cases[name].to_pylist() for name in ("case_id", *_REFERENCE_COLUMNS)]
-        plain = Reference()
-        return cls(
-            {
-                case_id: _reference(*of_case) if any(of_case) else plain
-                for case_id, *of_case in zip(*columns, strict=True)
-            }
-        )
+        known: dict[str, Reference] = {}  # most cases of a task have equal ones
+        by_case = {}
+        for case_id, *of_case in zip(*columns, strict=True):
+            form = repr(of_case)
+            if form not in known:
+                known[form] = _reference(*of_case)
+            by_case[case_id] = known[form]
+        return cls(by_case)
 
     def __getitem__(self, case_id: str) -> Reference:
         """The reference of a case."""
-        return self._by_case.get(case_id, Reference())
+        return self._by_case.get(case_id, _BY_LABEL)
 
     def independent(self, case_ids: Iterable[str]) -> bool:
         """Whether no two of the cases are of one group."""
+        if not self._in_groups:
+            return True
         groups = [group for case_id in case_ids if (group := self[case_id].group)]
         return len(set(groups)) == len(groups)
 
     def correct(self, case_id: str, answer: str | None, gold: str | None) -> bool | None:
         """Whether an answer to a case is right; see `is_correct`."""
-        return is_correct(answer, gold, self[case_id])
+        reference = self[case_id]
+        key = (id(reference), answer, gold)
+        if key not in self._correct:
+            self._correct[key] = is_correct(answer, gold, reference)
+        return self._correct[key]
 
 
 def scored_verdicts(verdicts: pa.Table, folder: str | Path) -> pa.Table:

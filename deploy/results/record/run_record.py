@@ -165,6 +165,9 @@ class RunRecord:
 
 
 def _typed(rows: pa.Table, event_type: type[E]) -> Iterator[tuple[EventPlace, E]]:
+    for name, field in event_type.model_fields.items():
+        if field.is_required() and field.alias is None:  # without it, it is another protocol's event of this kind
+            rows = rows.filter(pc.match_substring(pc.fill_null(rows["data"], ""), f'"{name}"'))
     columns = (rows[name].to_pylist() for name in ("case_id", "attempt", "path", "data"))
     for case_id, attempt, path, data in zip(*columns, strict=True):
         if (event := event_type.read_json(data or "{}", path)) is not None:

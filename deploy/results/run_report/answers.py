@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow.compute as pc
 
-from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record.reply_columns import CodedTexts, Flags, Ints
 from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
 
@@ -24,17 +24,29 @@ _PATTERN = r"^(opening|round/[0-9]+)/agent/[0-9]+$"
 
 
 class AgentAnswers(NamedTuple):
-    """An agent's answers in one debate that can be scored.
+    """The agents' answers in debates that can be scored, as columns, in order of case, agent and round.
 
     Attributes:
-        right: by round, `OPENING` first, whether its answer was right; rounds without a usable answer are missing.
-        first: its answer before the debate; None without a usable one.
+        cases: ids of the cases.
+        case: `(n,)`, the place of each answer's case in them.
+        agent: `(n,)`, who gave it.
+        round: `(n,)`, when, `OPENING` for a first answer; rounds without a usable answer are missing.
+        right: `(n,)`, whether it was right.
+        answer: `(n,)`, a number for each distinct answer.
     """
 
-    case_id: str
-    agent: int
-    right: Mapping[int, bool]
-    first: str | None = None
+    cases: Sequence[str]
+    case: Ints
+    agent: Ints
+    round: Ints
+    right: Flags
+    answer: Ints
+
+    def first_of(self, agent: int) -> dict[str, bool]:
+        """Whether an agent's first answer was right, by case."""
+        rows = (self.agent == agent) & (self.round == OPENING)
+        ids = map(self.cases.__getitem__, self.case[rows].tolist())
+        return dict(zip(ids, self.right[rows].tolist(), strict=True))
 
 
 class RoundFlips(FrozenModel):
@@ -52,37 +64,28 @@ class RoundFlips(FrozenModel):
     to_wrong: int
 
 
-def agent_answers(record: RunRecord, verdicts: Sequence[VerdictRow]) -> list[AgentAnswers]:
-    """The answers of the debates whose verdict can be scored, by case and agent."""
-    gold = {verdict.key: verdict.gold for verdict in verdicts if verdict.correct is not None}
-    by_agent: dict[tuple[CaseKey, int], dict[int, bool]] = defaultdict(dict)
-    first: dict[tuple[CaseKey, int], str] = {}
-    known: dict[tuple[str, str], bool | None] = {}
-    for key, number, agent, answer in _answers(record):
-        if key not in gold:
-            continue
-        place = (key[0], answer)
-        if place not in known:
-            known[place] = record.references.correct(key[0], answer, gold[key])
-        if (right := known[place]) is not None:
-            by_agent[key, agent][number] = right
-            if number == OPENING:
-                first[key, agent] = answer
-    return [
-        AgentAnswers(key[0], agent, rounds, first.get((key, agent)))
-        for (key, agent), rounds in sorted(by_agent.items())
-    ]
-
-
-def _answers(record: RunRecord) -> Iterator[tuple[CaseKey, int, int, str]]:
-    """Debate, round, agent and answer of each effective reply of an agent with an answer."""
+def agent_answers(record: RunRecord, verdicts: Sequence[VerdictRow]) -> AgentAnswers:
+    """The answers of the debates whose verdict can be scored."""
+    scored = {verdict.case_id: verdict for verdict in verdicts if verdict.correct is not None}
     table = record.turns
-    standing = pc.and_(pc.is_valid(table["answer"]), pc.invert(pc.fill_null(table["superseded"], False)))
-    table = table.filter(pc.and_(standing, pc.match_substring_regex(table["path"], _PATTERN)))
-    places = {path: _place(path) for path in table["path"].unique().to_pylist()}
-    columns = (table[name].to_pylist() for name in ("case_id", "attempt", "path", "answer"))
-    for case_id, attempt, path, answer in zip(*columns, strict=True):
-        yield (case_id, attempt), *places[path], answer
+    effective = pc.and_(pc.is_valid(table["answer"]), pc.invert(pc.fill_null(table["superseded"], False)))
+    table = table.filter(pc.and_(effective, pc.match_substring_regex(table["path"], _PATTERN)))
+    case, path = CodedTexts.of(table["case_id"]), CodedTexts.of(table["path"])
+    of_case = [scored.get(case_id) for case_id in case.texts]
+    replies = (case.codes.tolist(), table["attempt"].to_pylist(), table["answer"].to_pylist())
+    outcomes = [
+        None
+        if (verdict := of_case[code]) is None or verdict.attempt != attempt
+        else record.references.correct(verdict.case_id, answer, verdict.gold)
+        for code, attempt, answer in zip(*replies, strict=True)
+    ]
+    known = np.array([outcome is not None for outcome in outcomes], np.bool_)
+    places = np.array([_place(text) for text in path.texts], np.int64).reshape(-1, 2)[path.codes[known]]
+    right = np.array([outcome for outcome in outcomes if outcome is not None], np.bool_)
+    given = CodedTexts.of(table["answer"]).codes[known]
+    order = np.lexsort((places[:, 0], places[:, 1], case.codes[known]))
+    columns = (case.codes[known], places[:, 1], places[:, 0], right, given)
+    return AgentAnswers(case.texts, *(column[order] for column in columns))
 
 
 def _place(path: str) -> tuple[int, int]:
@@ -92,37 +95,36 @@ def _place(path: str) -> tuple[int, int]:
     return int(place["round"] or OPENING), int(place["agent"])
 
 
-def opening_votes(answers: Iterable[AgentAnswers]) -> dict[str, bool]:
+def opening_votes(answers: AgentAnswers) -> dict[str, bool]:
     """Whether the most frequent first answer is right, by case; a tie counts as wrong.
 
     Empty with fewer than three agents, whose votes decide nothing.
     """
-    votes: dict[str, Counter[str]] = defaultdict(Counter)
-    right: dict[tuple[str, str], bool] = {}
-    agents = set[int]()
-    for each in answers:
-        agents.add(each.agent)
-        if each.first is not None:
-            votes[each.case_id][each.first] += 1
-            right[each.case_id, each.first] = each.right[OPENING]
-    if len(agents) < _FEWEST_VOTERS:
+    if len(np.unique(answers.agent)) < _FEWEST_VOTERS:
         return {}
-    return {case_id: _leads(found, right, case_id) for case_id, found in votes.items()}
+    openings = answers.round == OPENING
+    ballots = np.stack([answers.case[openings], answers.answer[openings]], axis=1)
+    options, first, votes = np.unique(ballots, axis=0, return_index=True, return_counts=True)
+    right = answers.right[openings][first]
+    order = np.lexsort((-votes, options[:, 0]))
+    case, votes, right = options[order, 0], votes[order], right[order]
+    leads = np.flatnonzero(np.diff(case, prepend=-1))
+    following = np.minimum(leads + 1, len(case) - 1)
+    tied = (following > leads) & (case[following] == case[leads]) & (votes[following] == votes[leads])
+    ids = map(answers.cases.__getitem__, case[leads].tolist())
+    return dict(zip(ids, (right[leads] & ~tied).tolist(), strict=True))
 
 
-def _leads(votes: Counter[str], right: Mapping[tuple[str, str], bool], case_id: str) -> bool:
-    (answer, most), *others = votes.most_common(2)
-    return right[case_id, answer] and all(count < most for _, count in others)
-
-
-def flips(answers: Iterable[AgentAnswers]) -> list[RoundFlips]:
+def flips(answers: AgentAnswers) -> list[RoundFlips]:
     """Changes by round, in order; a round without a pair of answers is left out."""
-    counts: dict[int, Counter[tuple[bool, bool]]] = defaultdict(Counter)
-    for each in answers:
-        for number, right in each.right.items():
-            if (before := each.right.get(number - 1)) is not None:
-                counts[number][before, right] += 1
+    same = (np.diff(answers.case) == 0) & (np.diff(answers.agent) == 0) & (np.diff(answers.round) == 1)
+    before, now, at = answers.right[:-1][same], answers.right[1:][same], answers.round[1:][same]
     return [
-        RoundFlips(round=number, answers=found.total(), to_right=found[False, True], to_wrong=found[True, False])
-        for number, found in sorted(counts.items())
+        RoundFlips(
+            round=held,
+            answers=int((at == held).sum()),
+            to_right=int((now & ~before)[at == held].sum()),
+            to_wrong=int((before & ~now)[at == held].sum()),
+        )
+        for held in np.unique(at).tolist()
     ]

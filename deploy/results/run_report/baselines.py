@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from moot.deploy.results.run_report.answers import OPENING, opening_votes
+from moot.deploy.results.run_report.answers import opening_votes
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired
 from moot.deploy.results.summaries.case_costs import CaseCost
@@ -36,21 +36,14 @@ class Baseline(NamedTuple):
 
 def baselines(run: RunData) -> list[Baseline]:
     """Agent 0's first answer and the vote of all first answers; none where agents give none before the debate."""
-    alone = {each.case_id: each.right.get(OPENING) for each in run.answers if each.agent == 0}
-    ways: list[tuple[str, Mapping[str, bool | None], Callable[[CaseCost], int | None]]] = [
-        ("agent 0's first answer", alone, lambda cost: cost.single),
+    ways: list[tuple[str, Mapping[str, bool], Callable[[CaseCost], int | None]]] = [
+        ("agent 0's first answer", run.answers.first_of(0), lambda cost: cost.single),
         (VOTE, opening_votes(run.answers), lambda cost: cost.openings),
     ]
-    return [
-        _baseline(run, name, right, tokens)
-        for name, right, tokens in ways
-        if any(each is not None for each in right.values())
-    ]
+    return [_baseline(run, name, right, tokens) for name, right, tokens in ways if right]
 
 
-def _baseline(
-    run: RunData, name: str, known: Mapping[str, bool | None], tokens: Callable[[CaseCost], int | None]
-) -> Baseline:
+def _baseline(run: RunData, name: str, known: Mapping[str, bool], tokens: Callable[[CaseCost], int | None]) -> Baseline:
     scored = {each.case_id: each.correct for each in run.counted if each.correct is not None}
     right = {case_id: bool(known.get(case_id)) for case_id in scored}
     against = compare_paired(

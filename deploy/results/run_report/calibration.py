@@ -23,12 +23,13 @@ from moot.deploy.results.summaries.evaluation import (
     top_label_confidences,
 )
 from moot.deploy.results.text import count, number
-from moot.metrics.bootstrap import cluster_bootstrap
+from moot.metrics.bootstrap import percentile_interval
 from moot.metrics.calibration_error import (
     brier_stated,
     expected_calibration_error,
     reliability_bins,
     reliability_null_bands,
+    resampled_calibration_error,
 )
 from moot.metrics.distribution import Floats
 from moot.metrics.selective_prediction import risk_coverage
@@ -124,11 +125,9 @@ def _calibration_error(confidences: Floats, outcomes: Floats, groups: Sequence[s
     measured error and so corrects that.
     """
     resamples = _RESAMPLES if len(confidences) < _MANY else _RESAMPLES_OF_MANY
-
-    def error(drawn: np.ndarray) -> float:
-        return expected_calibration_error(confidences[drawn], outcomes[drawn], bins=bins)
-
-    interval = cluster_bootstrap(error, groups, resamples=resamples)
+    interval = percentile_interval(
+        resampled_calibration_error(confidences, outcomes, groups, resamples=resamples, bins=bins)
+    )
     value = expected_calibration_error(confidences, outcomes, bins=bins)
     ends = (max(0.0, 2 * value - interval.high), max(0.0, 2 * value - interval.low))
     return IntervalEstimate(value=value, interval=ends)

@@ -42,13 +42,13 @@ class RunData(RunRecord):
         """The verdicts that accuracies are over, as in the summary: not failed, and of no case of `trained_on`."""
         return [each for each in self.verdicts if not each.failed and each.case_id not in self.trained_on]
 
-    @property
+    @cached_property
     def costs(self) -> dict[CaseKey, CaseCost]:
         """Tokens by debate, of those that did not fail."""
         return self.once(costs_of_finished)
 
     @cached_property
-    def answers(self) -> list[AgentAnswers]:
+    def answers(self) -> AgentAnswers:
         """What the agents answered in each round; empty for a protocol whose agents give no answer by the round."""
         return agent_answers(self, self.counted)
 

@@ -1,6 +1,6 @@
 """Calls of models among rows of `turns`, on columns: which were paid for here, and whose usage is unknown.
 
-`costs` has the same for single replies.
+`ReplyColumns` has the same for the replies of a whole record.
 """
 
 from __future__ import annotations

@@ -81,9 +81,7 @@ def tokens_repaid(replies: ReplyColumns, bookkeeping: pa.Table) -> int:
     its ask is no extra one, and what one that was abandoned (a budget, Ctrl-C, a deadline) may have cost is counted
     with the unconfirmed tokens. A note that was itself lost, less than one flush (1 s) before a `kill -9`, is not seen.
     """
-    data = bookkeeping["data"].to_pylist()
-    counted = np.array([decode_json(each).get("why") != DUPLICATE for each in data], np.bool_)
-    notes = bookkeeping.filter(pa.array(counted))
+    notes = pa.concat_tables([bookkeeping.filter(pc.equal(bookkeeping["kind"], ASKED)), _not_duplicate(bookkeeping)])
     asked = np.where(pc.equal(notes["kind"], ASKED).to_numpy(), 1, -1)
     noted_at, recorded_at, places = _common_places(notes, replies.places)
     extra = np.bincount(noted_at, asked, places) - np.bincount(recorded_at, minlength=places)
@@ -97,6 +95,13 @@ def tokens_repaid(replies: ReplyColumns, bookkeeping: pa.Table) -> int:
     for reply in replies.rows(standing & of_debates):
         cost[(*reply.key, step_of(reply.path))] += (reply.prompt or 0) + (reply.completion or 0)
     return sum(n * cost[place] for place, n in again.items())
+
+
+def _not_duplicate(bookkeeping: pa.Table) -> pa.Table:
+    """Asks that ended without a reply, but for those of a reply that came twice."""
+    abandoned = bookkeeping.filter(pc.equal(bookkeeping["kind"], ABANDONED))
+    whether = [decode_json(each).get("why") != DUPLICATE for each in abandoned["data"].to_pylist()]
+    return abandoned.filter(pa.array(whether, pa.bool_()))
 
 
 def _places(table: pa.Table) -> list[tuple[str, int, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +24,7 @@ from moot.deploy.results.text import count
 from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED
 from moot.protocols.messages import family_of
 from moot.protocols.reply_parsing import is_outside_labels
-from moot.protocols.text.repetition import is_repetitive
+from moot.protocols.text.repetition import LEAST_LENGTH, is_repetitive
 
 MOST_TRUNCATED = 0.05
 """Share of a role's replies above which truncation is warned of."""
@@ -113,13 +114,26 @@ def _kinds_of_replies(record: RunRecord) -> list[dict[str, Any]]:
     table = latest_rows(record.turns)
     asked = pc.not_equal(pc.fill_null(table["role"], ""), "person")
     table = table.filter(pc.and_(asked, pc.invert(table["superseded"])))
-    texts = (text for batch in table.select(["text"]).to_batches(4096) for text in batch["text"].to_pylist())
-    repetitive = [text is not None and is_repetitive(text) for text in texts]  # by batch: not all texts at once
-    table = table.append_column("repetitive", pa.array(repetitive, pa.bool_()))
+    table = table.append_column("repetitive", _repetitive(table["text"]))
     table = table.append_column("received", table["text"].is_valid())
     counted: Any = [([], "count_all"), ("reasoning_tokens", "sum"), ("reasoning_tokens", "count")]
     kinds: list[dict[str, Any]] = table.group_by([*_COLUMNS, "repetitive", "received"]).aggregate(counted).to_pylist()
     return kinds
+
+
+def _repetitive(texts: pa.ChunkedArray) -> pa.Array:
+    """Whether each text is repetitive; a missing one is not."""
+    long = pc.fill_null(pc.greater_equal(pc.utf8_length(texts), LEAST_LENGTH), False)
+    found = np.zeros(len(texts), np.bool_)
+    batches = (
+        chunk.slice(start, _AT_ONCE) for chunk in texts.filter(long).chunks for start in range(0, len(chunk), _AT_ONCE)
+    )
+    found[long.to_numpy()] = [is_repetitive(text) for batch in batches for text in batch.to_pylist()]
+    return pa.array(found)
+
+
+_AT_ONCE = 4096
+"""Texts that are Python's at one time."""
 
 
 def _made(role: str, template: str, found: Counter[str], *, known: bool) -> ModelReplies:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from planted_records import InlineRun
 
@@ -60,31 +61,38 @@ def test_lengths_and_endings_count_every_finished_case(selene: Path) -> None:
     assert {row[1]: int(row[2]) for row in endings.rows} == Counter(row["how"] for row in verdicts)
 
 
+def answers_of(*rows: tuple[str, int, int, str]) -> AgentAnswers:
+    """Answers `right` and others, of case, agent and round."""
+    cases, answers = sorted({row[0] for row in rows}), sorted({row[3] for row in rows})
+    columns = zip(
+        *((cases.index(c), a, n, said == "right", answers.index(said)) for c, a, n, said in rows), strict=True
+    )
+    return AgentAnswers(cases, *map(np.array, columns))
+
+
 def test_changed_answers_are_counted_from_the_round_before() -> None:
-    answers = [
-        AgentAnswers("a", 0, {0: False, 1: True, 2: True}),
-        AgentAnswers("a", 1, {0: True, 1: False, 2: True}),
-        AgentAnswers("b", 0, {0: True, 2: False}),
-    ]
+    answers = answers_of(
+        *(("a", 0, n, said) for n, said in enumerate(("wrong", "right", "right"))),
+        *(("a", 1, n, said) for n, said in enumerate(("right", "wrong", "right"))),
+        ("b", 0, 0, "right"),
+        ("b", 0, 2, "wrong"),
+    )
     found = [(each.round, each.answers, each.to_right, each.to_wrong) for each in flips(answers)]
     assert found == [(1, 2, 1, 1), (2, 2, 1, 0)]
 
 
 def test_a_vote_of_the_first_answers_needs_a_majority_of_three() -> None:
-    def agents(case_id: str, *firsts: str | None) -> list[AgentAnswers]:
-        return [
-            AgentAnswers(case_id, agent, {} if first is None else {0: first == "right"}, first)
-            for agent, first in enumerate(firsts)
-        ]
+    def agents(case_id: str, *firsts: str) -> list[tuple[str, int, int, str]]:
+        return [(case_id, agent, 0, first) for agent, first in enumerate(firsts)]
 
     answers = [
-        *agents("won", "right", "wrong", "right"),
+        *agents("alone", "right"),
         *agents("lost", "wrong", "wrong", "right"),
-        *agents("tied", "right", "wrong", None),
-        *agents("alone", "right", None, None),
+        *agents("tied", "right", "wrong"),
+        *agents("won", "right", "wrong", "right"),
     ]
-    assert opening_votes(answers) == {"won": True, "lost": False, "tied": False, "alone": True}
-    assert opening_votes(agents("two", "right", "right")) == {}
+    assert opening_votes(answers_of(*answers)) == {"won": True, "lost": False, "tied": False, "alone": True}
+    assert opening_votes(answers_of(*agents("two", "right", "right"))) == {}
 
 
 def test_the_vote_of_the_first_answers_is_that_of_the_record(selene: Path) -> None:
