@@ -91,6 +91,7 @@ def _outcomes(correct: npt.ArrayLike | Sequence[bool | None]) -> npt.NDArray[np.
 
 
 _DRAWS = 2**22  # outcomes in memory at once
+_MANY, _MANY_IN_A_BIN = 20_000, 500  # of more cases, bins with more are drawn as a whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +247,11 @@ def reliability_null_bands(
     for some in np.split(order, starts[1:]):
         if not len(some):
             continue
-        shares = _replicated(confidences[some], lambda drawn: drawn.mean(axis=1), replicates, random)
+        stated = confidences[some]
+        if len(order) > _MANY:
+            shares = stated.mean() + _excess(stated, replicates, random) / len(stated)
+        else:
+            shares = _replicated(stated, lambda drawn: drawn.mean(axis=1), replicates, random)
         low, high = np.quantile(shares, [(1.0 - level) / 2, (1.0 + level) / 2])
         bands.append(NullBand(float(shares.mean()), float(low), float(high)))
     return bands
@@ -289,7 +294,11 @@ def calibration_null_band(
         return NullBand(float("nan"), float("nan"), float("nan"))
     stated = confidences[order]
     random = np.random.default_rng(seed)
-    errors = _replicated(stated, lambda drawn: _errors(stated, drawn, starts), replicates, random)
+    if n > _MANY:
+        excesses = [_excess(part, replicates, random) for part in np.split(stated, starts[1:])]
+        errors = np.abs(excesses).sum(axis=0) / n
+    else:
+        errors = _replicated(stated, lambda drawn: _errors(stated, drawn, starts), replicates, random)
     low, high = np.quantile(errors, [(1.0 - level) / 2, (1.0 + level) / 2])
     return NullBand(float(errors.mean()), float(low), float(high))
 
@@ -303,6 +312,16 @@ def _replicated(
         rows = min(left, max(1, _DRAWS // len(stated)))
         parts.append(statistic((random.random((rows, len(stated))) < stated).astype(np.float64)))
     return np.concatenate(parts)
+
+
+def _excess(stated: Floats, replicates: int, random: np.random.Generator) -> Floats:
+    """`(replicates,)`, how many more of a bin's answers are right than stated.
+
+    Of many answers their sum is normal for all that can be seen, and drawn as such.
+    """
+    if len(stated) > _MANY_IN_A_BIN:
+        return random.normal(0.0, np.sqrt((stated * (1.0 - stated)).sum()), replicates)
+    return _replicated(stated, lambda drawn: (drawn - stated).sum(axis=1), replicates, random)
 
 
 def _check_draws(level: float, replicates: int) -> None:

@@ -42,9 +42,13 @@ def columns_of(file: Path) -> set[str]:
 
 
 def read_part(file: Path, columns: list[str], only: pc.Expression | None = None) -> pa.Table:
-    """Reads columns of a part, for the selected rows. Raises like `open_parquet`."""
+    """Reads those columns of a part that it has, for the selected rows. Raises like `open_parquet`."""
+    with open_parquet(file) as part:
+        there = _there(part, columns)
+        if only is None:
+            return part.read_row_groups(list(range(part.num_row_groups)), columns=there).select(there)
     try:
-        return pq.read_table(file, columns=columns, filters=only, partitioning=None, page_checksum_verification=True)
+        return pq.read_table(file, columns=there, filters=only, partitioning=None, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         raise RecordError(f"{file} cannot be read: {error}") from error
 
@@ -53,8 +57,13 @@ def read_groups(file: Path, groups: list[int], columns: list[str]) -> pa.Table:
     """Reads columns of some row groups of a part, in the given order; missing columns are skipped. Raises like
     `open_parquet`."""
     with open_parquet(file) as part:
-        there = [name for name in columns if name in part.schema_arrow.names]
+        there = _there(part, columns)
         return part.read_row_groups(groups, columns=there).select(there)
+
+
+def _there(part: pq.ParquetFile, columns: list[str]) -> list[str]:
+    known = set(part.schema_arrow.names)
+    return [name for name in columns if name in known]
 
 
 def groups_with(case_ids: Iterable[str]) -> Groups:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from moot.deploy.cli import options
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """No search for reference cycles: a report makes millions of objects without any, and takes half the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def report(
@@ -34,14 +47,15 @@ def report(
     if figures is not None:
         require_matplotlib("--figures")
     built = build_report(*folders)
-    if form is not None:
-        show_report(built.document(), lambda: built.blocks, form)
-    else:
-        file = out or Path("report.html")
-        check_replaceable(file)
-        page = built.html()
-        write_whole(file, page.encode())
-        print(f"report: {file} ({len(page) / 1e6:.1f} MB)")
+    with _without_collector():
+        if form is not None:
+            show_report(built.document(), lambda: built.blocks, form)
+        else:
+            file = out or Path("report.html")
+            check_replaceable(file)
+            page = built.html()
+            write_whole(file, page.encode())
+            print(f"report: {file} ({len(page) / 1e6:.1f} MB)")
     if figures is not None:
         files = save_figures(built.blocks, figures, simulated=built.simulated)
         typer.echo(f"figures: {figures} ({len(files)} files)", err=form is not None)

@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from moot.actors.record.parts import groups_with
 from moot.actors.record.rows import sorted_json
 from moot.actors.record.schema import CaseKey
-from moot.actors.record.tables import of_cases, read_table
 from moot.deploy.results.text import number
+from moot.deploy.results.transcripts.debate_tables import DebateTables, rows_of_cases
 from moot.deploy.results.transcripts.views import TurnView
-
-_SENT = ["role", "messages", "image_hashes", "template", "template_hash", "fingerprint", "temperature", "top_p"]
-_SENT += ["max_tokens", "logprob_stage"]
 
 PROBABILITY_ONE = 1_000
 """Token probabilities are whole numbers, in parts of this: more digits would take most of a page's space."""
 
 
 class SentReplies:
-    """Requests and tokens of some debates, each table read once.
+    """Requests and tokens of some debates.
 
     Args:
-        folder: the run's folder.
+        tables: their rows, with requests.
         case_ids: of the debates.
     """
 
-    def __init__(self, folder: str | Path, case_ids: Sequence[str]) -> None:
-        rows: dict[str, Any] = {"only": of_cases(case_ids), "groups": groups_with(case_ids)}
-        self._requests = _by_debate(read_table(folder, "turns", _SENT, **rows).to_pylist())
-        self._tokens = _by_debate(read_table(folder, "tokens", **rows).to_pylist())
+    def __init__(self, tables: DebateTables, case_ids: Sequence[str]) -> None:
+        self._requests = _by_debate(rows_of_cases(tables.turns, case_ids))
+        self._tokens = _by_debate(rows_of_cases(tables.tokens, case_ids))
 
     def of_debate(self, case_id: str, attempt: int) -> DebateReplies:
         """Replies of one attempt at a case."""
@@ -122,10 +116,10 @@ def _others(
 def _parts(logprobs: Sequence[float | None]) -> list[int | None]:
     """Probabilities in parts of `PROBABILITY_ONE`; None for one that is not known."""
     values = np.array(logprobs, float)
-    parts: list[int | None] = (
-        np.rint(PROBABILITY_ONE * np.exp(np.minimum(np.nan_to_num(values), 0.0))).astype(int).tolist()
-    )
-    for place in np.flatnonzero(np.isnan(values)):
+    unknown = np.isnan(values)
+    shares = np.exp(np.minimum(np.where(unknown, 0.0, values), 0.0))
+    parts: list[int | None] = np.rint(PROBABILITY_ONE * shares).astype(int).tolist()
+    for place in np.flatnonzero(unknown):
         parts[place] = None
     return parts
 

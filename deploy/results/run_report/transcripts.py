@@ -7,7 +7,6 @@ import zlib
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from moot.deploy.results.run_report.cases import CaseColumn
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.debate_page import debate_page
 from moot.deploy.results.run_report.sent_replies import SentReplies
+from moot.deploy.results.transcripts.debate_tables import DebateTables
 from moot.deploy.results.transcripts.transcript import build_transcripts
 
 TRANSCRIPT_BYTES = 5_000_000
@@ -36,10 +36,11 @@ def transcripts_data(run: RunData, columns: Sequence[CaseColumn], size: int = TR
     """Transcripts by case as JSON values, as many as fit into `size` bytes, and the command that shows all."""
     values = {column.name: column.values for column in columns}
     wanted = sample_order([str(case_id) for case_id in values["case"]], [str(each) for each in values["outcome"]])
-    packed = _packed(run.folder, wanted[:_FIRST])
+    tables = DebateTables(run.folder, wanted, with_requests=True)
+    packed = _packed(tables, wanted[:_FIRST])
     used = sum(map(len, packed.values()))
     if used and len(wanted) > _FIRST:
-        packed |= _packed(run.folder, wanted[_FIRST : int(len(packed) * size / used)])
+        packed |= _packed(tables, wanted[_FIRST : int(len(packed) * size / used)])
     kept = dict(_fitting(packed, size))
     return {"run": run.info.name, "packed": kept, "command": f"moot view {run.info.name}"}
 
@@ -74,10 +75,10 @@ def _checksum(case_id: str) -> tuple[int, str]:
     return zlib.crc32(case_id.encode()), case_id
 
 
-def _packed(folder: Path, case_ids: Sequence[str]) -> dict[str, str]:
+def _packed(tables: DebateTables, case_ids: Sequence[str]) -> dict[str, str]:
     """Transcripts by case, compressed: many texts in them occur several times."""
-    sent = SentReplies(folder, case_ids)
-    return {debate.case_id: pack(debate_page(debate, sent)) for debate in build_transcripts(folder, case_ids)}
+    sent = SentReplies(tables, case_ids)
+    return {debate.case_id: pack(debate_page(debate, sent)) for debate in build_transcripts(tables, case_ids)}
 
 
 def pack(value: Any) -> str:

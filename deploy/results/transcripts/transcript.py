@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 
 from moot.actors.agent.attempt import LENGTH
-from moot.actors.record.parts import groups_with
-from moot.actors.record.tables import of_cases, read_table
+from moot.actors.record.tables import read_table
 from moot.deploy.results.record.readers import decode_json, read_as
-from moot.deploy.results.record.references import scored_verdicts
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.rounds.round_trace import build_round_trace
 from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import finite_or_none, visible_line
+from moot.deploy.results.transcripts.debate_tables import TURN_TEXTS, DebateTables, rows_of_cases
 from moot.deploy.results.transcripts.stages import group_by_stage
 from moot.deploy.results.transcripts.views import (
     AttemptCost,
@@ -35,12 +33,6 @@ from moot.deploy.results.transcripts.views import (
 )
 from moot.protocols.errors import UNSENT, ConfigError
 from moot.protocols.events import RoundFigures
-
-_TEXTS = ("role", "model", "text", "p_reason", "outcome", "failure", "error", "reading")
-"""Columns of `turns` that a reply is shown with, empty where they are null."""
-
-_TURN_COLUMNS = [*_TEXTS, "data", "answer", "p_normalised", "prompt_tokens", "completion_tokens"]
-_TURN_COLUMNS += ["reused_from", "finish_reason", "at"]
 
 
 def build_transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> Transcript:
@@ -55,20 +47,20 @@ def build_transcript(folder: str | Path, case_id: str, attempt: int | None = Non
         ConfigError: for an unknown case (naming the nearest) or attempt.
         RecordError: when there is no run in the folder or it cannot be read.
     """
-    debates = _Debates(folder, [case_id])
+    debates = _Debates(DebateTables(folder, [case_id]), [case_id])
     if case_id not in debates.cases:
         raise _unknown_case(case_id, read_table(folder, "cases", [])["case_id"].to_pylist())
     return debates.transcript(case_id, attempt)
 
 
-def build_transcripts(folder: str | Path, case_ids: Iterable[str]) -> Iterator[Transcript]:
+def build_transcripts(tables: DebateTables, case_ids: Iterable[str]) -> Iterator[Transcript]:
     """Read the latest attempts of several debates; each table is read once. Cases that are not registered are left out.
 
     Raises:
         RecordError: when there is no run in the folder or it cannot be read.
     """
     wanted = list(case_ids)
-    debates = _Debates(folder, wanted)
+    debates = _Debates(tables, wanted)
     return (debates.transcript(case_id) for case_id in wanted if case_id in debates.cases)
 
 
@@ -79,13 +71,12 @@ class _Debates:
         cases: the cases that are registered.
     """
 
-    def __init__(self, folder: str | Path, case_ids: Sequence[str]) -> None:
-        rows: dict[str, Any] = {"only": of_cases(case_ids), "groups": groups_with(case_ids)}
-        self._info = read_run_info(folder)
-        self.cases = {row["case_id"]: row for row in read_table(folder, "cases", **rows).to_pylist()}
-        self._turns = _by_case(read_table(folder, "turns", _TURN_COLUMNS, **rows))
-        self._events = _by_case(read_table(folder, "events", ["data", "at"], **rows))
-        self._verdicts = _by_case(scored_verdicts(read_table(folder, "verdicts", **rows), folder))
+    def __init__(self, tables: DebateTables, case_ids: Sequence[str]) -> None:
+        self._info = read_run_info(tables.folder)
+        self.cases = {row["case_id"]: row for row in rows_of_cases(tables.cases, case_ids)}
+        self._turns = _by_case(rows_of_cases(tables.turns, case_ids))
+        self._events = _by_case(rows_of_cases(tables.events, case_ids))
+        self._verdicts = _by_case(rows_of_cases(tables.verdicts, case_ids))
 
     def transcript(self, case_id: str, attempt: int | None = None) -> Transcript:
         """The latest attempt at a registered case, or the one named."""
@@ -122,11 +113,11 @@ class _Debates:
         )
 
 
-def _by_case(table: pa.Table) -> dict[str, list[dict[str, Any]]]:
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for row in table.to_pylist():
-        rows.setdefault(row["case_id"], []).append(row)
-    return rows
+def _by_case(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    by_case: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_case.setdefault(row["case_id"], []).append(row)
+    return by_case
 
 
 def _unknown_case(case_id: str, known: Sequence[str]) -> ConfigError:
@@ -154,7 +145,7 @@ def _turn(row: dict[str, Any], asked: Counter[str]) -> TurnView:
     data = decode_json(row["data"]) if row["data"] is not None else None
     return TurnView(
         **{name: row[name] for name in ("path", "answer", "prompt_tokens", "completion_tokens", "superseded")},
-        **_filled(row, _TEXTS, ""),
+        **_filled(row, TURN_TEXTS, ""),
         confidence=finite_or_none((data or {}).get("confidence")),
         p=row["p_normalised"],
         data=data,

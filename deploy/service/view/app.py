@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from moot.deploy.results.report.blocks import Heading, Note
 from moot.deploy.results.run_report.debate_page import debate_page
 from moot.deploy.results.run_report.sent_replies import SentReplies
+from moot.deploy.results.transcripts.debate_tables import DebateTables
 from moot.deploy.results.transcripts.transcript import build_transcript
 from moot.deploy.service.errors import RequestError, validation_error
 from moot.deploy.service.sse import EventStreamResponse
@@ -222,7 +223,8 @@ async def _body(request: Request, what: type[T]) -> T:
 
 
 def _debate(folder: Path, case_id: str) -> dict[str, Any]:
-    return debate_page(build_transcript(folder, case_id), SentReplies(folder, [case_id]))
+    sent = SentReplies(DebateTables(folder, [case_id], with_requests=True), [case_id])
+    return debate_page(build_transcript(folder, case_id), sent)
 
 
 def _html(page: Page) -> Response:

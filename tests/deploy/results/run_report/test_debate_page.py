@@ -16,12 +16,15 @@ from moot.actors.record.tables import read_table
 from moot.deploy.results.run_report.debate_page import debate_page
 from moot.deploy.results.run_report.sent_replies import SentReplies
 from moot.deploy.results.run_report.transcripts import pack
+from moot.deploy.results.transcripts.debate_tables import DebateTables
 from moot.deploy.results.transcripts.transcript import build_transcript, build_transcripts
 
 
 def page_of(folder: Path, case_id: str) -> dict[str, Any]:
     """The page of a case, as a script reads it."""
-    page = debate_page(build_transcript(folder, case_id), SentReplies(folder, [case_id]))
+    page = debate_page(
+        build_transcript(folder, case_id), SentReplies(DebateTables(folder, [case_id], with_requests=True), [case_id])
+    )
     found: dict[str, Any] = json.loads(gzip.decompress(b64decode(pack(page))))
     return found
 
@@ -51,7 +54,9 @@ def debated(folder: Path) -> str:
 
 def test_several_debates_are_read_as_each_by_itself(selene: Path) -> None:
     ids = read_table(selene, "cases", [])["case_id"].to_pylist()[:5]
-    assert list(build_transcripts(selene, [*ids, "none of these"])) == [build_transcript(selene, each) for each in ids]
+    wanted = [*ids, "none of these"]
+    found = list(build_transcripts(DebateTables(selene, wanted), wanted))
+    assert found == [build_transcript(selene, each) for each in ids]
 
 
 def test_messages_are_exactly_those_that_were_sent(selene: Path) -> None:
