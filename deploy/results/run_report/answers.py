@@ -84,8 +84,8 @@ def agent_answers(record: RunRecord, verdicts: Sequence[VerdictRow]) -> AgentAns
     right = np.array([outcome for outcome in outcomes if outcome is not None], np.bool_)
     given = CodedTexts.of(table["answer"]).codes[known]
     order = np.lexsort((places[:, 0], places[:, 1], case.codes[known]))
-    columns = (case.codes[known], places[:, 1], places[:, 0], right, given)
-    return AgentAnswers(case.texts, *(column[order] for column in columns))
+    agent, held = places[order, 1], places[order, 0]
+    return AgentAnswers(case.texts, case.codes[known][order], agent, held, right[order], given[order])
 
 
 def _place(path: str) -> tuple[int, int]:
