@@ -58,6 +58,10 @@ class References:
         """The reference of a case."""
         return self._by_case.get(case_id, _BY_LABEL)
 
+    def group(self, case_id: str) -> str:
+        """The group of a case; of a case that stands alone its id."""
+        return self[case_id].group or case_id
+
     def independent(self, case_ids: Iterable[str]) -> bool:
         """Whether no two of the cases are of one group."""
         if not self._in_groups:

@@ -19,6 +19,7 @@ from moot.deploy.results.record.reply_columns import ReplyColumns
 from moot.deploy.results.record.rows import EventPlace, VerdictRow
 from moot.deploy.results.record.run_info import RunInfo, read_run_info
 from moot.protocols.events import DebateEvent, EventData
+from moot.protocols.selene.events import GateDecided
 
 T = TypeVar("T")
 D = TypeVar("D", bound=EventData)
@@ -89,8 +90,34 @@ class RunRecord:
 
     @cached_property
     def verdict_table(self) -> pa.Table:
-        """The verdicts of all attempts."""
-        return scored_verdicts(read_table(self.folder, "verdicts", _VERDICTS), self.folder)
+        """The verdicts of all attempts, with the column `debated`: whether they finished after a debate.
+
+        A debate that a gate skipped and a single answer did not.
+        """
+        verdicts = scored_verdicts(read_table(self.folder, "verdicts", _VERDICTS), self.folder)
+        failed, how = pc.fill_null(verdicts["failed"], False), pc.fill_null(verdicts["how"], "")
+        ended = pc.invert(pc.or_(failed, pc.equal(how, "skipped")))
+        has_rounds = pc.greater(pc.fill_null(verdicts["rounds"], 0), 0)
+        if pc.any(pc.and_(ended, pc.invert(has_rounds))).as_py():  # a debate without rounds has a gate
+            has_rounds = pc.or_(has_rounds, pc.is_in(_keys(verdicts), value_set=_keys(self._gates)))
+        return verdicts.append_column("debated", pc.and_(ended, has_rounds))
+
+    @cached_property
+    def debated(self) -> frozenset[CaseKey]:
+        """The debates that finished after a debate; see `verdict_table`."""
+        rows = self.verdict_table.filter(self.verdict_table["debated"])
+        return frozenset(zip(rows["case_id"].to_pylist(), rows["attempt"].to_pylist(), strict=True))
+
+    @cached_property
+    def gated(self) -> frozenset[CaseKey]:
+        """The debates in which a gate decided."""
+        columns = (self._gates[name].to_pylist() for name in ("case_id", "attempt"))
+        return frozenset(zip(*columns, strict=True))
+
+    @cached_property
+    def _gates(self) -> pa.Table:
+        """Where gates decided, without the other events, of which a run has many."""
+        return read_table(self.folder, "events", [], pc.field("kind") == GateDecided.kind)
 
     @cached_property
     def bookkeeping(self) -> pa.Table:
@@ -172,6 +199,11 @@ def _typed(rows: pa.Table, event_type: type[E]) -> Iterator[tuple[EventPlace, E]
     for case_id, attempt, path, data in zip(*columns, strict=True):
         if (event := event_type.read_json(data or "{}", path)) is not None:
             yield EventPlace(case_id, attempt, path), event
+
+
+def _keys(rows: pa.Table) -> pa.Array:
+    """Case and attempt of each row as one text."""
+    return pc.binary_join_element_wise(rows["case_id"], rows["attempt"].cast(pa.string()), "/").combine_chunks()
 
 
 def _is_bookkeeping() -> pc.Expression:

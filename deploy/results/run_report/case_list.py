@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -14,13 +15,12 @@ from moot.deploy.results.endings import failure_words
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.report.render import banner
+from moot.deploy.results.run_report.case_table import DEBATED, NOT_BEGUN
 from moot.deploy.results.run_report.cases import Outcome, case_columns
 from moot.deploy.results.run_report.data import RunData
-from moot.deploy.results.summaries.debated import skipped_and_debated
 from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import count
 from moot.protocols.errors import ConfigError, unknown_name
-from moot.protocols.selene.events import GateDecided
 
 MOST = 50
 """Cases that a terminal lists; Markdown and JSON have all."""
@@ -134,19 +134,20 @@ def case_list(run: RunData | str | Path) -> CaseList:
     nothing: Sequence[None] = [None] * len(values["case"])
     names = ("question", "gold", "answer", "outcome", "rounds", "confidence", "disagreement", "tokens")
     columns = {name: values.get(name, nothing) for name in names}
-    gated = _gated(run)
-    debated = {v.case_id for v in skipped_and_debated([v for v in run.verdicts if not v.failed], gated)[1]}
     truncated = _truncated(run)
     rows = []
     endings = zip(values.get("how", nothing), values.get("failure", nothing), strict=True)
-    for case_id, (how, failure), *row in zip(values["case"], endings, *columns.values(), strict=True):
-        found = dict(zip(names, row, strict=True))
+    columns_of_all = (values["case"], endings, values.get(DEBATED, nothing), *columns.values())
+    for case_id, (how, failure), of_debate, *row in zip(*columns_of_all, strict=True):
+        found: dict[str, Any] = dict(zip(names, row, strict=True))
+        if found["outcome"] == NOT_BEGUN:
+            found["outcome"] = "open"
         rows.append(
             CaseRow(
                 **found,
                 case_id=case_id,
                 ending=failure_words(failure) if failure else how,
-                debated=case_id in debated,
+                debated=bool(of_debate),
                 truncated=truncated.get(str(case_id), 0),
             )
         )
@@ -158,12 +159,6 @@ def case_list(run: RunData | str | Path) -> CaseList:
         total=max(len(rows), info.cases or 0),
         cases=rows,
     )
-
-
-def _gated(run: RunData) -> set[CaseKey]:
-    """The debates in which a gate decided."""
-    gates = run.events_of_kind(GateDecided.kind)
-    return set(zip(gates["case_id"].to_pylist(), gates["attempt"].to_pylist(), strict=True))
 
 
 def _truncated(run: RunData) -> dict[str, int]:

@@ -22,10 +22,13 @@ _CELL = (30, 120)
 _COLUMN = 3_000_000
 """Fewest and most characters of a text that the table shows, and about how many a column may have."""
 
+DEBATED = "debated"
+"""Column that is 1 for a case that finished after a debate, else 0."""
+
 _VOTES = 200_000
 """Cases of which the share off the majority is computed, at most: it reads every reply."""
 
-_VERDICT = ["answer", "how", "rounds", "confidence", "failed", "failure", "correct", "payload"]
+_VERDICT = ["answer", "how", "rounds", "confidence", "failed", "failure", "correct", "debated", "payload"]
 _VERDICT += ["prompt_tokens", "completion_tokens", "calls_without_usage"]
 
 
@@ -34,7 +37,7 @@ class CaseTable(NamedTuple):
 
     Attributes:
         rows: columns `case`, `outcome`, `question`, `answer`, `gold`, `how`, `rounds`, `confidence`, `disagreement`,
-            `tokens`, `failure`.
+            `tokens`, `failure`, and `debated`, by which a page chooses and which it does not show.
         disagreement: how it is measured: `d` of the first answers, `jsd` of the last distributions, or `majority`,
             the share of the first answers that differ from the most frequent one.
     """
@@ -68,6 +71,7 @@ def case_table(source: RunRecord | Path) -> CaseTable:
         "disagreement": disagreement,
         "tokens": _tokens(found),
         "failure": pc.if_else(failed, found["failure"], None),
+        DEBATED: pc.fill_null(found["debated"], False).cast(pa.int8()),
     }
     return CaseTable(pa.table(columns).combine_chunks(), measured)
 

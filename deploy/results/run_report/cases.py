@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from moot.deploy.results.record.rows import VerdictRow
-from moot.deploy.results.run_report.case_table import CaseTable, case_table
+from moot.deploy.results.run_report.case_table import DEBATED, CaseTable, case_table
 from moot.deploy.results.run_report.data import RunData
 
 Outcome = Literal["right", "wrong", "unscored", "failed", "open"]
@@ -26,6 +26,7 @@ class CaseColumn:
         values: a text, a number or None for each case.
         note: what it means.
         coded: whether few values occur many times.
+        hidden: whether the page reads it without showing it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class CaseColumn:
     values: Sequence[str | float | None]
     note: str = ""
     coded: bool = False
+    hidden: bool = False
 
 
 _HEADS = {
@@ -47,6 +49,7 @@ _HEADS = {
     "disagreement": ("", "", False),
     "tokens": ("Tokens", "of the replies that the verdict rests on", False),
     "failure": ("Failure", "", True),
+    DEBATED: ("Debated", "1 for a case that finished after a debate", False),
 }
 """Title, note and whether few values occur many times, by column."""
 
@@ -66,11 +69,12 @@ class CaseHead(NamedTuple):
     title: str
     note: str
     coded: bool
+    hidden: bool
 
 
 def case_heads(table: CaseTable) -> list[CaseHead]:
     """The table's columns in order; one that has nothing for any case is left out."""
-    heads = [CaseHead(name, *_HEADS[name]) for name in table.rows.column_names]
+    heads = [CaseHead(name, *_HEADS[name], hidden=name == DEBATED) for name in table.rows.column_names]
     title, note = _DISAGREEMENT[table.disagreement]
     heads = [head._replace(title=title, note=note) if head.name == "disagreement" else head for head in heads]
     return [head for head in heads if head.name in _ALWAYS or table.rows[head.name].null_count < table.rows.num_rows]
@@ -80,7 +84,7 @@ def case_columns(run: RunData) -> list[CaseColumn]:
     """The table of a run's cases, in the order of the task, as values."""
     table = case_table(run)
     return [
-        CaseColumn(head.name, head.title, table.rows[head.name].to_pylist(), head.note, head.coded)
+        CaseColumn(head.name, head.title, table.rows[head.name].to_pylist(), head.note, head.coded, head.hidden)
         for head in case_heads(table)
     ]
 
@@ -101,6 +105,8 @@ def cases_data(columns: Iterable[CaseColumn]) -> dict[str, Any]:
 
 def _column_data(column: CaseColumn) -> dict[str, Any]:
     data: dict[str, Any] = {"name": column.name, "title": column.title, "note": column.note}
+    if column.hidden:
+        data["hidden"] = True
     if not column.coded:
         return data | {"values": [_rounded(value) for value in column.values]}
     words = {word: place for place, word in enumerate(dict.fromkeys(v for v in column.values if v is not None))}

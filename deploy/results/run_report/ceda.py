@@ -45,7 +45,7 @@ def ceda(run: RunData) -> Iterator[Block]:
         yield _stances_by_turn(stances)
         yield from _right_by_turn(run, stances)
     if gathered:
-        yield from _evidence(gathered)
+        yield from _evidence(run, gathered)
     if claims and detection is not None:
         yield Heading("How well claims are classified", 3)
         yield from detection_blocks(detection)
@@ -137,27 +137,27 @@ def _right_by_turn(run: RunData, stances: Sequence[tuple[str, StanceTaken]]) -> 
         )
 
 
-def _evidence(gathered: Sequence[tuple[str, EvidenceGathered]]) -> Iterator[Block]:
+def _evidence(run: RunData, gathered: Sequence[tuple[str, EvidenceGathered]]) -> Iterator[Block]:
     at_odds = sum(bool(each.conflicts) for _, each in gathered)
     without = sum(not each.items for _, each in gathered)
     items = [(case_id, item) for case_id, each in gathered for item in each.items]
     sentence = f"{count(len(items))} items of evidence for {cases(len(gathered))}"
     sentence += f"; none for {count(without)}" if without else ""
     yield Note(f"{sentence}. Items seem to be at odds with each other in {cases(at_odds)}.")
-    yield from _similarity(items)
+    yield from _similarity(run, items)
     yield from _documents(items)
     if items:
         yield _places(gathered, len(items))
 
 
-def _similarity(items: Sequence[tuple[str, Item]]) -> Iterator[Chart]:
+def _similarity(run: RunData, items: Sequence[tuple[str, Item]]) -> Iterator[Chart]:
     by_rank: dict[str, list[tuple[str, float | None]]] = defaultdict(list)
     for case_id, item in items:
         if item.similarity is not None:
             by_rank[item.id].append((case_id, item.similarity))
     ranks = sorted(by_rank, key=lambda name: natural_sort_key(name.removeprefix("E")))[:MOST_RANKS]
     if ranks:
-        means = [mean_over_cases(by_rank[rank]) for rank in ranks]
+        means = [mean_over_cases(by_rank[rank], run.references.group) for rank in ranks]
         low, high = [each.low for each in means], [each.high for each in means]
         yield Chart(
             "evidence-similarity",
@@ -165,8 +165,8 @@ def _similarity(items: Sequence[tuple[str, Item]]) -> Iterator[Chart]:
             [Series("cosine similarity", ranks, [each.mean for each in means], low=low, high=high, mark="line")],
             x_label="item",
             y_label="cosine with the claim",
-            note="Means over claims with such an item, with 95 % intervals where there are ten or more. Low values "
-            "from E1 on say that the texts hold little about the claims.",
+            note="Means over claims with such an item, with 95 % intervals over groups of claims, where there are ten "
+            "or more. Low values from E1 on say that the texts hold little about the claims.",
         )
 
 

@@ -39,7 +39,7 @@ def selene(run: RunData) -> Iterator[Block]:
         yield from _gate(run.summary, gated)
         yield from round_charts(run, ("distance", "changed"))
     if judged:
-        yield _variants(judged)
+        yield _variants(run, judged)
         yield from _stability(run.summary)
 
 
@@ -153,10 +153,11 @@ def _scores_by_variant(run: RunData) -> Scores:
     return found
 
 
-def _variants(found: Scores) -> Chart:
+def _variants(run: RunData, found: Scores) -> Chart:
     several = []
     for correct, words in _OUTCOMES.items():
-        means = {v: mean_over_cases(values) for (of, v), values in sorted(found.items(), key=_variant) if of is correct}
+        by_variant = {v: values for (of, v), values in sorted(found.items(), key=_variant) if of is correct}
+        means = {v: mean_over_cases(values, run.references.group) for v, values in by_variant.items()}
         known = {variant: mean for variant, mean in means.items() if mean.mean is not None}
         if known:
             name = f"{words} answers"
@@ -170,7 +171,7 @@ def _variants(found: Scores) -> Chart:
         y_range=(0.0, 1.0),
         note="Judges read each answer of a debate beside several variants of the evidence. Right answers should lie "
         "well above wrong ones, and a line should be level: a good judge does not depend on which sentences it is "
-        "shown. The bands are 95 % intervals over cases, where there are ten or more.",
+        "shown. The bands are 95 % intervals over groups of cases, where there are ten or more.",
     )
 
 

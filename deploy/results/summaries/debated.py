@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from moot.actors.record.schema import CaseKey
-from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import VerdictRow
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.summaries.accuracy import accuracy_by_part, accuracy_by_rounds, accuracy_of, answered
 from moot.deploy.results.text import mean_of
 
 
-def skipped_and_debated(
-    finished: Sequence[VerdictRow], gated: Collection[CaseKey]
-) -> tuple[list[VerdictRow], list[VerdictRow]]:
+def skipped_and_debated(record: RunRecord, finished: Sequence[VerdictRow]) -> tuple[list[VerdictRow], list[VerdictRow]]:
     """The verdicts whose debate a gate skipped, and those of debates; a single answer is neither.
 
     Args:
+        record: the run's record.
         finished: verdicts of cases that did not fail.
-        gated: the debates in which a gate decided.
     """
     skipped = [verdict for verdict in finished if verdict.how == "skipped"]
-    return skipped, [v for v in finished if v.how != "skipped" and (v.key in gated or v.rounds > 0)]
+    return skipped, [verdict for verdict in finished if verdict.key in record.debated]
 
 
-def debate_shares(finished: Sequence[VerdictRow], gated: set[CaseKey]) -> dict[str, Any]:
+def debate_shares(record: RunRecord, finished: Sequence[VerdictRow]) -> dict[str, Any]:
     """Share of skipped debates and mean rounds, by field of `Summary`."""
-    skipped, debated = skipped_and_debated(finished, gated)
-    decided = len(skipped) + sum(verdict.key in gated for verdict in debated)
+    skipped, debated = skipped_and_debated(record, finished)
+    decided = len(skipped) + sum(verdict.key in record.gated for verdict in debated)
     return {
         "skip_rate": len(skipped) / decided if decided else None,
         "debate_rounds_mean": mean_of(verdict.rounds for verdict in finished),
@@ -36,9 +33,10 @@ def debate_shares(finished: Sequence[VerdictRow], gated: set[CaseKey]) -> dict[s
     }
 
 
-def accuracies(counted: Sequence[VerdictRow], gated: set[CaseKey], references: References) -> dict[str, Any]:
+def accuracies(record: RunRecord, counted: Sequence[VerdictRow]) -> dict[str, Any]:
     """Accuracies of all, skipped, debated and answered cases, by field of `Summary`."""
-    skipped, debated = skipped_and_debated(counted, gated)
+    skipped, debated = skipped_and_debated(record, counted)
+    references = record.references
     found: dict[str, Any] = {
         "accuracy_by_part": accuracy_by_part(counted, references),
         "accuracy_by_rounds": accuracy_by_rounds(debated, references),

@@ -53,9 +53,6 @@ from moot.deploy.results.summaries.scores import TraitScores, trait_scores
 from moot.deploy.results.text import Interval, mean_of
 from moot.protocols.case import is_shared_id
 from moot.protocols.rubrics.events import ReplyAssessed
-from moot.protocols.selene.events import (
-    GateDecided,
-)
 
 _OF_THE_RUN = ["schema_version", "task", "protocol", "preset", "models", "simulated", "unsettled"]
 _OF_THE_RUN += ["wall_s", "wall_unknown_since"]
@@ -237,8 +234,6 @@ def record_summary(record: RunRecord) -> Summary:
     counted = [verdict for verdict in finished if verdict.case_id not in trained_on]
     cases = {*record.cases["case_id"].to_pylist(), *record.by_case}
     parked = set(record.events_of_kind("parked")["case_id"].to_pylist()) & cases.difference(record.by_case)
-    gates = record.events_of_kind(GateDecided.kind)
-    gated = set(zip(gates["case_id"].to_pylist(), gates["attempt"].to_pylist(), strict=True))
     total = max(len(cases), facts.cases or 0)
     shared = replies.known_tokens[replies.case.that(is_shared_id) & replies.has_tokens]
     return Summary(
@@ -259,8 +254,8 @@ def record_summary(record: RunRecord) -> Summary:
         audit=audit_difference(record, counted),
         judge_passes_per_case=mean_of(cost.judge_passes for cost in costs.values()),
         confidence=confidence_figures(record, counted),
-        **debate_shares(finished, gated),
-        **accuracies(counted, gated, references),
+        **debate_shares(record, finished),
+        **accuracies(record, counted),
         **judge_figures(record, finished),
         **run_totals(replies, record.bookkeeping, facts.prices),
         **relative_cost(costs.values(), int(shared.sum())),

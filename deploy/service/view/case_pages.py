@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from moot.deploy.results.record.run_record import RunRecord
-from moot.deploy.results.run_report.case_table import case_table
+from moot.deploy.results.run_report.case_table import DEBATED, case_table
 from moot.deploy.results.run_report.cases import CaseHead, case_heads
 from moot.deploy.results.text import visible_line
 from moot.deploy.service.errors import RequestError
@@ -23,13 +23,10 @@ from moot.deploy.service.view.case_filters import filter_mask, holds_text, is_nu
 MOST_ROWS = 500
 """Most rows of a page."""
 
-DEBATED = "debated"
-"""Filter beside the outcomes: cases with at least one round."""
-
 _ORDERS = 8
 """Row orders in memory: those of the latest combinations of sort, filter and search."""
 
-_PLACE = "place"
+_PLACE, _DEBATED = _INTERNAL = ("place", "was debated")
 
 _Column = Annotated[str, Field(max_length=40)]
 _Wanted = Annotated[str, Field(max_length=200)]
@@ -43,7 +40,7 @@ class CaseQuery(BaseModel):
         sort: a column; empty for the order of the task.
         desc: whether to sort in descending order; unknown values come last.
         q: text to search in the columns, case-insensitive.
-        outcome: outcome of the cases, or `DEBATED`; empty for all.
+        outcome: outcome of the cases, or `DEBATED` for those that were; empty for all.
         filters: by column, what it holds: a text, or of a number a `NumberRange`. In an address it is JSON.
     """
 
@@ -89,10 +86,11 @@ class CaseIndex:
     def __init__(self, folder: Path) -> None:
         record = RunRecord(folder)
         table, self._of_run = case_table(record), record.info.cases
-        heads = case_heads(table)
+        heads = [head for head in case_heads(table) if not head.hidden]
         self._table = table.rows.select([head.name for head in heads])
         self._columns = [_described(head, self._table[head.name].type) for head in heads]
         self._table = self._table.append_column(_PLACE, pa.array(range(self._table.num_rows), pa.int64()))
+        self._table = self._table.append_column(_DEBATED, table.rows[DEBATED])
         self._orders: OrderedDict[_OrderKey, pa.Array] = OrderedDict()
 
     @property
@@ -109,8 +107,7 @@ class CaseIndex:
         """Number of cases: all that are registered, by outcome, and of the run, as far as known."""
         found = pc.value_counts(self._table["outcome"]).to_pylist()
         counts = {row["values"]: row["counts"] for row in found}
-        if DEBATED not in counts and "rounds" in self._table.column_names:
-            counts[DEBATED] = pc.sum(pc.greater(self._table["rounds"], 0)).as_py() or 0
+        counts[DEBATED] = pc.sum(self._table[_DEBATED]).as_py() or 0
         return {"all": self.total, "counts": counts, "of_run": self._of_run}
 
     def page(self, query: CaseQuery) -> dict[str, Any]:
@@ -120,13 +117,13 @@ class CaseIndex:
             RequestError: 422, the table has no such column.
         """
         order = self._order(query)
-        rows = self._table.take(order.slice(query.offset, query.limit)).drop_columns([_PLACE])
+        rows = self._table.take(order.slice(query.offset, query.limit)).drop_columns([*_INTERNAL])
         return {"total": len(order), "rows": rows.to_pylist(), **self._totals}
 
     def _order(self, query: CaseQuery) -> pa.Array:
         """Indices of the matching cases, in the requested order."""
         for name in [*([query.sort] if query.sort else []), *query.filters]:
-            if name == _PLACE or name not in self._table.column_names:
+            if name in _INTERNAL or name not in self._table.column_names:
                 raise RequestError(422, f"the table of cases has no column {visible_line(name)!r}")
         filters = tuple(sorted((name, text.strip()) for name, text in query.filters.items()))
         key = _OrderKey(query.sort or _PLACE, query.desc, query.q.strip(), query.outcome, filters)
@@ -139,15 +136,15 @@ class CaseIndex:
 
     def _ordered(self, key: _OrderKey) -> pa.Array:
         rows = self._table
-        if key.outcome == DEBATED and "rounds" in rows.column_names:
-            rows = rows.filter(pc.greater(rows["rounds"], 0))
+        if key.outcome == DEBATED:
+            rows = rows.filter(pc.equal(rows[_DEBATED], 1))
         elif key.outcome:
             rows = rows.filter(pc.equal(rows["outcome"], key.outcome))
         for name, wanted in key.filters:
             if (mask := filter_mask(rows[name], wanted)) is not None:
                 rows = rows.filter(mask)
         if key.text:
-            columns = (rows[name] for name in rows.column_names if name != _PLACE)
+            columns = (rows[name] for name in rows.column_names if name not in _INTERNAL)
             rows = rows.filter(reduce(pc.or_, (holds_text(column, key.text) for column in columns)))
         order = [(key.sort, "descending" if key.desc else "ascending"), (_PLACE, "ascending")]
         found: pa.Array = rows[_PLACE].combine_chunks()

@@ -26,7 +26,7 @@
   const isNumber = (column) => !column.words && (column.values || []).some((value) => typeof value === "number");
 
   const isChosen = (row, outcome) =>
-    outcome === "all" || (outcome === "differ" ? row.differ === "differ" : outcome === "debated" ? row.rounds > 0 : outcome === "here" ? isHere(row.case) : row.outcome === outcome);
+    outcome === "all" || (outcome === "differ" ? row.differ === "differ" : outcome === "debated" ? row.debated === 1 : outcome === "here" ? isHere(row.case) : row.outcome === outcome);
   const isHere = (id) => moot.data.server || Object.hasOwn((moot.data.transcripts || { packed: {} }).packed, id);
   const hasWords = (row, words) =>
     !words || columns.some(({ name }) => row[name] !== null && String(row[name]).toLowerCase().includes(words));
@@ -294,7 +294,7 @@
   };
 
   moot.showCases = (place, data) => {
-    columns = data.columns;
+    columns = data.columns.filter((column) => !column.hidden);
     rows = data.server ? [] : readRows(data);
     byId = new Map(rows.map((row) => [row.case, row]));
     const status = element("p", { role: "status", className: "dim" });

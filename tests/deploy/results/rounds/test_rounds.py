@@ -297,3 +297,12 @@ def test_the_interval_of_very_many_cases_is_that_of_their_resamples() -> None:
     resampled, normal = mean_over_cases(values[:MANY_CASES]), mean_over_cases(values)
     assert normal.low == pytest.approx(resampled.low, rel=2e-3)
     assert normal.high == pytest.approx(resampled.high, rel=2e-3)
+
+
+def test_cases_of_one_group_are_resampled_together() -> None:
+    values = [random.Random(i).random() for i in range(12)]
+    alone = mean_over_cases((f"c{i}", value) for i, value in enumerate(values))
+    twice = [(f"c{i}-{copy}", value) for i, value in enumerate(values) for copy in "ab"]
+    grouped = mean_over_cases(twice, lambda case_id: case_id[:-2])
+    assert (grouped.low, grouped.high) == pytest.approx((alone.low, alone.high))
+    assert grouped.cases == 24

@@ -114,3 +114,13 @@ def test_the_command_lists_cases(planted: Path, command: Command) -> None:
     }.items():
         code, _, err = command("show", str(planted), *flags)
         assert (code, said in err) == (2, True), err
+
+
+def test_a_debate_without_rounds_was_debated_where_a_gate_wanted_it(session: PlantedSession) -> None:
+    for case_id in ("wanted", "single"):
+        session.case(case_id)
+        session.verdict(case_id, "Yes", "turn-failed", rounds=0)
+    session.event("wanted", "gate", "gate", gate(0.6, 0.1, skip=False, reasons=["disagreement"]))
+    run = session.plant()
+    assert [case.case_id for case in case_list(run).only("debated")] == ["wanted"]
+    assert summarise(run).debate_rounds_mean_debated == 0.0
