@@ -100,7 +100,7 @@ def _not_ours(extra: dict[str, Any]) -> dict[str, Any]:
     ]
     for key in (*within, *extra):
         if key in _OURS or key in within:
-            raise ValueError(f"`{key}` may not stand in `extra`: it is a setting of its own, or moot sends it itself")
+            raise ValueError(f"`{key}` is not allowed in `extra`: it has its own setting, or moot sends it itself")
     return extra
 
 

@@ -70,7 +70,7 @@ class Dispatcher:
 
     @property
     def parked(self) -> list[str]:
-        """Ids of the cases that wait for a person, for whom this run does not wait."""
+        """Ids of the cases waiting for a person, for which this run does not wait."""
         return [case_id for decisions in self._decisions for case_id in decisions.undecided]
 
     @property

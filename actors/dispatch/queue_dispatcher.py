@@ -222,7 +222,7 @@ class QueueDispatcher:
     async def _from_record(self, case_id: str) -> DebateResult:
         result = await self._lookup.result(case_id)
         if result is None:
-            raise DebateCancelled(f"case {case_id!r} has a verdict that the record does not give back")
+            raise DebateCancelled(f"case {case_id!r} has a verdict that cannot be read from the record")
         return msgspec.structs.replace(result, reused=True)
 
     def _settle(self, done: Sequence[AssignmentOutcome]) -> None:

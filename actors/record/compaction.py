@@ -199,7 +199,7 @@ def remove_orphans(folder: RunFolder) -> None:
     part, the part's JSON file was lost.
 
     Raises:
-        RecordError: rows of such a file exist nowhere else; nothing of its table was deleted.
+        RecordError: rows of such a file exist nowhere else; no part of its table was deleted.
     """
     listed = {name for part in folder.committed_parts() for name in part.tables.values()}
     in_store = [] if folder.store is None else [n for n in folder.store.sizes() if n.partition("/")[0] in TABLES]

@@ -36,7 +36,7 @@ class ModelUsage(msgspec.Struct):
 class DebateResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Result of a debate: the verdict or the failure, and its cost.
 
-    A protocol returns a `Verdict`, which knows nothing of a run. Its moderator builds this result from it; the record
+    A protocol returns a `Verdict`, without data about a run. Its moderator builds this result from it; the record
     writer, the dispatchers, an open run, the HTTP service and Ray Data pass it on unchanged, and `moot.debate` adds
     replies. The only other types are the HTTP body (`VerdictBody`, for the documented schema) and, for records of any
     age, `VerdictRow` for counting and `VerdictView` for display.

@@ -46,7 +46,7 @@ def write_whole(path: Path, data: bytes) -> None:
     """Writes a file atomically: it is absent, old or complete (temporary name, sync, rename).
 
     Raises:
-        RecordError: it cannot be written; nothing of it then remains.
+        RecordError: it cannot be written; no part of it then remains.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -214,7 +214,7 @@ def _batches(path: Path, frames: Iterator[_Frame]) -> Iterator[pa.RecordBatch]:
             batch = pa.ipc.read_record_batch(frame.payload, schema)
             batch.validate()
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise RecordError(f"{path}: the batch at byte {frame.at} is none: {error}") from error
+            raise RecordError(f"{path}: the batch at byte {frame.at} is invalid: {error}") from error
         yield batch
 
 

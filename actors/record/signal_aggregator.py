@@ -46,7 +46,7 @@ def add_assessment(debate: OpenDebate, data: dict[str, Any], case_id: str = "") 
     uses them. A malformed one is skipped, with a warning that names the case."""
     assessment = read_figures(data)
     if assessment is None:
-        _log.warning("an event of kind `assessment` is left out of the signals: it is none", case=case_id)
+        _log.warning("an event of kind `assessment` is left out of the signals: it is invalid", case=case_id)
         return
     debate.assessments[assessment.reply] = msgspec.structs.replace(assessment, judges=(), scales=())
 

@@ -30,7 +30,7 @@ def model_adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[st
     ['no `top_p` is sent']
     """
     found = [f"no `{name}` is sent" for name in profile.omitted]
-    found += ["the system message is put before the user's"] if profile.folds_system else []
+    found += ["the system message is prepended to the user's"] if profile.folds_system else []
     found += ["it reasons first: its replies get `reasoning_tokens` on top"] if profile.reasons else []
     if offers_schemas:
         found += ["replies are not schema-constrained"] if profile.schemas == "free" else []

@@ -36,7 +36,7 @@ from moot.protocols.tasks import Task
 NAME = "cases"
 
 _READERS = 2
-"""Most followers for whom the record is read at the same time."""
+"""Maximum followers with concurrent reads of the record."""
 
 
 class OpenRun:

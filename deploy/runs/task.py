@@ -71,7 +71,7 @@ def check_case(protocol: DebateProtocol, case: Case) -> None:
     """
     if protocol.needs_reply and case.judged is None:
         raise ConfigError(
-            f"protocol {protocol.name!r} judges replies, and case {case.id!r} is none: take --task replies:PATH"
+            f"protocol {protocol.name!r} judges replies, and case {case.id!r} is not one: use --task replies:PATH"
         )
     if protocol.needs_labels and case.labels is None:
         raise ConfigError(
@@ -80,7 +80,7 @@ def check_case(protocol: DebateProtocol, case: Case) -> None:
         )
     if protocol.needs_claims and not is_claim(case):
         raise ConfigError(
-            f"protocol {protocol.name!r} checks claims, and case {case.id!r} is none: take one of the tasks "
+            f"protocol {protocol.name!r} checks claims, and case {case.id!r} is not one: use one of the tasks "
             f"{', '.join(claim_forms())}"
         )
 

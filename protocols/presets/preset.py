@@ -73,7 +73,7 @@ def find_preset(name: str) -> Preset:
     """The preset of a name.
 
     Raises:
-        ConfigError: there is none, or several are named; names the nearest.
+        ConfigError: there is no such preset, or several are named; names the nearest.
     """
     known = preset_names()
     if len(parts := [part for part in name.split(",") if part.strip()]) > 1:

@@ -128,7 +128,7 @@ class Rubric(_RubricPart):
         instructions: text for the judge before the dimensions.
         dimensions: by name, in the order in which they are shown; names are lower case with underscores.
         flag: what makes a reply fail as a whole; empty for a rubric without a flag.
-        set_as_a_whole: as a protocol's setting it is one value: half of two rubrics is none.
+        set_as_a_whole: as a protocol's setting it is one value; two rubrics are not merged.
     """
 
     set_as_a_whole: ClassVar[bool] = True
@@ -187,7 +187,7 @@ def shipped_rubric(name: str) -> Rubric:
     """A rubric that comes with the package.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: there is no rubric of that name.
     """
     if name not in shipped_rubrics():
         raise unknown_name("rubric", name, shipped_rubrics())

@@ -50,7 +50,7 @@ def mark_sheet(argument: str) -> type[ScoreSheet]:
 
 
 def _score_up_to(top: int) -> Callable[[Any], Any]:
-    """Reads a score of a scale; what is none stays as it is, to be refused by name."""
+    """Parses a score of a scale; an invalid one is unchanged, so that the error names it."""
 
     def score(value: Any) -> Any:
         found = whole_number(value, top)

@@ -101,7 +101,7 @@ def _counted(each: ConditionPair, groups: npt.NDArray[np.int64], settings: Analy
     shares = sums[:, :3] / sums[:, 3:]
     prevalence, independent = float(both.mean()), float(first.mean() * second.mean())
     number = len(np.unique(clusters))
-    # Without such a reply, or with no other, the resamples know nothing of how the count could have been otherwise.
+    # Without such a reply, or without any other, the resamples do not vary.
     nothing_to_draw = int(both.sum()) in (0, len(both))
     excess = shares[:, 0] - shares[:, 1] * shares[:, 2]
     ends = (None, None) if nothing_to_draw else _percentiles(excess, number)

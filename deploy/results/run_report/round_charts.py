@@ -56,7 +56,7 @@ FIGURES: Mapping[str, _Figure] = {
         ("mi", "nmi"),
         "Mutual information of the sides' distributions, by round",
         "MI, nat; NMI, 0 to 1",
-        "0: what one side states tells nothing of the other. NMI is the share of the greatest possible one.",
+        "0: one side's distribution says nothing about the other's. NMI is the share of the greatest possible one.",
     ),
     "contentiousness": _Figure(
         ("kappa",),

@@ -55,7 +55,7 @@ class ModelReplies(FrozenModel):
         truncated: that were truncated at their token limit.
         repetitive: that repeat one passage over and over.
         refused: refusals of the model or a content filter.
-        outside_labels: whose answer is none of the labels.
+        outside_labels: whose answer is not one of the labels.
         from_reasoning: that the server returned in the field of hidden reasoning.
         unaligned: whose tokens do not concatenate to their text, so that the answer's probability is unknown.
         reasoning_tokens: of hidden reasoning; None when no server reports them.

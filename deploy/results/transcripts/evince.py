@@ -41,7 +41,7 @@ _REASONS = {
 _CRIT_HEADER = ("judge", "", "argument", "gamma", "theta", "s")
 _CHANGES = {
     "alias": "{label} was read as {to}",
-    "unknown": "{label} is none of the labels: its mass went to (other)",
+    "unknown": "{label} is not one of the labels: its mass went to (other)",
     "repeated": "{label} was named again: its masses were added up",
     "negative": "{label} had a negative probability: dropped",
     "not-a-number": "{label} had no number: dropped",

@@ -114,7 +114,7 @@ class StageActor:
         """Refuse new batches, drain debates for this many seconds, then flush the record.
 
         Ray calls it in the event loop of its own group, and the run lives in that of the batches. `debate` notes its
-        loop before it looks whether the stage is closed: where there is none yet, there is no run and will be none.
+        loop before it checks whether the stage is closed: without a noted loop no run exists or will be opened.
         """
         self._closed = True
         if self._loop is not None:

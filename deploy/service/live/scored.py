@@ -51,7 +51,7 @@ class ScoredVerdicts:
         self.accuracy.add(counted["correct"].drop_null().to_numpy())
 
     def _counts(self, finished: pa.Table) -> pa.Array:
-        """Whether the run's classifier was trained on nothing of each verdict's claim."""
+        """For each verdict, whether the run's classifier was not trained on its claim."""
         rows = zip(finished["case_id"].to_pylist(), finished["payload"].to_pylist(), strict=True)
         known = self._trained_groups or frozenset()
         return pa.array(

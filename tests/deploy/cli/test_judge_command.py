@@ -104,7 +104,7 @@ def test_another_rubric_in_the_same_folder_is_refused(command: Command) -> None:
 def test_a_task_without_replies_is_refused_by_the_protocol(command: Command) -> None:
     code, _, err = command("run", "--protocol", "judge-panel", "--engine", "inline", "--task", "sample")
     assert code == 2
-    assert "take --task replies:PATH" in err
+    assert "use --task replies:PATH" in err
 
 
 def test_a_judge_that_abstains_is_missing_and_never_0(

@@ -89,7 +89,7 @@ def test_text_says_it_all(debate: Path, printed: Printed) -> None:
     text = " ".join(printed(show, debate, "c1", width=220).split())
     for expected in (
         "distribution: HBV 0.6, [bold red]x[/]",
-        "is none of the labels: its mass went to (other)",
+        "is not one of the labels: its mass went to (other)",
         "repaired: the probabilities summed to 95: read as percent",
         "WITHHELD from the others (below the bar: CRIT 3.1/10, bar 5.0/10)",
         "kappa 0.9 to 0.7 for the next round (schedule adaptive: cooled: closer)",
