@@ -1,4 +1,4 @@
-"""Tiers, what they need, how two processes share them out, and the state that no test leaves to the next."""
+"""Tiers, what they need, how processes share them out, and the state that no test leaves to the next."""
 
 from __future__ import annotations
 
@@ -52,8 +52,9 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if chosen or not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
         return
     if config.option.numprocesses is None and not (config.option.usepdb or config.option.collectonly):
-        # What is slow often waits: for processes to come, and for clocks.
-        config.option.numprocesses = 3 if "slow" in _tiers(config) else 2
+        # Of two cores one is often free while a test waits for processes to come, servers or clocks; a browser and the
+        # model `small` compute.
+        config.option.numprocesses = 2 if _tiers(config) & {"browser", "extras"} else 3
         config.option.dist = "loadgroup"
         config.option.loadscopereorder = False
 
