@@ -73,9 +73,9 @@ def test_screenshots_of_the_documentation(
         opened.page.wait_for_function("() => document.querySelector('progress')?.value >= 20")
         keep(opened, images / "view-live")
         opened.page.goto(address)
-        opened.page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 4")
-        opened.page.wait_for_function("() => !document.querySelector('table').textContent.includes('...')")
-        keep(opened, images / "view-runs", ".wide")
+        opened.page.wait_for_function("() => document.querySelectorAll('.run-table .tabulator-row').length === 4")
+        opened.page.wait_for_function("() => !document.querySelector('.run-table').textContent.includes('...')")
+        keep(opened, images / "view-runs", ".run-table")
         process.kill()
         opened.page.goto("about:blank")  # a list asks again and again
     named = set(re.findall(r"\(\S*images/(\S+?\.png)\)", "".join(page.read_text() for page in DOCS.rglob("*.md"))))

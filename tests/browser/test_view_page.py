@@ -54,6 +54,29 @@ def test_from_the_list_to_a_debate(run_of: RunOf, open_page: OpenPage, scheme: s
         assert all(request.startswith(address) for request in opened.requests)
 
 
+def test_runs_of_the_list_are_sorted_filtered_and_compared(run_of: RunOf, open_page: OpenPage) -> None:
+    runs = [run_of("selene"), run_of("selene-seed1")]
+    with viewed(runs[0].parent) as address:
+        opened = open_page(address, width=360)
+        page = opened.page
+        accuracy = page.locator(".tabulator-row", has=page.get_by_role("link", name="selene", exact=True)).get_by_text(
+            "(n = 72)"
+        )
+        accuracy.wait_for()
+        assert accuracy.evaluate("cell => cell.getBoundingClientRect().right") <= 360
+        assert opened.overflow() <= 0
+        page.get_by_label("Filter by Run").fill("selene")
+        page.get_by_role("columnheader", name="Run").locator(".tabulator-col-title").click()
+        page.wait_for_function(
+            "() => [...document.querySelectorAll('.run-table a')].map((a) => a.text).join() === 'selene,selene-seed1'"
+        )
+        for run in runs:
+            page.get_by_label(f"Compare {run.name}", exact=True).check()
+        page.get_by_role("link", name="Report of the 2 chosen runs (compared with selene)").click()
+        page.get_by_role("heading", name="Comparison").wait_for()
+        page.get_by_role("link", name="All runs").wait_for()
+
+
 def test_a_run_under_way_grows_and_is_stopped(tmp_path: Path, open_page: OpenPage) -> None:
     out = tmp_path / "runs" / "live"
     command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--out", str(out)]
@@ -106,7 +129,7 @@ def test_a_record_that_breaks_while_it_is_followed_is_no_run_that_has_ended(
         owner = Ownership.acquire(RunFolder(run))
         try:
             opened = open_page(address)
-            opened.page.get_by_role("cell", name="at least 1,000").wait_for()
+            opened.page.get_by_role("gridcell", name="at least 1,000").wait_for()
             opened.page.get_by_role("link", name="broken").click()
             opened.page.get_by_text("Round 1, agent 0").wait_for()
             facts = dict(zip(opened.texts(".live-facts dt"), opened.texts(".live-facts dd"), strict=True))

@@ -31,20 +31,27 @@ def address(run_of: RunOf, start: Start) -> str:
 
 def settled(opened: OpenedPage) -> OpenedPage:
     """The list of runs, with all its figures."""
-    opened.page.locator("table tbody tr").first.wait_for()
-    opened.page.wait_for_function("() => !document.querySelector('table').textContent.includes('...')")
+    opened.page.locator(".run-table .tabulator-row").first.wait_for()
+    opened.page.wait_for_function("() => !document.querySelector('.run-table').textContent.includes('...')")
     return opened
 
 
 def test_the_list_has_each_run_and_leads_to_its_report(address: str, run_of: RunOf, open_page: OpenPage) -> None:
     opened = settled(open_page(address))
-    rows = {cells[0]: cells for cells in opened.rows("table")}
+    rows = {
+        row.get_by_role("link").text_content(): dict(
+            row.locator("[tabulator-field]").evaluate_all(
+                "all => all.map((cell) => [cell.getAttribute('tabulator-field'), cell.textContent])"
+            )
+        )
+        for row in opened.page.locator(".run-table .tabulator-row").all()
+    }
     summary = summarise(run_of("selene"))
     assert {"selene", "odd-ids"} <= rows.keys()
     assert summary.accuracy is not None
-    assert rows["selene"][1] == "finished"
-    assert rows["selene"][6] == f"{percent(summary.accuracy)} of {summary.scored}"
-    assert rows["selene"][7] == f"{summary.tokens_paid:,}"
+    assert rows["selene"]["state"] == "finished"
+    assert rows["selene"]["accuracy"] == f"{percent(summary.accuracy)} (n = {summary.scored})"
+    assert rows["selene"]["tokens"] == f"{summary.tokens_paid:,}"
     opened.page.get_by_role("link", name="selene", exact=True).click()
     opened.page.locator("h1").filter(has_text="selene").wait_for()
     opened.page.locator("p.strong").filter(has_text=f"All {summary.cases} cases finished.").wait_for()
@@ -106,7 +113,7 @@ def test_a_run_is_followed_while_it_is_written(
     address, server, process = live
     opened = open_page(address, width=360, scheme=scheme)
     page = opened.page
-    page.locator("tr.run-live a").click()
+    page.locator(".tabulator-row", has=page.get_by_text("live")).get_by_role("link").click()
     page.locator("p.strong").filter(has_text="1 of 6 cases have a verdict").wait_for()
     rows = page.locator("section").filter(has_text="Debates under way").locator("tbody tr")
     page.wait_for_function("() => document.querySelectorAll('section .wide tbody tr').length >= 5")
@@ -125,7 +132,7 @@ def test_a_run_is_followed_while_it_is_written(
     page.locator("#transcript .result").filter(has_not_text="open").wait_for()
     quiet(opened)
     page.go_back()
-    page.locator("p.strong").filter(has_text="not under way any more").wait_for()
+    page.locator("p.strong").filter(has_text="Finished: 6 of 6 cases have a verdict").wait_for()
     assert process.wait(60) == 0
     page.get_by_role("link", name="Open its report").click()
     page.locator("p.strong").filter(has_text="All 6 cases finished.").wait_for()

@@ -86,7 +86,8 @@ class PageFiles(NamedTuple):
 
 def page_files(data: Mapping[str, Any], more: Sequence[str] = ()) -> PageFiles:
     """The styles and scripts that a page with these data needs, and more scripts, which run before the last one."""
-    styles, scripts = (CASES_STYLES, CASES_SCRIPTS) if "cases" in data else ((), ())
+    scripts = CASES_SCRIPTS if "cases" in data else ()
+    styles = CASES_STYLES if "vendor/tabulator.min.js" in (*scripts, *more) else ()
     return PageFiles((*STYLES, *styles), (*SCRIPTS[:-1], *scripts, *more, SCRIPTS[-1]))
 
 

@@ -32,7 +32,7 @@ from moot.deploy.service.view.catalogue import FoundRun, RunCatalogue
 from moot.deploy.service.view.followed import FollowedRuns, OwnProcess
 from moot.deploy.service.view.guard import PageGuard
 from moot.deploy.service.view.refusals import refused
-from moot.deploy.service.view.reports import FORMS, Page, RecordCache, make_page
+from moot.deploy.service.view.reports import FORMS, LIST, Page, RecordCache, make_page
 from moot.protocols.errors import MootError
 
 _SOON_S = 3.0
@@ -43,6 +43,9 @@ _MOST_REPORTED = 200_000
 
 _READY_S = 10.0
 """Seconds of one poll of such a page."""
+
+_MOST_COMPARED = 6
+"""Most runs of one report."""
 
 T = TypeVar("T")
 
@@ -71,6 +74,7 @@ def make_view(catalogue: RunCatalogue, token: str | None = None, process: OwnPro
         routes=[
             Route("/", routes.start),
             Route("/runs.json", routes.runs),
+            Route("/compare", routes.compare),
             Route(run, routes.with_slash),
             Route(f"{run}/", routes.run),
             Route(f"{run}/ready.json", routes.ready),
@@ -115,7 +119,7 @@ class _Routes:
         if (only := self._catalogue.only) is not None:
             return Response(status_code=307, headers={"Location": f"runs/{quote(only.name, safe='')}/"})
         blocks = [Heading(f"Runs in {self._catalogue.root}", 1)]
-        return _html(make_page("moot view", blocks, {"runs": "runs.json"}, ["text.js", "runs.js"]))
+        return _html(make_page("moot view", blocks, {"runs": "runs.json"}, LIST))
 
     async def with_slash(self, request: Request) -> Response:
         """The address of a run's page without its last slash: what the page asks for is relative to it."""
@@ -125,6 +129,14 @@ class _Routes:
     async def runs(self, request: Request) -> Response:
         """Rows of the list."""
         return _json(await self._catalogue.list())
+
+    async def compare(self, request: Request) -> Response:
+        """Report of several runs, each named by a parameter `run`; the first one is the baseline."""
+        names = list(dict.fromkeys(request.query_params.getlist("run")))
+        if not 2 <= len(names) <= _MOST_COMPARED:
+            raise RequestError(422, f"name 2 to {_MOST_COMPARED} runs to compare, not {len(names)}")
+        runs = [await asyncio.to_thread(self._catalogue.find, name) for name in names]
+        return _html(await self._cache.comparison(runs))
 
     async def run(self, request: Request) -> Response:
         """Page of a run: its live figures while it is in progress, unless its report is requested."""

@@ -63,19 +63,11 @@
   }
 
   const WIDTH = { case: 120, question: 200, outcome: 108, answer: 95, gold: 85, how: 170, failure: 120 };
-  const titleWidth = (title) => Math.min(240, 46 + 8.5 * title.length);  // with the arrow that shows how it is sorted
 
-  function definition(column) {
-    const numeric = column.number ?? isNumber(column);
-    return {
-      title: column.title, titleFormatter: (cell) => element("span", {}, cell.getValue()), field: column.name, formatter: column.name === "case" ? link : text,
-      sorter: moot.compare, headerSortTristate: true, hozAlign: numeric ? "right" : "left", headerHozAlign: numeric ? "right" : "left",
-      minWidth: Math.max(WIDTH[column.name] || 80, titleWidth(column.title)), widthGrow: column.name === "question" ? 6 : 1, headerTooltip: () => element("div", {}, column.note ? `${column.title}: ${column.note}` : column.title),
-      headerFilter: moot.data.cases.server ? remoteFilter : "input", headerFilterLiveFilter: !moot.data.cases.server,
-      headerFilterPlaceholder: numeric ? "> 0.5" : "contains",
-      headerFilterFunc: numeric ? moot.numberFilter : moot.textFilter,
-      headerFilterParams: { elementAttributes: { "aria-label": `Filter by ${column.title}` } },
-    };
+  function definition({ name, title, note, number, ...values }) {
+    const column = { name, title, note, isNumber: number ?? isNumber(values), width: WIDTH[name], grow: name === "question" ? 6 : 1 };
+    const filter = moot.data.cases.server ? { headerFilter: remoteFilter, headerFilterLiveFilter: false } : {};
+    return moot.tableColumn(column, name === "case" ? link : text, filter);
   }
 
   function settings(data) {

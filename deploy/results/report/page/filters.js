@@ -1,4 +1,4 @@
-// How a column of cases is sorted and filtered.
+// A column of a table: how it is shown, sorted and filtered.
 "use strict";
 
 (() => {
@@ -27,6 +27,19 @@
   };
 
   moot.textFilter = (wanted, value) => String(value ?? "").toLowerCase().includes(String(wanted).toLowerCase());
+
+  const titleWidth = (title) => Math.min(240, 46 + 8.5 * title.length);  // with the arrow that shows how it is sorted
+
+  // What Tabulator needs of a column; the formatter gives a node, so that no value can become markup.
+  moot.tableColumn = ({ name, title, note, isNumber, width = 80, grow = 1 }, formatter, more = {}) => ({
+    title, titleFormatter: (cell) => moot.element("span", {}, cell.getValue()), field: name, formatter,
+    sorter: moot.compare, headerSortTristate: true, hozAlign: isNumber ? "right" : "left", headerHozAlign: isNumber ? "right" : "left",
+    minWidth: Math.max(width, titleWidth(title)), widthGrow: grow,
+    headerTooltip: () => moot.element("div", {}, note ? `${title}: ${note}` : title),
+    headerFilter: "input", headerFilterLiveFilter: true, headerFilterPlaceholder: isNumber ? "> 0.5" : "contains",
+    headerFilterFunc: isNumber ? moot.numberFilter : moot.textFilter,
+    headerFilterParams: { elementAttributes: { "aria-label": `Filter by ${title}` } }, ...more,
+  });
 
   // Acts when a person has stopped typing.
   moot.afterTyping = (act) => {

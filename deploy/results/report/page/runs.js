@@ -2,60 +2,124 @@
 "use strict";
 
 (() => {
+  const { element } = moot;
   const AGAIN_MS = 3000;
-  const HEAD = ["run", "state", "protocol", "task", "model", "cases", "accuracy", "tokens", "cost", "started"];
-  const count = (value) => (value === null ? "unknown" : value.toLocaleString("en"));
+  const MOST_COMPARED = 6;
+  const MOST_ROWS = 300; // of a table as high as it needs; a longer one scrolls by itself
+  const known = (value, written) => (value === null || value === undefined ? "unknown" : written(value));
 
-  function link(run) {
-    const anchor = document.createElement("a");
-    anchor.href = `runs/${encodeURIComponent(run.name)}/`;
-    anchor.textContent = moot.visible(run.name);
-    return anchor;
-  }
-
-  function cases(figures) {
-    const done = figures.finished + figures.failed;
-    const failed = figures.failed ? `, ${count(figures.failed)} failed` : "";
-    return (done === figures.cases ? count(done) : `${count(done)} of ${count(figures.cases)}`) + failed;
-  }
-
-  function cells(run) {
-    const of = run.figures;
-    const known = (text) => (of ? text(of) : run.is_pending ? "..." : "unknown");
-    return [
-      link(run),
-      run.stopped_by ? `${run.state}: ${run.stopped_by}` : run.state,
-      run.preset || run.protocol || "", run.task || "", run.model || "",
-      known(cases),
-      known((f) => (f.accuracy === null ? "-" : `${(100 * f.accuracy).toFixed(1)} % of ${count(f.scored)}`)),
-      known((f) => moot.used(f.tokens_paid, f.calls_without_usage, count)),
-      known((f) => moot.used(f.cost_usd, f.calls_without_usage, moot.dollars)),
-      run.started_at ? run.started_at.replace("T", " ").replace("Z", " UTC") : "unknown",
-    ];
-  }
-
+  // Values by which the table sorts and filters; `of` has what they are written from.
   function row(run) {
-    const made = document.createElement("tr");
-    made.className = `run-${run.state}`;
-    for (const cell of cells(run)) made.insertCell().append(cell instanceof Node ? cell : moot.visible(cell));
-    return made;
+    const of = run.figures;
+    return {
+      name: run.name, state: stateWords(run), of: run,
+      accuracy: of && of.accuracy !== null ? Number((100 * of.accuracy).toFixed(1)) : null,
+      cases: of ? of.finished + of.failed : null, tokens: of ? of.tokens_paid : null, cost: of ? of.cost_usd : null,
+      protocol: run.preset || run.protocol || "", task: run.task || "", model: run.model || "",
+      started: run.started_at ? run.started_at.replace("T", " ").slice(0, 16) : null,
+    };
+  }
+
+  function stateWords(run) {
+    const words = run.stopped_by ? `${run.state}: ${run.stopped_by}` : run.state;
+    return run.figures && run.figures.failed ? `${words}, ${moot.number(run.figures.failed)} failed` : words;
+  }
+
+  const WRITTEN = {
+    accuracy: (value, of) => (of.accuracy === null ? "–" : `${value.toFixed(1)} % (n = ${moot.number(of.scored)})`),
+    cases: (value, of) => (value === of.cases ? moot.number(value) : `${moot.number(value)} of ${moot.number(of.cases)}`),
+    tokens: (value, of) => moot.used(value, of.calls_without_usage, moot.number),
+    cost: (value, of) => moot.used(value, of.calls_without_usage, moot.dollars),
+  };
+
+  function written(name, data) {
+    if (!(name in WRITTEN)) return known(data[name], String);
+    const { figures, is_pending: isPending } = data.of;
+    return figures ? WRITTEN[name](data[name], figures) : isPending ? "..." : "unknown";
+  }
+
+  function cell(of) {
+    const [name, data] = [of.getField(), of.getData()];
+    const text = written(name, data);
+    if (name === "name") return element("a", { href: `runs/${encodeURIComponent(data.name)}/`, title: moot.visible(data.name) }, text);
+    return element("span", { title: moot.visible(text), className: name === "state" ? `run-${data.of.state}` : "" }, text);
+  }
+
+  const COLUMNS = [
+    { name: "name", title: "Run", width: 96, grow: 5 },
+    { name: "accuracy", title: "Accuracy", isNumber: true, width: 122, note: "in percent, of the n verdicts that can be compared with a right answer" },
+    { name: "state", title: "State", width: 92, grow: 2 },
+    { name: "cases", title: "Cases", isNumber: true, note: "with a verdict or failed" }, { name: "tokens", title: "Tokens", isNumber: true, width: 90 },
+    { name: "cost", title: "Cost", isNumber: true }, { name: "protocol", title: "Protocol", grow: 2 }, { name: "task", title: "Task", grow: 2 },
+    { name: "model", title: "Model", width: 100, grow: 2 }, { name: "started", title: "Started (UTC)", width: 150 },
+  ];
+
+  // The chosen runs, and the link to their common report.
+  class Chosen {
+    constructor() {
+      this.names = new Set();
+      this.box = element("p", { role: "status", className: "dim" });
+      this.show();
+    }
+
+    show() {
+      const n = this.names.size;
+      const query = new URLSearchParams([...this.names].map((name) => ["run", name]));
+      const [first] = this.names;
+      const link = element("a", { href: `compare?${query}` }, `Report of the ${n} chosen runs`, ` (compared with ${first})`);
+      const advice = n > MOST_COMPARED ? `At most ${MOST_COMPARED} runs are compared.` : "Choose two or more runs to compare them.";
+      this.box.replaceChildren(n > 1 && n <= MOST_COMPARED ? link : advice);
+    }
+
+    checkbox(cell) {
+      const { name } = cell.getData();
+      const box = element("input", { type: "checkbox", checked: this.names.has(name), "aria-label": `Compare ${name}` });
+      box.addEventListener("change", () => {
+        this.names[box.checked ? "add" : "delete"](name);
+        this.show();
+      });
+      return box;
+    }
+  }
+
+  function build(place, chosen, rows) {
+    const choice = { title: "", titleFormatter: () => element("span", { title: "Compare", "aria-label": "Compare", role: "img" }, "⇄"), formatter: (cell) => chosen.checkbox(cell), headerSort: false, width: 36, hozAlign: "center" };
+    return new Tabulator(place, {
+      index: "name", layout: "fitColumns", rowHeight: 30, data: rows, columns: [choice, ...COLUMNS.map((column) => moot.tableColumn(column, cell, column.name === "accuracy" ? { headerFilterPlaceholder: "> 80" } : {}))],
+      placeholder: "No run is like this.", columnDefaults: { resizable: true }, ...(rows.length > MOST_ROWS ? { maxHeight: "85vh" } : {}),
+    });
+  }
+
+  // Rows that have changed are written again; the table keeps its order, its filters and its place.
+  async function update(table, was, rows) {
+    if (rows.length !== was.size || rows.some(({ name }) => !was.has(name))) return table.replaceData(rows);
+    for (const each of rows) {
+      if (JSON.stringify(was.get(each.name)) === JSON.stringify(each)) continue;
+      const shown = table.getRow(each.name);
+      const focused = shown.getElement().contains(document.activeElement) ? document.activeElement.tagName : null;
+      await shown.update(each);
+      shown.reformat();
+      if (focused) shown.getElement().querySelector(focused).focus();
+    }
   }
 
   moot.showRuns = (place, address) => {
-    const box = document.createElement("div");
-    box.className = "wide";
-    const table = box.appendChild(document.createElement("table"));
-    table.createTHead().insertRow().append(...HEAD.map((name) => {
-      const head = document.createElement("th");
-      head.scope = "col";
-      head.textContent = name;
-      return head;
-    }));
-    const body = table.createTBody();
-    const note = document.createElement("p");
-    note.className = "dim";
-    note.setAttribute("role", "status");
-    place.append(box, note);
+    const chosen = new Chosen();
+    const note = element("p", { className: "dim", role: "status" });
+    const box = element("div", { className: "run-table" });
+    place.append(chosen.box, box, note);
+    let [table, was] = [null, new Map()];
+
+    async function show(runs) {
+      const rows = runs.map(row);
+      if (table) await update(table, was, rows);
+      else {
+        table = build(box, chosen, rows);
+        await new Promise((done) => table.on("tableBuilt", done));
+      }
+      was = new Map(rows.map((each) => [each.name, each]));
+      note.textContent = runs.length ? "" : "No run is here yet. `moot run` writes one into runs/ by default.";
+    }
 
     async function refresh() {
       let wait = AGAIN_MS;
@@ -63,11 +127,10 @@
         const answer = await fetch(address);
         if (!answer.ok) throw new Error((await answer.json()).error.message);
         const runs = await answer.json();
-        body.replaceChildren(...runs.map(row));
-        note.textContent = runs.length ? "" : "No run is here yet. `moot run` writes one into runs/ by default.";
+        await show(runs);
         if (runs.some((run) => run.is_pending)) wait = 500;
       } catch (error) {
-        note.textContent = `The list is old: ${error.message}. Trying again.`;
+        note.textContent = moot.visible(`The list is old: ${error.message}. Trying again.`);
       }
       setTimeout(refresh, document.hidden ? 5 * AGAIN_MS : wait);
     }

@@ -291,6 +291,17 @@ async def test_the_token_is_shown_once_and_a_cookie_from_then_on(runs: Path) -> 
         assert (await client.get("/runs.json", headers={"Authorization": f"Bearer {TOKEN}"})).status == 200
 
 
+async def test_chosen_runs_are_compared(runs: Path) -> None:
+    async with viewed(runs) as client:
+        page = await client.get("/compare?run=sample&run=group~below")
+        assert page.status == 200
+        assert "below is not shown to differ from sample" in page.text
+        assert "'unsafe-" not in page.headers["Content-Security-Policy"]
+        refused = {"sample": 422, "sample&run=sample": 422, "sample&run=own": 422, "sample&run=none": 404}
+        for names, status in {**refused, "&run=".join("abcdefg"): 422}.items():
+            assert (await client.get(f"/compare?run={names}")).status == status, names
+
+
 async def test_a_report_is_built_once_until_the_record_changes(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[str] = []
 
