@@ -20,6 +20,7 @@ def _without_collector() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()  # nor one at the end, through all that is about to be freed
         gc.enable()
 
 

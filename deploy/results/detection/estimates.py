@@ -44,6 +44,9 @@ def calibration_null_words(found: Interval | None) -> str:
 RESAMPLES = 1000
 """Number of resamples of the groups for every interval."""
 
+_MANY_GROUPS = 20_000
+"""Groups above which resamples of a mean are normal for all that can be seen."""
+
 LEAST_GROUPS = 6
 """Minimum number of groups for an interval: fewer have too few distinct resamples."""
 
@@ -102,8 +105,23 @@ def mean_estimate(values: Floats, groups: Sequence[str], *, is_share: bool = Fal
         groups: the group of each case.
         is_share: see `estimate`.
     """
-    drawn = resampled_sums(np.stack([values, np.ones(len(values))], axis=1), groups, RESAMPLES)
-    return estimate(values.mean(), drawn[:, 0] / drawn[:, 1], groups=len(set(groups)), is_share=is_share)
+    independent = len(set(groups))
+    if independent > _MANY_GROUPS:
+        resampled = _two_resamples(values, groups)
+    else:
+        drawn = resampled_sums(np.stack([values, np.ones(len(values))], axis=1), groups, RESAMPLES)
+        resampled = drawn[:, 0] / drawn[:, 1]
+    return estimate(values.mean(), resampled, groups=independent, is_share=is_share)
+
+
+def _two_resamples(values: Floats, groups: Sequence[str]) -> Floats:
+    """Two means with the standard deviation that resamples of very many groups have, by the delta method."""
+    _, group = np.unique(np.asarray(groups), return_inverse=True)
+    sums, counts = np.bincount(group, values), np.bincount(group)
+    mean = values.mean()
+    spread = np.sqrt(len(sums)) * np.std(sums - mean * counts) / len(values)
+    found: Floats = mean + spread * np.array([-1.0, 1.0]) / np.sqrt(2.0)
+    return found
 
 
 def in_units(

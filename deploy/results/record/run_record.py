@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property, wraps
+from threading import Thread
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ from moot.deploy.results.record.references import References, scored_verdicts
 from moot.deploy.results.record.reply_columns import ReplyColumns
 from moot.deploy.results.record.rows import EventPlace, VerdictRow
 from moot.deploy.results.record.run_info import RunInfo, read_run_info
+from moot.protocols.errors import MootError
 from moot.protocols.events import DebateEvent, EventData
 from moot.protocols.selene.events import GateDecided
 
@@ -65,6 +68,14 @@ class RunRecord:
     def of(cls, source: RunRecord | str | os.PathLike[str]) -> RunRecord:
         """The record itself, or that of a folder."""
         return source if isinstance(source, RunRecord) else RunRecord(source)
+
+    def read_ahead(self) -> None:
+        """Starts to read the large tables beside what is computed: reading and unpacking leave Python to others."""
+        Thread(target=self._read_large, daemon=True).start()
+
+    def _read_large(self) -> None:
+        with suppress(MootError):  # whoever needs the table gets the error
+            _ = self._events, self.bookkeeping
 
     def once(self, compute: Callable[[Any], T]) -> T:
         """What a function of the record gives, computed once."""
@@ -192,13 +203,20 @@ class RunRecord:
 
 
 def _typed(rows: pa.Table, event_type: type[E]) -> Iterator[tuple[EventPlace, E]]:
-    for name, field in event_type.model_fields.items():
-        if field.is_required() and field.alias is None:  # without it, it is another protocol's event of this kind
-            rows = rows.filter(pc.match_substring(pc.fill_null(rows["data"], ""), f'"{name}"'))
+    rows = _without_other_forms(rows, event_type)
     columns = (rows[name].to_pylist() for name in ("case_id", "attempt", "path", "data"))
     for case_id, attempt, path, data in zip(*columns, strict=True):
         if (event := event_type.read_json(data or "{}", path)) is not None:
             yield EventPlace(case_id, attempt, path), event
+
+
+def _without_other_forms(rows: pa.Table, event_type: type[DebateEvent]) -> pa.Table:
+    """The rows without another protocol's events of the kind, if the first one is: they lack a required key."""
+    first = (rows["data"][0].as_py() or "") if rows.num_rows else ""
+    for name, field in event_type.model_fields.items():
+        if field.is_required() and field.alias is None and f'"{name}"' not in first:
+            return rows.filter(pc.match_substring(pc.fill_null(rows["data"], ""), f'"{name}"'))
+    return rows
 
 
 def _keys(rows: pa.Table) -> pa.Array:

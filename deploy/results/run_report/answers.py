@@ -103,11 +103,12 @@ def opening_votes(answers: AgentAnswers) -> dict[str, bool]:
     if len(np.unique(answers.agent)) < _FEWEST_VOTERS:
         return {}
     openings = answers.round == OPENING
-    ballots = np.stack([answers.case[openings], answers.answer[openings]], axis=1)
-    options, first, votes = np.unique(ballots, axis=0, return_index=True, return_counts=True)
+    several = int(answers.answer.max(initial=0)) + 1
+    ballots = answers.case[openings] * several + answers.answer[openings]
+    options, first, votes = np.unique(ballots, return_index=True, return_counts=True)
     right = answers.right[openings][first]
-    order = np.lexsort((-votes, options[:, 0]))
-    case, votes, right = options[order, 0], votes[order], right[order]
+    order = np.lexsort((-votes, options // several))
+    case, votes, right = (options // several)[order], votes[order], right[order]
     leads = np.flatnonzero(np.diff(case, prepend=-1))
     following = np.minimum(leads + 1, len(case) - 1)
     tied = (following > leads) & (case[following] == case[leads]) & (votes[following] == votes[leads])

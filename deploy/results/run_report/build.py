@@ -124,6 +124,8 @@ class RunReport:
 
     def html(self) -> str:
         """The page."""
+        for run in self.runs:
+            run.read_ahead()
         return report_html(self.title, self.blocks, self.data())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,8 +144,8 @@ def _disagreement(record: RunRecord, verdicts: pa.Table) -> tuple[str, pa.Chunke
     read = msgspec.json.Decoder(_Payload).decode
     for key in ("d", "jsd"):
         if pc.any(pc.match_substring(pc.fill_null(verdicts["payload"], ""), f'"{key}":')).as_py():
-            payloads = (read(payload) if payload else _Payload() for payload in verdicts["payload"].to_pylist())
-            values = [finite_or_none(getattr(each, key)) for each in payloads]
+            payloads, get = verdicts["payload"].to_pylist(), attrgetter(key)
+            values = [finite_or_none(get(read(payload))) if payload else None for payload in payloads]
             if any(value is not None for value in values):
                 return key, pa.chunked_array([pa.array(values, pa.float64())])
     if verdicts.num_rows > _VOTES:

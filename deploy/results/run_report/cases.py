@@ -108,11 +108,14 @@ def _column_data(column: CaseColumn) -> dict[str, Any]:
     if column.hidden:
         data["hidden"] = True
     if not column.coded:
-        return data | {"values": [_rounded(value) for value in column.values]}
+        return data | {"values": _rounded(column.values)}
     words = {word: place for place, word in enumerate(dict.fromkeys(v for v in column.values if v is not None))}
     codes = [None if value is None else words[value] for value in column.values]
     return data | {"words": list(words), "values": codes}
 
 
-def _rounded(value: str | float | None) -> str | float | None:
-    return round(value, _DIGITS) if isinstance(value, float) else value
+def _rounded(values: Sequence[str | float | None]) -> Sequence[str | float | None]:
+    """The values of a column, which are of one type."""
+    if not isinstance(next((value for value in values if value is not None), None), float):
+        return values
+    return [round(value, _DIGITS) if isinstance(value, float) else value for value in values]
