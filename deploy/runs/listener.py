@@ -36,6 +36,10 @@ class Listener:
     def limits(self, state: LimiterState) -> None:
         """State of the limiter, about once a second; never in a run without limits."""
 
+    def waiting(self, forms: int) -> None:
+        """Number of forms that wait for a person, when it changes; never in a run whose forms nobody answers
+        meanwhile."""
+
     def signals(self, signals: Signals) -> None:
         """Signals of the run's judged replies: about once a second while they change, and once at the end; never in a
         run without any."""

@@ -63,13 +63,19 @@ class ProgressRate:
         return left * (self._rose - self._started) / (self._done - self._before)
 
 
-def figures(counts: Counts, *, gated: bool = True) -> str:
+def figures(counts: Counts, *, gated: bool = True, waiting: int = 0) -> str:
     """The current figures on one line; the skipped share only with a gate, or when any was skipped.
 
+    Args:
+        waiting: number of debates that wait for the person.
+
+    >>> figures(Counts(), gated=False, waiting=2)
+    '2 wait for you | accuracy - | 0 tokens'
     >>> figures(Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, tokens_paid=12345))
     'accuracy 75.0 % | skipped 33.3 % | 12,345 tokens | 1 failed'
     """
-    parts = [f"accuracy {_share(counts.correct, counts.scored)}"]
+    parts = [f"{waiting:,} wait{'s' * (waiting == 1)} for you"] if waiting else []
+    parts += [f"accuracy {_share(counts.correct, counts.scored)}"]
     if gated or counts.skipped:
         parts.append(f"skipped {_share(counts.skipped, counts.finished)}")
     parts.append(f"{counts.tokens_paid:,} tokens")
@@ -105,6 +111,11 @@ class _ProgressListener(Listener):
         self._last = time.monotonic()
         self._told_of_library = False
         self._pace = ProgressRate(None, 0)
+        self._waiting = 0
+
+    def waiting(self, forms: int) -> None:
+        """See `Listener.waiting`."""
+        self._waiting = forms
 
     def indexed(self, done: int, total: int) -> None:
         """See `Listener.indexed`; silent when it takes no time."""
@@ -146,7 +157,7 @@ class LineListener(_ProgressListener):
             return
         self._last = time.monotonic()
         of = "" if self._pace.total is None else f"/{self._pace.total:,}"
-        shown = figures(counts, gated=self._gated)
+        shown = figures(counts, gated=self._gated, waiting=self._waiting)
         self._print(f"{counts.finished + counts.failed:,}{of} cases | {shown} | {self._left()}")
 
 
@@ -186,7 +197,7 @@ class BarListener(_ProgressListener):
         if self._task is not None:
             done = counts.finished + counts.failed
             self._pace.update(done)
-            shown = figures(counts, gated=self._gated)
+            shown = figures(counts, gated=self._gated, waiting=self._waiting)
             self._bar.update(self._task, completed=done, figures=shown, left=self._left())
 
     def ended(self) -> None:

@@ -100,7 +100,8 @@ async def _consult(
         if guidance.ended:
             return guidance
         # Only the first form has the report; further forms are about the decisions.
-        body, again = _body_again(remark, guidance), again + 1
+        edits = EDIT in actions or decision.action == EDIT_TOPICS
+        body, again = _body_again(remark, guidance, with_topics=edits), again + 1
         place = f"{path}/{again}"
 
 
@@ -197,10 +198,14 @@ def _listed(topics: Sequence[Topic]) -> str:
     return "\n".join(["Topics:", *(f"{number}. {_line(topic)}" for number, topic in enumerate(topics, start=1))])
 
 
-def _body_again(remark: str, guidance: Guidance) -> str:
-    """The remark on the last decision, and all decisions so far."""
+def _body_again(remark: str, guidance: Guidance, *, with_topics: bool) -> str:
+    """The remark on the last decision, and all decisions so far.
+
+    Args:
+        with_topics: whether the topics are listed even if they are as before.
+    """
     parts = [remark]
-    if guidance.topics != guidance.before:
+    if with_topics or guidance.topics != guidance.before:
         parts.append(_listed(guidance.topics))
     if guidance.kappa is not None:
         parts.append(f"Contentiousness of the next round, as you set it: {guidance.kappa:g}")

@@ -39,7 +39,10 @@ def test_a_run_that_has_ended_shows_its_forms_and_takes_an_answer(
         page.get_by_role("link", name="svg onload").click()
         page.get_by_role("heading", name="Debates that wait for you").wait_for()
         assert opened.texts(".form h3") == [f"{asked.case_id}: {asked.form.title}"]
-        assert opened.texts(".form pre") == [" ".join(asked.form.body.split())]
+        assert opened.texts(".form > pre") == [" ".join(asked.form.body.split())]
+        (case,) = read_table(out, "cases", ["question"]).to_pylist()
+        assert opened.texts(".form .asked") == [case["question"]]
+        assert all(opened.texts(".said-last pre"))
         assert page.locator(".form button").count() == len(asked.form.actions)
         assert not opened.faint()
         assert opened.overflow() <= 0

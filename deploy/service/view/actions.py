@@ -20,8 +20,8 @@ from moot.actors.record.run_yaml import read_run_yaml
 from moot.deploy.runs.decide import pending_forms, record_decision
 from moot.deploy.runs.open_run import NAME as OF_A_SERVER
 from moot.deploy.service.errors import RequestError
+from moot.deploy.service.view.form_context import FormContexts
 from moot.protocols.errors import RunFolderBusy
-from moot.protocols.messages import Form
 
 _CAUGHT = re.compile(r"^SigCgt:\s*([0-9a-f]+)$", re.MULTILINE)
 
@@ -67,15 +67,6 @@ class RunControl(Protocol):
         ...
 
 
-def form_data(case_id: str, form: Form) -> dict[str, Any]:
-    """Form as JSON values."""
-    actions = [
-        {"action": action, "takes_text": form.takes_text(action), "draft": form.drafts.get(action, "")}
-        for action in form.actions
-    ]
-    return {"case": case_id, "title": form.title, "body": form.body, "actions": actions}
-
-
 class RecordedControl:
     """Control of a run of another process, or of none.
 
@@ -84,7 +75,7 @@ class RecordedControl:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder, self._contexts = folder, FormContexts(folder)
         self._stopped: set[int] = set()
         self._can_stop, self._looked_at = False, -math.inf
 
@@ -121,7 +112,7 @@ class RecordedControl:
     async def pending(self) -> list[dict[str, Any]]:
         """See `RunControl.pending`."""
         found = await asyncio.to_thread(pending_forms, self._folder)
-        return [form_data(each.case_id, each.form) for each in found]
+        return await asyncio.to_thread(self._contexts.describe, found)
 
     async def decide(self, body: DecisionBody) -> str:
         """See `RunControl.decide`: the decision is recorded, and used when the run resumes."""

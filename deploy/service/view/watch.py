@@ -17,33 +17,41 @@ from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.session import Session
 from moot.deploy.service.errors import RequestError
 from moot.deploy.service.listener import listening_socket, serve_on_socket
-from moot.deploy.service.view.actions import STOPPING, DecisionBody, form_data
+from moot.deploy.service.view.actions import STOPPING, DecisionBody
 from moot.deploy.service.view.app import make_view
 from moot.deploy.service.view.catalogue import RunCatalogue
 from moot.deploy.service.view.followed import OwnProcess
+from moot.deploy.service.view.form_context import FormContexts
 from moot.deploy.service.view.process import LOOPBACK, address_of, page_token
 from moot.protocols.errors import ConfigError, MootError, unknown_name
 from moot.protocols.messages import Decision
 
 
 class PagePerson:
-    """Person at the run's page: pending forms, each until it is answered."""
+    """Person at the run's page: pending forms, each until it is answered.
 
-    def __init__(self) -> None:
+    Args:
+        changed: receives the number of pending forms when it changes.
+    """
+
+    def __init__(self, changed: Callable[[int], object]) -> None:
+        self._changed = changed
         self._asked: dict[str, tuple[Consultation, asyncio.Future[Decision]]] = {}
 
     async def decide(self, consultation: Consultation) -> Decision | None:
         """See `Person.decide`."""
         answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._asked[consultation.case_id] = (consultation, answer)
+        self._changed(len(self._asked))
         try:
             return await answer
         finally:
             self._asked.pop(consultation.case_id, None)
+            self._changed(len(self._asked))
 
-    def forms(self) -> list[dict[str, Any]]:
-        """Pending forms, as JSON values."""
-        return [form_data(case_id, asked.form) for case_id, (asked, _) in list(self._asked.items())]
+    def pending(self) -> list[Consultation]:
+        """Pending forms."""
+        return [asked for asked, _ in self._asked.values()]
 
     def answer(self, body: DecisionBody) -> None:
         """Answer a form.
@@ -73,8 +81,8 @@ class WatchedSession:
 
     def __init__(self, prepared: Prepared, listener: Listener, say: Callable[[str], object]) -> None:
         self._prepared, self._say = prepared, say
-        self._person = PagePerson() if prepared.config.attended else None
         self._relay = _Relay(listener)
+        self._person = PagePerson(self._relay.waiting) if prepared.config.attended else None
         self._session = Session(prepared, self._relay, self._person)
 
     def stop(self) -> None:
@@ -108,7 +116,7 @@ class WatchedSession:
 
     async def _serve_page(self) -> None:
         prepared, token = self._prepared, page_token(LOOPBACK, 0)
-        control = _SessionControl(self._session, self._relay, self._person, self._say)
+        control = _SessionControl(self._session, self._relay, self._person, self._say, FormContexts(prepared.folder))
         catalogue = RunCatalogue(prepared.folder)
         view = make_view(catalogue, token, OwnProcess(control, str(prepared.config.out)))
         with listening_socket(LOOPBACK, 0) as listening:
@@ -123,9 +131,14 @@ class _SessionControl:
     """Control of this process's run."""
 
     def __init__(
-        self, session: Session, relay: _Relay, person: PagePerson | None, say: Callable[[str], object]
+        self,
+        session: Session,
+        relay: _Relay,
+        person: PagePerson | None,
+        say: Callable[[str], object],
+        contexts: FormContexts,
     ) -> None:
-        self._session, self._relay, self._person, self._say = session, relay, person, say
+        self._session, self._relay, self._person, self._say, self._contexts = session, relay, person, say, contexts
         self._is_stopping = False
 
     async def beside(self) -> Mapping[str, Any]:
@@ -138,7 +151,7 @@ class _SessionControl:
             return {"can_stop": False, "budgets": budgets, "limits": []}
         limits = [{"endpoint": each.endpoint, "words": limit_words(each)} for each in state.endpoints]
         phase = "Stopping" if self._is_stopping else "Under way" if self._session.is_running else "Starting"
-        waiting = {} if self._person is None else {"waiting": len(self._person.forms())}
+        waiting = {} if self._person is None else {"waiting": len(self._person.pending())}
         return {"can_stop": not self._is_stopping, "budgets": budgets, "limits": limits, "phase": phase, **waiting}
 
     async def stop(self) -> str:
@@ -151,7 +164,7 @@ class _SessionControl:
 
     async def pending(self) -> list[dict[str, Any]]:
         """See `RunControl.pending`."""
-        return [] if self._person is None else self._person.forms()
+        return await asyncio.to_thread(self._contexts.describe, [] if self._person is None else self._person.pending())
 
     async def decide(self, body: DecisionBody) -> str:
         """See `RunControl.decide`: the debate resumes at once."""
@@ -211,6 +224,10 @@ class _Relay(Listener):
     def limits(self, state: LimiterState) -> None:
         """See `Listener.limits`."""
         self.state = state
+
+    def waiting(self, forms: int) -> None:
+        """See `Listener.waiting`."""
+        self._listener.waiting(forms)
 
     def ended(self) -> None:
         """See `Listener.ended`."""

@@ -33,6 +33,14 @@ async def test_the_topics_are_edited_before_the_debate() -> None:
     assert "moderation/topics/1" in floor.forms
 
 
+async def test_the_topics_are_shown_after_an_edit_that_changes_none() -> None:
+    same = [Topic("Air", "all of it"), Topic("Trade")]
+    decisions = {"moderation/topics": Decision("edit", "Air: all of it\nTrade")}
+    floor = ScriptedFloor(SUBJECT, {}, decisions=decisions)
+    assert await edit_topics(floor, same, path="moderation/topics") == tuple(same)
+    assert floor.forms["moderation/topics/1"].body == "Done: edit.\n\nTopics:\n1. Air: all of it\n2. Trade"
+
+
 async def test_kappa_and_questions_for_the_next_round() -> None:
     decisions = {
         "moderation/round/0": Decision("set kappa", "0.6"),

@@ -43,7 +43,9 @@
     live: ["This page is no longer updated, but the run is under way", ""],
   };
 
-  moot.headline = (of) => `${of.phase || "Under way"}: ${verdicts(of)}${accuracyOf(of, "Accuracy so far")}`;
+  const waiting = ({ waiting: n }) => (n ? ` ${count(n)} ${n === 1 ? "debate waits" : "debates wait"} for a person.` : "");
+
+  moot.headline = (of) => `${of.phase || "Under way"}: ${verdicts(of)}${accuracyOf(of, "Accuracy so far")}${waiting(of)}`;
 
   // The first line of a run that has ended; `of` is null where no figures have arrived.
   moot.endLine = (of, { status, stopped_by: by, hint }) => {

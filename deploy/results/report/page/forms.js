@@ -5,7 +5,13 @@
   const { element } = moot;
   const ASK_MS = 1000; // between two looks for debates that wait
 
-  const rowsOf = (draft) => Math.min(16, Math.max(3, draft.split("\n").length + 1));
+  const rowsOf = (draft) => Math.min(20, Math.max(3, draft.split("\n").reduce((rows, line) => rows + Math.max(1, Math.ceil(line.length / 90)), 1)));
+
+  function saidLast({ said, stage }) {
+    if (!said.length) return null;
+    const replies = said.flatMap(({ who, text }) => [element("h4", {}, who), element("pre", {}, text)]);
+    return element("details", { open: true }, element("summary", {}, `What the debate said last: ${stage}`), element("div", { className: "said-last" }, replies));
+  }
 
   moot.post = async (address, body) => {
     const answer = await fetch(address, {
@@ -65,7 +71,9 @@
       const actions = form.actions.map((each, i) =>
         element("div", { className: "actions" }, texts.get(each.action) || null, buttons[i]));
       return element("div", { className: "form" },
-        element("h3", {}, `${form.case}: ${form.title}`), element("pre", {}, form.body), actions, told);
+        element("h3", {}, element("a", { href: `#case=${encodeURIComponent(form.case)}` }, form.case), `: ${form.title}`),
+        form.question ? element("p", { className: "asked" }, form.question) : null,
+        saidLast(form), element("pre", {}, form.body), actions, told);
     }
   };
 

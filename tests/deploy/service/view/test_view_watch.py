@@ -23,11 +23,13 @@ from moot.protocols.errors import ConfigError
 
 
 @asynccontextmanager
-async def watched(out: Path, **options: Any) -> AsyncIterator[tuple[ServerClient, asyncio.Task[Run], list[str]]]:
+async def watched(
+    out: Path, listener: Listener | None = None, **options: Any
+) -> AsyncIterator[tuple[ServerClient, asyncio.Task[Run], list[str]]]:
     """A run under way, a client of its page, and what it says."""
     said: list[str] = []
     prepared = prepare_from(None, {"engine": "inline", "out": out, **options})
-    session = WatchedSession(prepared, Listener(), said.append)
+    session = WatchedSession(prepared, listener or Listener(), said.append)
     running = asyncio.create_task(session.run())
     try:
         await until(lambda: said or running.done())
@@ -39,7 +41,7 @@ async def watched(out: Path, **options: Any) -> AsyncIterator[tuple[ServerClient
 
 
 async def test_it_shows_limits_and_budgets_and_ends_with_the_run(tmp_path: Path) -> None:
-    slow = {"model": "simulated?latency_ms=150", "max_open": 4, "max_tokens": 10_000_000, "limit": 40}
+    slow: dict[str, Any] = {"model": "simulated?latency_ms=150", "max_open": 4, "max_tokens": 10_000_000, "limit": 40}
     async with watched(tmp_path / "run", **slow) as (client, running, said):
         assert (await client.get("/")).status == 200, "it leads to the run's page"
         told: list[dict[str, str]] = []
@@ -89,8 +91,21 @@ async def test_its_page_gets_the_last_figures_and_charts_of_the_record(tmp_path:
     assert charts["live-accuracy"]["series"][0]["x"][-1] == summary.scored
 
 
+class _Waiting(Listener):
+    """How many forms wait, at each change."""
+
+    def __init__(self) -> None:
+        self.waiting_forms: list[int] = []
+
+    def waiting(self, forms: int) -> None:
+        self.waiting_forms.append(forms)
+
+
 async def _answer_all(client: ServerClient) -> None:
     for form in (await client.get("/runs/run/decisions.json")).json:
+        assert form["question"].endswith("?")
+        assert all(each["who"] and each["text"] for each in form["said"])
+        assert form["said"]
         wrong = await client.post("/runs/run/decisions", {"case": form["case"], "action": "fly"})
         assert wrong.status == 422
         action = next(each["action"] for each in form["actions"] if not each["takes_text"])
@@ -100,13 +115,15 @@ async def _answer_all(client: ServerClient) -> None:
 
 async def test_a_persons_answer_resumes_the_debate_at_once(tmp_path: Path) -> None:
     subject = {"task": "sample-subjects", "protocol": "socrasynth", "limit": 1, "attended": True}
-    async with watched(tmp_path / "run", **subject) as (client, running, _):
+    listener = _Waiting()
+    async with watched(tmp_path / "run", listener, **subject) as (client, running, _):
         while not running.done():
             with suppress(aiohttp.ClientConnectionError):  # the page ends with the run
                 await _answer_all(client)
             await asyncio.wait([running], timeout=0.02)
         done = running.result()
     assert (done.status, done.parked) == ("finished", ())
+    assert listener.waiting_forms == [1, 0] * (len(listener.waiting_forms) // 2)
     assert any(row["role"] == "person" for row in read_table(tmp_path / "run", "turns", ["role"]).to_pylist())
 
 
