@@ -1,4 +1,4 @@
-"""Means over the cases of a run, with bootstrap intervals over cases, for measures of debate rounds."""
+"""Means over the cases of a run, with bootstrap intervals over groups of cases, for measures of debate rounds."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from moot.metrics.bootstrap import percentile_interval
 from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.distribution import Floats
 
+GroupOf = Callable[[str], str]
+"""The group of a case, such as the text that several cases are about; of a case that stands alone its id."""
+
 LEAST_CASES = 10
-"""Least cases for a bootstrap interval over cases."""
+"""Least groups of cases for a bootstrap interval."""
 
 MANY_CASES = 5_000
-"""Most cases for a bootstrap; with more, ratios of resamples are practically normal, and the delta method applies."""
+"""Most groups for a bootstrap; with more, ratios of resamples are practically normal, and the delta method applies."""
 
 LEVEL = 0.95
 """Coverage of the intervals."""
@@ -31,7 +34,7 @@ class MeanOverCases(FrozenModel):
     """Mean over cases; None is unknown.
 
     Attributes:
-        low, high: 95 % bootstrap interval over cases, or over their groups; None with fewer than ten.
+        low, high: 95 % bootstrap interval over groups of cases; None with fewer than ten groups.
         cases: number of cases with a value.
     """
 
@@ -56,20 +59,18 @@ def latest_attempts(events: Iterable[EventRow]) -> list[EventRow]:
     return [event for event in events if event.attempt == attempts[event.case_id]]
 
 
-def mean_over_cases(
-    values: Iterable[tuple[str, float | None]], group_of: Callable[[str], str] | None = None
-) -> MeanOverCases:
+def mean_over_cases(values: Iterable[tuple[str, float | None]], group_of: GroupOf) -> MeanOverCases:
     """Mean of all known values, given as pairs of case and value; a case counts once per value.
 
     Args:
         values: pairs of case and value.
-        group_of: the group of a case, whose cases are resampled together; None where all cases are independent.
+        group_of: cases of a group are resampled together.
     """
     known = [(case_id, value) for case_id, value in values if value is not None]
     if not known:
         return MeanOverCases(mean=None, low=None, high=None, cases=0)
     cases, numbers = zip(*known, strict=True)
-    units = cases if group_of is None else list(map(group_of, cases))
+    units = list(map(group_of, cases))
     place = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
     codes = np.fromiter(map(place.__getitem__, units), np.intp, len(units))
     sums: Floats = np.bincount(codes, numbers).astype(np.float64)
@@ -80,10 +81,10 @@ def mean_over_cases(
 
 
 def ratio_interval(above: Floats, below: Floats, level: float) -> tuple[float, float] | tuple[None, None]:
-    """Bootstrap interval of the ratio of two sums over cases; None for too few cases.
+    """Bootstrap interval of the ratio of two sums over groups of cases; None for too few groups.
 
     Args:
-        above, below: contribution of each case to the two sums.
+        above, below: contribution of each group to the two sums.
     """
     if len(above) < LEAST_CASES:
         return None, None

@@ -15,12 +15,14 @@ import numpy as np
 
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.readers import read_as, read_events
+from moot.deploy.results.record.references import References
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.rounds.case_means import (
     LEAST_CASES,
     LEVEL,
+    GroupOf,
     MeanOverCases,
     interval_words,
     latest_attempts,
@@ -127,10 +129,11 @@ def contentiousness_effect(folder: str | Path) -> ContentiousnessEffect:
     keys = [key for key in MEASURES if any(each.values[key] is not None for each in rounds)]
     if not keys:
         raise ConfigError(f"{facts.name}: rounds state a kappa, but have no distributions that it could have changed")
-    levels, binned = _levels(rounds, keys)
+    group_of = References.of(folder).group
+    levels, binned = _levels(rounds, keys, group_of)
     schedules = sorted({each.schedule for _, each in read_as(events, ContentiousnessSet)})
     randomised = schedules == [_RANDOM]
-    slopes = {key: _slope(rounds, key, len(keys)) for key in keys} if randomised else {}
+    slopes = {key: _slope(rounds, key, len(keys), group_of) for key in keys} if randomised else {}
     known = [slope.moves for slope in slopes.values() if slope.moves is not None]
     return ContentiousnessEffect(
         schema_version=facts.schema_version,
@@ -164,21 +167,21 @@ def _round(case_id: str, figures: RoundFigures) -> _Round | None:
     )
 
 
-def _levels(rounds: Sequence[_Round], keys: Sequence[str]) -> tuple[list[LevelEffect], bool]:
+def _levels(rounds: Sequence[_Round], keys: Sequence[str], group_of: GroupOf) -> tuple[list[LevelEffect], bool]:
     """The schedule's own levels, or tenths if there are more than ten."""
     binned = len({round(each.kappa, 2) for each in rounds}) > _MOST_LEVELS
     found: dict[float, list[_Round]] = defaultdict(list)
     for each in rounds:
         found[round(each.kappa, 1 if binned else 2)].append(each)
-    return [_level(kappa, several, keys) for kappa, several in sorted(found.items())], binned
+    return [_level(kappa, several, keys, group_of) for kappa, several in sorted(found.items())], binned
 
 
-def _level(kappa: float, rounds: Sequence[_Round], keys: Sequence[str]) -> LevelEffect:
-    measured = {key: mean_over_cases([(each.case_id, each.values[key]) for each in rounds]) for key in keys}
+def _level(kappa: float, rounds: Sequence[_Round], keys: Sequence[str], group_of: GroupOf) -> LevelEffect:
+    measured = {key: mean_over_cases([(each.case_id, each.values[key]) for each in rounds], group_of) for key in keys}
     return LevelEffect(kappa=kappa, rounds=len(rounds), measured=measured)
 
 
-def _slope(rounds: Sequence[_Round], key: str, tested: int) -> ContentiousnessSlope:
+def _slope(rounds: Sequence[_Round], key: str, tested: int, group_of: GroupOf) -> ContentiousnessSlope:
     """Slope among rounds of equal number, because debates change from round to round whatever kappa is."""
     known = [each for each in rounds if each.values[key] is not None]
     parts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
@@ -189,10 +192,13 @@ def _slope(rounds: Sequence[_Round], key: str, tested: int) -> ContentiousnessSl
         for of, kappa, value in zip(same, levels - levels.mean(), measured - measured.mean(), strict=True):
             parts[of.case_id][0] += float(kappa * value)
             parts[of.case_id][1] += float(kappa * kappa)
-    varied = [part for part in parts.values() if part[1] > 0.0]
+    varied = {case_id: part for case_id, part in parts.items() if part[1] > 0.0}
     if not varied:
         return ContentiousnessSlope(per_kappa=None, low=None, high=None, cases=0)
-    products, squares = np.array(varied).T
+    by_group: dict[str, list[list[float]]] = defaultdict(list)
+    for case_id, part in varied.items():
+        by_group[group_of(case_id)].append(part)
+    products, squares = np.array([np.sum(several, axis=0) for several in by_group.values()]).T
     low, high = ratio_interval(products, squares, 1.0 - (1.0 - LEVEL) / tested)
     return ContentiousnessSlope(per_kappa=float(products.sum() / squares.sum()), low=low, high=high, cases=len(varied))
 

@@ -16,6 +16,7 @@ from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.rounds.case_means import (
     LEAST_CASES,
+    GroupOf,
     MeanOverCases,
     interval_words,
     mean_over_cases,
@@ -100,16 +101,16 @@ def round_dynamics(record: RunRecord) -> Dynamics:
         RecordError: the folder has no run, or it cannot be read.
     """
     facts, debates = record.info, record.once(_debates)
-    known = record.once(round_values)
+    known, group_of = record.once(round_values), record.references.group
     if not known:
         raise ConfigError(f"{facts.name}: its debates have no rounds with numbers")
     return Dynamics(
         schema_version=facts.schema_version,
         run=facts.name,
         simulated=facts.simulated,
-        rounds=_rounds(debates, known),
-        changes={key: change for key, found in known.items() if (change := _change(found)) is not None},
-        truth=evaluate_rounds(consensus_verdicts(record), {each.case_id: each.data for each in debates}),
+        rounds=_rounds(debates, known, group_of),
+        changes={key: change for key, found in known.items() if (change := _change(found, group_of)) is not None},
+        truth=evaluate_rounds(consensus_verdicts(record), {each.case_id: each.data for each in debates}, group_of),
     )
 
 
@@ -172,7 +173,9 @@ def _means(debate: _Debate, by_side: Sequence[list[float | None]]) -> Iterator[R
         yield RoundValue(debate.case_id, each.round, mean)
 
 
-def _rounds(debates: Sequence[_Debate], known: Mapping[str, Sequence[RoundValue]]) -> list[RoundMeans]:
+def _rounds(
+    debates: Sequence[_Debate], known: Mapping[str, Sequence[RoundValue]], group_of: GroupOf
+) -> list[RoundMeans]:
     cases = Counter(number for each in debates if each.by_side for number in {one.round for one in each.figures})
     by_round: dict[str, dict[int, list[tuple[str, float | None]]]] = {key: defaultdict(list) for key in known}
     for key, values in known.items():
@@ -182,13 +185,13 @@ def _rounds(debates: Sequence[_Debate], known: Mapping[str, Sequence[RoundValue]
         RoundMeans(
             round=number,
             cases=cases[number],
-            measured={key: mean_over_cases(of_key.get(number, ())) for key, of_key in by_round.items()},
+            measured={key: mean_over_cases(of_key.get(number, ()), group_of) for key, of_key in by_round.items()},
         )
         for number in sorted(cases)
     ]
 
 
-def _change(values: Sequence[RoundValue]) -> RoundChange | None:
+def _change(values: Sequence[RoundValue], group_of: GroupOf) -> RoundChange | None:
     of_case: dict[str, list[float]] = defaultdict(list)
     for each in values:
         if each.value is not None:
@@ -197,7 +200,7 @@ def _change(values: Sequence[RoundValue]) -> RoundChange | None:
     if not ends:
         return None
     first, last = (fmean(end[place] for end in ends.values()) for place in (0, 1))
-    by_case = mean_over_cases([(case_id, after - before) for case_id, (before, after) in ends.items()])
+    by_case = mean_over_cases([(case_id, after - before) for case_id, (before, after) in ends.items()], group_of)
     percent = 100.0 * (last - first) / first if first > 0.0 else None
     return RoundChange(first=first, last=last, by_case=by_case, percent=percent)
 

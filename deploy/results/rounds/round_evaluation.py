@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.rounds.case_means import MeanOverCases, mean_over_cases
+from moot.deploy.results.rounds.case_means import GroupOf, MeanOverCases, mean_over_cases
 from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
 from moot.metrics.calibration_error import brier_multiclass
 from moot.protocols.distribution import OTHER
@@ -75,7 +75,9 @@ class _Case:
         return float(brier_multiclass(self.rows[of], self.truth))
 
 
-def evaluate_rounds(verdicts: Sequence[ConsensusVerdict], rounds: Mapping[str, Sequence[str]]) -> list[RoundEvaluation]:
+def evaluate_rounds(
+    verdicts: Sequence[ConsensusVerdict], rounds: Mapping[str, Sequence[str]], group_of: GroupOf
+) -> list[RoundEvaluation]:
     """Evaluates the first and the last round of a run's debates; empty where nothing can be scored.
 
     A single side's distribution, the openings of an ensemble, and the opener's in a debate are independent answers.
@@ -83,6 +85,7 @@ def evaluate_rounds(verdicts: Sequence[ConsensusVerdict], rounds: Mapping[str, S
     Args:
         verdicts: see `consensus_verdicts`.
         rounds: data of `round` events by case, as recorded, in order.
+        group_of: cases of a group are resampled together.
     """
     has_second = any(len(held) > 1 for held in rounds.values())
     wanted: tuple[tuple[When, int], ...] = (("first", 0), ("last", -1)) if has_second else (("only", -1),)
@@ -93,7 +96,7 @@ def evaluate_rounds(verdicts: Sequence[ConsensusVerdict], rounds: Mapping[str, S
             (names, _), *_ = Counter(tuple(case.rows) for case in cases).most_common()
             if len(names) == 1 and found:
                 continue
-            found.append(_truth(when, [case for case in cases if tuple(case.rows) == names]))
+            found.append(_truth(when, [case for case in cases if tuple(case.rows) == names], group_of))
     return found
 
 
@@ -118,7 +121,7 @@ def _case(verdict: ConsensusVerdict, rounds: Sequence[str], place: int) -> _Case
     return _Case(verdict.case_id, truth, rows | together)
 
 
-def _truth(when: When, cases: Sequence[_Case]) -> RoundEvaluation:
+def _truth(when: When, cases: Sequence[_Case], group_of: GroupOf) -> RoundEvaluation:
     names = list(cases[0].rows)
     brier = {of: [case.brier(of) for case in cases] for of in names}
     sides = [of for of in names if of not in (MIXTURE, CONSENSUS)]
@@ -130,21 +133,21 @@ def _truth(when: When, cases: Sequence[_Case]) -> RoundEvaluation:
     return RoundEvaluation(
         when=when,
         cases=len(cases),
-        held=[_against(of, cases, brier[of]) for of in names],
+        held=[_against(of, cases, brier[of], group_of) for of in names],
         better=better,
         beats_all={of: float(np.mean(np.array(brier[of]) < least)) for of in together},
-        over_better={of: mean_over_cases(zip(ids, over[of], strict=True)) for of in together},
+        over_better={of: mean_over_cases(zip(ids, over[of], strict=True), group_of) for of in together},
     )
 
 
-def _against(of: str, cases: Sequence[_Case], brier: Sequence[float]) -> SideScores:
+def _against(of: str, cases: Sequence[_Case], brier: Sequence[float], group_of: GroupOf) -> SideScores:
     mass = [(case.rows[of][case.truth], case.rows[of]) for case in cases]
     divergences = [-log(p) if p > 0.0 else inf for p, _ in mass]
     finite = [kl for kl in divergences if kl < inf]
     return SideScores(
         of=of,
         accuracy=fmean(p == max(row) and list(row).count(p) == 1 for p, row in mass),
-        brier=mean_over_cases((case.case_id, value) for case, value in zip(cases, brier, strict=True)),
+        brier=mean_over_cases(((case.case_id, value) for case, value in zip(cases, brier, strict=True)), group_of),
         kl=fmean(finite) if finite else None,
         kl_infinite=len(divergences) - len(finite),
     )

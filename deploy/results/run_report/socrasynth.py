@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Note, Series, Table
-from moot.deploy.results.rounds.case_means import mean_over_cases
+from moot.deploy.results.rounds.case_means import GroupOf, mean_over_cases
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.round_charts import round_charts
 from moot.deploy.results.text import cases, count, signed
@@ -28,7 +28,7 @@ def socrasynth(run: RunData) -> Iterator[Block]:
     if not stages:
         return
     yield Heading("Debates on topics")
-    yield _stages_chart(stages)
+    yield _stages_chart(stages, run.references.group)
     yield from round_charts(run, ("quality",))
     yield from _panel(run)
     yield from _topics(run)
@@ -45,8 +45,8 @@ def _contentiousness(run: RunData) -> dict[str, list[tuple[str, float]]]:
     return stages | ({_CLOSING: closed} if closed else {}) | ({_JOINT: joint} if joint else {})
 
 
-def _stages_chart(stages: Mapping[str, Sequence[tuple[str, float]]]) -> Chart:
-    means = [mean_over_cases(of_stage) for of_stage in stages.values()]
+def _stages_chart(stages: Mapping[str, Sequence[tuple[str, float]]], group_of: GroupOf) -> Chart:
+    means = [mean_over_cases(of_stage, group_of) for of_stage in stages.values()]
     low, high = [each.low for each in means], [each.high for each in means]
     counts = ", ".join(count(each.cases) for each in means)
     return Chart(

@@ -19,6 +19,7 @@ from moot.deploy.results.report.render import report_markdown, show_report
 from moot.deploy.results.rounds.case_means import MANY_CASES, mean_over_cases
 from moot.deploy.results.rounds.contentiousness_effect import contentiousness_blocks, contentiousness_effect
 from moot.deploy.results.rounds.dynamics import dynamics_blocks, round_dynamics
+from moot.protocols.case import Reference
 
 
 def _plant(session: PlantedSession, cases: int = 20) -> None:
@@ -263,6 +264,20 @@ def test_few_cases_have_means_and_no_intervals(session: PlantedSession, printed:
     )
 
 
+def test_cases_about_one_text_are_one_for_every_interval(session: PlantedSession) -> None:
+    for i in range(40):
+        session.case(f"c{i}", reference=Reference(group=f"text {i % 5}"))
+        data = {"jsd": 0.1 + i / 100, "entropy": {"agent/1": 0.5}}
+        for n, kappa in ((1, 0.1 + i % 3 / 3), (2, 0.9 - i % 3 / 3)):
+            session.event(f"c{i}", "round", f"round/{n}", {**data, "round": n, "kappa": kappa})
+        session.event(f"c{i}", "contentiousness", "round/0", {"before": 0.9, "after": 0.5, "schedule": "random"})
+    folder = session.plant()
+    [one, two] = [each.measured["jsd"] for each in round_dynamics(folder).rounds]
+    assert (one.cases, one.low, two.low) == (40, None, None), "five texts are too few, however many cases"
+    slope = contentiousness_effect(folder).slopes["jsd"]
+    assert (slope.cases, slope.per_kappa is None, slope.low) == (40, False, None)
+
+
 def test_many_levels_are_binned_to_tenths(session: PlantedSession) -> None:
     for i in range(24):
         session.case(f"c{i}")
@@ -294,14 +309,14 @@ def test_a_run_without_a_dial_is_refused(
 
 def test_the_interval_of_very_many_cases_is_that_of_their_resamples() -> None:
     values = [(str(n), value) for n, value in enumerate(np.random.default_rng(1).gamma(2.0, size=MANY_CASES + 1))]
-    resampled, normal = mean_over_cases(values[:MANY_CASES]), mean_over_cases(values)
+    resampled, normal = mean_over_cases(values[:MANY_CASES], str), mean_over_cases(values, str)
     assert normal.low == pytest.approx(resampled.low, rel=2e-3)
     assert normal.high == pytest.approx(resampled.high, rel=2e-3)
 
 
 def test_cases_of_one_group_are_resampled_together() -> None:
     values = [random.Random(i).random() for i in range(12)]
-    alone = mean_over_cases((f"c{i}", value) for i, value in enumerate(values))
+    alone = mean_over_cases([(f"c{i}", value) for i, value in enumerate(values)], str)
     twice = [(f"c{i}-{copy}", value) for i, value in enumerate(values) for copy in "ab"]
     grouped = mean_over_cases(twice, lambda case_id: case_id[:-2])
     assert (grouped.low, grouped.high) == pytest.approx((alone.low, alone.high))
