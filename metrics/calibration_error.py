@@ -92,6 +92,7 @@ def _outcomes(correct: npt.ArrayLike | Sequence[bool | None]) -> npt.NDArray[np.
 
 _DRAWS = 2**22  # outcomes in memory at once
 _MANY, _MANY_IN_A_BIN = 20_000, 500  # of more cases, bins with more are drawn as a whole
+_LEAST_VARIANCE = 25.0  # of a sum of outcomes for its normal approximation: nearly certain answers are skewed
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,10 +318,11 @@ def _replicated(
 def _excess(stated: Floats, replicates: int, random: np.random.Generator) -> Floats:
     """`(replicates,)`, how many more of a bin's answers are right than stated.
 
-    Of many answers their sum is normal for all that can be seen, and drawn as such.
+    Of many answers that are not nearly certain the sum is practically normal, and drawn as such.
     """
-    if len(stated) > _MANY_IN_A_BIN:
-        return random.normal(0.0, np.sqrt((stated * (1.0 - stated)).sum()), replicates)
+    variance = float((stated * (1.0 - stated)).sum())
+    if len(stated) > _MANY_IN_A_BIN and variance > _LEAST_VARIANCE:
+        return random.normal(0.0, np.sqrt(variance), replicates)
     return _replicated(stated, lambda drawn: (drawn - stated).sum(axis=1), replicates, random)
 
 

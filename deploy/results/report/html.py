@@ -60,8 +60,12 @@ def check_replaceable(file: Path) -> None:
         ConfigError: the file is something else, or cannot be read.
     """
     try:
-        if file.exists() and GENERATOR.encode() not in file.read_bytes()[:_HEAD_BYTES]:
-            raise ConfigError(f"{file} exists and is no report of moot: name another file with --out")
+        if not file.is_file():
+            return
+        with open(file, "rb") as page:
+            head = page.read(_HEAD_BYTES)
+        if GENERATOR.encode() not in head:
+            raise ConfigError(f"{file} exists and has no mark of a report of moot: name another file with --out")
     except OSError as error:
         raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
 

@@ -14,7 +14,7 @@ from moot.deploy.results.summaries.model_replies import reply_blocks
 from moot.deploy.results.summaries.scores import score_blocks
 from moot.deploy.results.summaries.summary import Summary
 from moot.deploy.results.summaries.summary_rows import summary_rows
-from moot.deploy.results.text import cases, count, mean_of, percent, times
+from moot.deploy.results.text import cases, count, percent, times
 
 
 def overview(run: RunData) -> Iterator[Block]:
@@ -75,19 +75,21 @@ def _quality(summary: Summary) -> str:
 
 
 def _gain(run: RunData) -> Iterator[str]:
-    """The verdicts against the best baseline of the run's own record; nothing where that costs as much."""
-    for best in baselines(run)[-1:]:
-        base = mean_of(best.tokens(run.costs[verdict.key]) for verdict in run.counted)
-        own = mean_of(run.costs[verdict.key].method for verdict in run.counted)
-        if base and own is not None and own > base:
-            yield f"Against {best.name}, on the same cases: {best.gain}, at {times(own / base)} its tokens."
+    """The verdicts against the last of `baselines`; nothing where it costs as much."""
+    for last in baselines(run)[-1:]:
+        costs = [(last.tokens(cost), cost.method) for cost in (run.costs[verdict.key] for verdict in run.counted)]
+        known = [(base, own) for base, own in costs if base and own is not None]
+        times_base = sum(own for _, own in known) / sum(base for base, _ in known) if known else None
+        if times_base is not None and times_base > 1.0:
+            yield f"Against {last.name}, on the same cases: {last.gain}, at {times(times_base)} its tokens."
 
 
 def next_steps(summary: Summary) -> Iterator[str]:
     """Suggested next steps, most urgent first."""
     run = summary.run
     if summary.stopped_by is not None:
-        yield f"The run was stopped: {summary.stopped_by}. Enter the same command again to resume it."
+        yield f"The run was stopped: {summary.stopped_by}."
+        yield "The same command resumes it; after a budget stop, with a larger budget."
     elif summary.open > summary.parked:
         yield (
             f"{cases(summary.open - summary.parked)} have no verdict. If the run is not under way, enter the same "
@@ -102,8 +104,8 @@ def next_steps(summary: Summary) -> Iterator[str]:
             f"other settings are another run: --out NEW --reuse {run} pays only for what differs."
         )
     if summary.labels_questioned:
-        yield f"{count(summary.labels_questioned)} gold labels look doubtful: moot show {run} --questioned"
-    if wrong := round((1 - (summary.accuracy or 0.0)) * summary.scored):
-        yield f"Read the {cases(wrong)} answered wrong: moot show {run} --wrong, or Wrong above the table of cases."
+        yield f"{count(summary.labels_questioned)} doubtful gold labels: moot show {run} --questioned"
+    if summary.accuracy is not None and summary.accuracy < 1.0:
+        yield f"Read the cases answered wrong: moot show {run} --wrong, or Wrong above the table of cases."
     if summary.simulated:
         yield "For figures of a real model, give --model NAME; moot models lists the forms of a name."

@@ -63,8 +63,8 @@ def pairs(runs: Sequence[RunData]) -> Iterator[Block]:
         ],
         y_label="difference of accuracy",
         guides=[Guide("no difference", y=0.0)],
-        note="An interval that does not reach 0 says that the runs differ. Intervals are 95 % (Bonett "
-        "and Price); cases that share a text have none.",
+        note="Intervals are 95 % (Bonett and Price); cases that share a text have none. Whether runs differ is decided "
+        "by McNemar's exact test, which is a little stricter.",
     )
     yield Heading("Cases that differ")
     yield from differing_blocks(cases, names, MOST_CASES)
@@ -77,6 +77,8 @@ def _answer(rows: Sequence[RunRow], names: Sequence[str]) -> Iterator[str]:
             continue
         if row.vs_first.p_value is None:
             yield f"{name} and {names[0]} have no scored case in common."
-            continue
-        differs = "is not shown to differ from" if row.vs_first.p_value >= _LEVEL else "differs from"
-        yield f"{name} {differs} {names[0]} in accuracy: {paired_words(row.vs_first)}."
+        elif row.vs_first.interval is None:
+            yield f"{name} against {names[0]}: {paired_words(row.vs_first)}; cases that share a text decide nothing."
+        else:
+            differs = "is not shown to differ from" if row.vs_first.p_value >= _LEVEL else "differs from"
+            yield f"{name} {differs} {names[0]} in accuracy: {paired_words(row.vs_first)}."

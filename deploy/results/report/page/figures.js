@@ -36,7 +36,7 @@
   const ENDS = {
     finished: ["Finished", ""],
     waiting: ["Ended with debates that wait for a person", `When they are answered: ${AGAIN}`],
-    stopped: ["Stopped", AGAIN],
+    stopped: ["Stopped", "The same command resumes it; after a budget stop, with a larger budget."],
     interrupted: ["Interrupted", AGAIN],
     failed: ["Ended with an error, which its terminal shows", AGAIN],
     killed: ["Its process has died", AGAIN],

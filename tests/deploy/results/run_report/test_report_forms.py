@@ -62,7 +62,7 @@ def test_a_page_replaces_an_earlier_page_and_nothing_else(run: Path, command: Co
         assert command("report", str(run))[0] == 0
     Path("notes.txt").write_text("mine")
     code, _, error = command("report", str(run), "--out", "notes.txt")
-    assert (code, "no report of moot" in error, Path("notes.txt").read_text()) == (2, True, "mine")
+    assert (code, "no mark of a report" in error, Path("notes.txt").read_text()) == (2, True, "mine")
 
 
 def test_a_printed_report_is_no_file(run: Path, command: Command) -> None:
