@@ -63,7 +63,9 @@ async def judge_comparisons(
     replies = iter(turns)
     sheets = [
         _sheet(
-            judge, order, [NOTHING_SAID if comparison is None else _told(next(replies)) for comparison in comparisons]
+            judge,
+            order,
+            [NOTHING_SAID if comparison is None else _reply_or_reason(next(replies)) for comparison in comparisons],
         )
         for judge in judges
         for order in ORDERS
@@ -90,7 +92,7 @@ async def judge_whole_debate(
     )
     sheets = []
     for (judge, order), turn in zip(places, turns, strict=True):
-        read = _told(turn)
+        read = _reply_or_reason(turn)
         failed, marks, overall = (read, [], "") if isinstance(read, str) else ("not marked", read.marks, read.rationale)
         marked = {one.topic: one for one in reversed(marks)}  # of two on one topic the first counts
         numbered = enumerate(closed, start=1)
@@ -105,7 +107,7 @@ def _request(comparison: OrderedComparison, judge: str, order: Literal[1, 2], re
     return Request(judge, comparison.template, slots, reply, path)
 
 
-def _told(turn: Turn[R] | Failure) -> R | str:
+def _reply_or_reason(turn: Turn[R] | Failure) -> R | str:
     """Reply of a judge, or the reason for a missing one."""
     return f"{turn.kind}: {turn.message}" if isinstance(turn, Failure) else turn.reply
 

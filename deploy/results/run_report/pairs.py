@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Note, Series
 from moot.deploy.results.run_report.data import RunData
-from moot.deploy.results.summaries.compare import RunRow, compare, run_names
+from moot.deploy.results.summaries.compare import RunRow, compare_records, run_names
 from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
 from moot.deploy.results.summaries.differing_cases import differing_blocks
 from moot.deploy.results.summaries.summary_rows import paired_words
@@ -24,7 +24,7 @@ def pairs(runs: Sequence[RunData]) -> Iterator[Block]:
     Raises:
         ConfigError: the runs have no case in common.
     """
-    found = compare([run.folder for run in runs], cases=True)
+    found = compare_records(runs, cases=True)
     names = run_names([row.run for row in found.rows])
     cases = found.cases or []
     for block in comparison_blocks(found.model_copy(update={"cases": None})):

@@ -21,7 +21,7 @@ def side_by_side(runs: Sequence[RunData]) -> list[CaseColumn]:
     verdicts = [[run.by_case.get(case_id) for case_id in ids] for run in runs]
     answers = [[verdict and verdict.answer for verdict in of_run] for of_run in verdicts]
     outcomes = [[outcome(verdict) for verdict in of_run] for of_run in verdicts]
-    others = {each.case_id for each in differing_cases([run.folder for run in runs])}
+    others = {each.case_id for each in differing_cases(runs)}
     differ = ["differ" if case_id in others else "same" for case_id in ids]
     names = list(enumerate(run_names([run.info.name for run in runs])))[1:]
     note = "whether outcome or answer differ, on cases that all runs share"

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from moot.actors.record.store.mirror import record_path
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.claims import Claim, ids_trained_on, read_claims
 from moot.deploy.results.detection.detection import DurationSummary, claims_of, counted_claims
@@ -150,8 +149,16 @@ def compare(
     """
     if isinstance(folders, str | os.PathLike) or len(folders) < 2:
         raise ConfigError("name at least two runs to compare: the first one, and others that are compared with it")
-    paths = [record_path(folder) for folder in _baseline_first(folders, baseline)]
-    records = [RunRecord(path) for path in paths]
+    return compare_records([RunRecord(folder) for folder in _baseline_first(folders, baseline)], cases=cases)
+
+
+def compare_records(records: Sequence[RunRecord], *, cases: bool = False) -> RunComparison:
+    """The comparison of `compare` from records in memory, the baseline first.
+
+    Raises:
+        ConfigError: two runs have no case in common.
+        RecordError: a record cannot be read.
+    """
     summaries = [record_summary(record) for record in records]
     by_run = [_Cases(record) for record in records]
     first, warnings = by_run[0], list[str]()
@@ -197,7 +204,7 @@ def compare(
         schema_version=summaries[0].schema_version,
         rows=rows,
         warnings=warnings,
-        cases=differing_cases(paths) if cases else None,
+        cases=differing_cases(records) if cases else None,
     )
 
 

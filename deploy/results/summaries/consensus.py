@@ -82,7 +82,7 @@ def consensus_verdicts(record: RunRecord) -> list[ConsensusVerdict]:
     return found
 
 
-Unheld = Literal["no distribution", "no gold label", "gold outside the labels", "no distribution over the labels"]
+Unscorable = Literal["no distribution", "no gold label", "gold outside the labels", "no distribution over the labels"]
 """Reasons why a distribution has no score, in the order of the checks."""
 
 
@@ -102,7 +102,7 @@ class ScoredDistribution(NamedTuple):
 
 def score_distribution(
     distribution: Distribution | None, labels: Sequence[str], gold: str | None
-) -> ScoredDistribution | Unheld:
+) -> ScoredDistribution | Unscorable:
     """Score a distribution, or say why that cannot be done.
 
     A label that it does not name has the probability 0 in it. A case without a closed set has no label that could be

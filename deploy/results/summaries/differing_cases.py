@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pyarrow as pa
-
-from moot.actors.record.store.mirror import record_path
-from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.readers import latest_verdicts
 from moot.deploy.results.record.rows import VerdictRow
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.report.blocks import Block, Note, Table
 from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import visible_line
@@ -55,7 +51,7 @@ class DifferingCase(FrozenModel):
         return 0 < sum(each.correct is True for each in self.answers) < len(self.answers)
 
 
-def differing_cases(folders: Sequence[str | Path]) -> list[DifferingCase]:
+def differing_cases(runs: Sequence[RunRecord | str | Path]) -> list[DifferingCase]:
     """The differing cases of runs; those whose outcome differs come first, then in order of the first run's file.
 
     Only cases whose content is the same in all runs are compared.
@@ -63,13 +59,12 @@ def differing_cases(folders: Sequence[str | Path]) -> list[DifferingCase]:
     Raises:
         RecordError: a record cannot be read.
     """
-    paths = [record_path(folder) for folder in folders]
-    tables = [_contents(path) for path in paths]
-    verdicts = [{verdict.case_id: verdict for verdict in latest_verdicts(path)} for path in paths]
+    records = [RunRecord.of(run) for run in runs]
+    tables = [_contents(record) for record in records]
+    verdicts = [record.by_case for record in records]
     found = []
-    for row in (
-        read_table(paths[0], "cases", ["content_hash", "question", "gold", "index"]).sort_by("index").to_pylist()
-    ):
+    columns = ["case_id", "content_hash", "question", "gold", "index"]
+    for row in records[0].cases.select(columns).sort_by("index").to_pylist():
         case_id = row["case_id"]
         if any(each.get(case_id) != row["content_hash"] for each in tables):
             continue
@@ -79,9 +74,9 @@ def differing_cases(folders: Sequence[str | Path]) -> list[DifferingCase]:
     return sorted(found, key=lambda each: not each.outcome_differs)
 
 
-def _contents(path: Path) -> dict[str, str]:
-    table: pa.Table = read_table(path, "cases", ["content_hash"])
-    return dict(zip(table["case_id"].to_pylist(), table["content_hash"].to_pylist(), strict=True))
+def _contents(record: RunRecord) -> dict[str, str]:
+    columns = (record.cases[name].to_pylist() for name in ("case_id", "content_hash"))
+    return dict(zip(*columns, strict=True))
 
 
 def _answer(verdict: VerdictRow | None) -> RunAnswer:

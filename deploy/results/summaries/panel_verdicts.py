@@ -52,7 +52,7 @@ def count_panel_verdicts(record: RunRecord, finished: Sequence[VerdictRow]) -> P
     worth = [bias for payload in known for bias in payload.position_bias.values() if bias is not None]
     winners = Counter(payload.winner or "none" for payload in known if payload.positions is None)
     consensus = Counter(payload.consensus or "none" for payload in known if payload.positions is not None)
-    joint = Counter(_stands(payload.joint) for payload in known)
+    joint = Counter(_agreement(payload.joint) for payload in known)
     return PanelVerdictCounts(
         winners={name: winners[name] for name in ("For", "Against", "Tie", "none")},
         consensus={name: consensus[name] for name in ("at once", "concession", "proposal", "none")},
@@ -62,7 +62,7 @@ def count_panel_verdicts(record: RunRecord, finished: Sequence[VerdictRow]) -> P
     )
 
 
-def _stands(joint: JointProposal | None) -> str:
+def _agreement(joint: JointProposal | None) -> str:
     if joint is None:
         return "no proposal"
     consents = set(joint.consents.values())
