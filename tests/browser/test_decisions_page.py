@@ -72,7 +72,7 @@ def test_a_watched_run_goes_on_with_each_answer(tmp_path: Path, start: Start, op
     assert process.wait(60) == 0
     assert len(decided(out)) == 2
     (head,) = opened.texts("p.strong[role=status]")
-    assert f"Continue with: moot view {out}" in head
+    assert f"To read it: moot view {out}" in head
     assert "There is no right answer to compare with" in head
     assert not page.locator(".form").count()
     facts = dict(zip(opened.texts(".live-facts dt"), opened.texts(".live-facts dd"), strict=True))

@@ -77,6 +77,17 @@ def test_runs_of_the_list_are_sorted_filtered_and_compared(run_of: RunOf, open_p
         page.get_by_role("link", name="All runs").wait_for()
 
 
+def test_the_list_says_how_many_cases_failed(tmp_path: Path, apart: Apart, open_page: OpenPage) -> None:
+    session = PlantedSession()
+    for case in ("one", "two"):
+        session.case(case)
+        session.verdict(case, None, "failed", failure="timeout")
+    settings = {"schema_version": 1, "cases": 2, "sessions": [{"status": "finished"}]}
+    run = apart(lambda: plant(tmp_path / "runs" / "failed", [session], settings))
+    with viewed(run.parent) as address:
+        open_page(address).page.get_by_role("gridcell", name="finished, 2 failed").wait_for()
+
+
 def test_a_run_under_way_grows_and_is_stopped(tmp_path: Path, open_page: OpenPage) -> None:
     out = tmp_path / "runs" / "live"
     command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--out", str(out)]
@@ -114,6 +125,7 @@ def test_a_server_that_has_died_is_said_in_the_first_line(tmp_path: Path, start:
     process.kill()
     opened.page.get_by_text("The server does not answer. The figures are those of ").wait_for()
     assert opened.page.get_by_role("button", name="Stop").is_disabled()
+    assert "time left" not in opened.texts(".live-facts dt")
     opened.said.clear()  # the browser's own errors of a broken connection
 
 

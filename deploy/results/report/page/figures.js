@@ -51,7 +51,7 @@
   moot.endLine = (of, { status, stopped_by: by, hint }) => {
     const [what, advice] = ENDS[status] || ["The run is not under way any more", ""];
     const figures = of ? `: ${verdicts(of)}${accuracyOf(of, "Accuracy")}` : ".";
-    return [`${what}${by ? ` (${by})` : ""}${figures}`, advice, hint ? `Continue with: ${hint}` : ""].filter(Boolean).join(" ");
+    return [`${what}${by ? ` (${by})` : ""}${figures}`, advice, hint ? `To read it: ${hint}` : ""].filter(Boolean).join(" ");
   };
 
   // Names and values; those that only a run under way has are left out at the end.

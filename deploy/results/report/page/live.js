@@ -186,7 +186,8 @@
       button.disabled = true;
       head.className = "warning";
       const old = at ? `The figures are those of ${at.clock}.` : "No figures have arrived.";
-      write(head, `The server does not answer. ${old} The run may have ended; its own terminal says more.`);
+      write(head, `The server does not answer. ${old} If the run has ended early, the same command resumes it.`);
+      if (of) figures.update(moot.figureRows(of, true));
     }, 1000);
 
     stream.addEventListener("figures", ({ data }) => {
@@ -218,7 +219,7 @@
       report.hidden = Boolean(end.hint);
       if (end.reason) {
         head.className = "warning";
-        const next = end.hint ? ` Continue with: ${end.hint}` : "";
+        const next = end.hint ? ` To read it: ${end.hint}` : "";
         write(head, unreadable(end.reason, `These figures no longer change; the run may still be under way.${next}`));
         return;
       }

@@ -85,7 +85,7 @@
   function build(place, chosen, rows) {
     const choice = { title: "", titleFormatter: () => element("span", { title: "Compare", "aria-label": "Compare", role: "img" }, "⇄"), formatter: (cell) => chosen.checkbox(cell), headerSort: false, width: 36, hozAlign: "center" };
     return new Tabulator(place, {
-      index: "name", layout: "fitColumns", rowHeight: 30, data: rows, columns: [choice, ...COLUMNS.map((column) => moot.tableColumn(column, cell, column.name === "accuracy" ? { headerFilterPlaceholder: "> 80" } : {}))],
+      index: "name", layout: "fitColumns", rowHeight: 30, data: rows, columns: [choice, ...COLUMNS.map((column) => moot.tableColumn(column, cell, column.isNumber ? { headerFilterPlaceholder: column.name === "accuracy" ? "> 80" : "> 10" } : {}))],
       placeholder: "No run is like this.", columnDefaults: { resizable: true }, ...(rows.length > MOST_ROWS ? { maxHeight: "85vh" } : {}),
     });
   }
