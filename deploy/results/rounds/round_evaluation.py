@@ -71,9 +71,6 @@ class _Case:
     truth: int
     rows: Mapping[str, Sequence[float]]
 
-    def brier(self, of: str) -> float:
-        return float(brier_multiclass(self.rows[of], self.truth))
-
 
 def evaluate_rounds(
     verdicts: Sequence[ConsensusVerdict], rounds: Mapping[str, Sequence[str]], group_of: GroupOf
@@ -123,7 +120,7 @@ def _case(verdict: ConsensusVerdict, rounds: Sequence[str], place: int) -> _Case
 
 def _truth(when: When, cases: Sequence[_Case], group_of: GroupOf) -> RoundEvaluation:
     names = list(cases[0].rows)
-    brier = {of: [case.brier(of) for case in cases] for of in names}
+    brier = {of: _brier(cases, of) for of in names}
     sides = [of for of in names if of not in (MIXTURE, CONSENSUS)]
     together = [of for of in names if of not in sides]
     better = min(sides, key=lambda side: fmean(brier[side]))
@@ -138,6 +135,18 @@ def _truth(when: When, cases: Sequence[_Case], group_of: GroupOf) -> RoundEvalua
         beats_all={of: float(np.mean(np.array(brier[of]) < least)) for of in together},
         over_better={of: mean_over_cases(zip(ids, over[of], strict=True), group_of) for of in together},
     )
+
+
+def _brier(cases: Sequence[_Case], of: str) -> list[float]:
+    """Brier scores of a side's distributions, those over equally many labels at once."""
+    sizes = np.array([len(case.rows[of]) for case in cases])
+    found = np.empty(len(cases))
+    for size in np.unique(sizes):
+        some = np.flatnonzero(sizes == size)
+        rows = np.array([cases[place].rows[of] for place in some])
+        found[some] = brier_multiclass(rows, [cases[place].truth for place in some])
+    scores: list[float] = found.tolist()
+    return scores
 
 
 def _against(of: str, cases: Sequence[_Case], brier: Sequence[float], group_of: GroupOf) -> SideScores:
