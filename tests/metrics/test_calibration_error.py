@@ -10,10 +10,8 @@ from refusals import refuses
 from scipy import stats
 from sklearn.metrics import brier_score_loss
 
+from moot.metrics.brier import brier_multiclass, brier_stated, brier_top_label
 from moot.metrics.calibration_error import (
-    brier_multiclass,
-    brier_stated,
-    brier_top_label,
     calibration_null_band,
     expected_calibration_error,
     reliability_bins,

@@ -15,7 +15,7 @@ from moot.deploy.results.analysis.replies import Replies, ReplyFeatures, Stratum
 from moot.deploy.results.analysis.settings import AnalysisSettings
 from moot.deploy.results.analysis.table import AnalysisTable, Column, Value, with_interval
 from moot.metrics.bootstrap import cluster_bootstrap
-from moot.metrics.calibration_error import brier_stated
+from moot.metrics.brier import brier_stated
 from moot.metrics.cluster_bootstrap import (
     cluster_weights,
     interval_from,

@@ -14,7 +14,7 @@ import numpy as np
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.rounds.case_means import GroupOf, MeanOverCases, mean_over_cases
 from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
-from moot.metrics.calibration_error import brier_multiclass
+from moot.metrics.brier import brier_multiclass
 from moot.protocols.distribution import OTHER
 from moot.protocols.evince.events import EvinceRoundEnded
 from moot.protocols.evince.round_numbers import reliable_mixture
@@ -142,7 +142,7 @@ def _brier(cases: Sequence[_Case], of: str) -> list[float]:
     sizes = np.array([len(case.rows[of]) for case in cases])
     found = np.empty(len(cases))
     for size in np.unique(sizes):
-        some = np.flatnonzero(sizes == size)
+        some = np.flatnonzero(sizes == size).tolist()
         rows = np.array([cases[place].rows[of] for place in some])
         found[some] = brier_multiclass(rows, [cases[place].truth for place in some])
     scores: list[float] = found.tolist()

@@ -24,8 +24,8 @@ from moot.deploy.results.summaries.evaluation import (
 )
 from moot.deploy.results.text import count, number
 from moot.metrics.bootstrap import percentile_interval
+from moot.metrics.brier import brier_stated
 from moot.metrics.calibration_error import (
-    brier_stated,
     expected_calibration_error,
     reliability_bins,
     reliability_null_bands,

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from moot.deploy.results.distributions import Distribution
 from moot.deploy.results.record.readers import decode_json
 from moot.deploy.results.record.run_record import RunRecord, once_per_record
-from moot.metrics.calibration_error import brier_multiclass
+from moot.metrics.brier import brier_multiclass
 from moot.protocols.distribution import OTHER
 from moot.protocols.evince.events import ConsensusPayload
 

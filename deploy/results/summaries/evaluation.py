@@ -19,7 +19,8 @@ from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
 from moot.deploy.results.text import Interval, number, percent
-from moot.metrics.calibration_error import brier_stated, brier_top_label, expected_calibration_error
+from moot.metrics.brier import brier_stated, brier_top_label
+from moot.metrics.calibration_error import expected_calibration_error
 from moot.metrics.detection import macro_f1
 from moot.metrics.ranking import accuracy_at_k, mean_reciprocal_rank, rank_of_truth
 from moot.protocols.verdict_sources import VerdictSources
