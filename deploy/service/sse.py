@@ -12,6 +12,8 @@ from starlette.types import Message, Receive, Scope, Send
 from moot.deploy.service.errors import RequestError
 
 HEARTBEAT_S = 15.0
+"""Seconds between two heartbeats of a quiet stream for programs."""
+
 MOST_BYTES = 64 * 2**10
 """Target size of a chunk."""
 

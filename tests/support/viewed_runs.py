@@ -17,9 +17,9 @@ from moot.deploy.service.view.process import ViewServer
 
 
 @contextmanager
-def viewed(runs: Path) -> Iterator[str]:
-    """The address of the pages of a folder's runs, which a thread serves."""
-    with listening_socket("127.0.0.1", 0) as listening:
+def viewed(runs: Path, port: int = 0) -> Iterator[str]:
+    """The address of the pages of a folder's runs, which a thread serves, on a free port or a certain one."""
+    with listening_socket("127.0.0.1", port) as listening:
         server = ViewServer(RunCatalogue(runs), listening, None)
         serving = threading.Thread(target=run_in_thread, args=(server,))
         serving.start()

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 import structlog
 
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.follow import Added, RecordFollower
-from moot.actors.record.progress import StreamedEvent, recorded_events, replies_as_events, verdict_event
+from moot.actors.record.follow import RecordFollower
+from moot.actors.record.progress import recorded_events
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.deploy.results.record.run_info import RunInfo
 from moot.deploy.results.report.charts import chart_data
 from moot.deploy.runs.recorded_run import last_session, recorded_status
 from moot.deploy.service.live.charts import live_charts
+from moot.deploy.service.live.debate_reader import DebateReader
 from moot.deploy.service.live.figures import READ_OF_JOURNAL, RunningFigures
-from moot.deploy.service.sse import HEARTBEAT_S, encode_event
+from moot.deploy.service.sse import encode_event
 from moot.protocols.errors import MootError
 
 _log = structlog.get_logger(__name__)
@@ -38,59 +36,14 @@ CHARTS_S = 1.0
 IDLE_S = 60.0
 """Seconds that a run is followed after the last page has closed, for a page that is reloaded."""
 
-LAST_READ_S = 20.0
-"""Most seconds for the last read of a run that has ended, and its last figures."""
+HEARTBEAT_S = 5.0
+"""Most seconds without an event: a page gives up a server that is silent for four times as long."""
+
+STOP_S = 20.0
+"""Most seconds that a read which was told to stop is waited for."""
 
 _LIVE_CHECK_S = 2.0
-_MOST_EVENTS = 5_000
-"""Most events that a reader may lag behind; beyond that it reads them from the record again."""
-
-
-class _Seen(NamedTuple):
-    """Identity of an event of a debate."""
-
-    attempt: int
-    kind: str
-    path: str
-    at: float
-
-
-class _Reader:
-    """Reader of one debate."""
-
-    def __init__(self, case_id: str) -> None:
-        self.case_id = case_id
-        self.events: deque[StreamedEvent] = deque()
-        self.is_behind = False
-        self._seen: set[_Seen] = set()
-        self._attempt, self._has_verdict = 0, False
-
-    def add(self, event: StreamedEvent) -> None:
-        if len(self.events) >= _MOST_EVENTS:
-            self.is_behind = True
-        else:
-            self.events.append(event)
-
-    def next_written(self) -> bytes:
-        """Events since the last call, encoded; each once."""
-        written = bytearray()
-        while self.events:
-            event = self.events.popleft()
-            place = _Seen(event.attempt, event.kind, event.path, event.at)
-            if place in self._seen:
-                continue
-            self._seen.add(place)
-            if event.attempt > self._attempt:
-                self._attempt, self._has_verdict = event.attempt, False
-            self._has_verdict |= event.kind == "verdict" and event.attempt == self._attempt
-            data = {name: getattr(event, name) for name in ("kind", "path", "attempt", "at", "data")}
-            written += encode_event("note", msgspec.json.encode(data))
-        return bytes(written)
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the verdict of the latest attempt has arrived."""
-        return self._has_verdict
+_HEARTBEAT = encode_event("heartbeat", b"{}")  # no comment: a browser hides comments from its page
 
 
 class LiveRun:
@@ -116,12 +69,12 @@ class LiveRun:
         self._folder, self._is_live, self._beside, self._hint = RunFolder(info.path), is_live, beside, hint
         self._running = RunningFigures(info)
         self._follower = RecordFollower(self._folder, self._running.columns, READ_OF_JOURNAL)
-        self._readers: list[_Reader] = []
+        self._readers: list[DebateReader] = []
         self._news = asyncio.Condition()
         self._version = 0
         self._figures = self._charts = b""
         self._charts_version, self._charts_at = 0, 0.0
-        self._closing = asyncio.Event()
+        self._closing, self._stops_reading = asyncio.Event(), False
         self._ended, self._reason, self._how = False, "", dict[str, str]()
         self._task: asyncio.Task[None] | None = None
         self.lookers, self._idle_since = 0, time.monotonic()
@@ -135,36 +88,58 @@ class LiveRun:
         self._task = asyncio.create_task(self._follow())
         self._task.add_done_callback(lambda _: ended())
 
-    async def close(self) -> None:
-        """Stop following; open pages get the last figures of the record, and the end of the stream."""
+    async def close(self, last_read_s: float = 0.0) -> None:
+        """Stop following, and end the stream of every page.
+
+        Args:
+            last_read_s: most seconds to read the rest of the record, for last figures; the read then stops where it is.
+        """
         self._closing.set()
-        if self._task is not None:
-            await asyncio.wait([self._task], timeout=LAST_READ_S)
+        if self._task is None:
+            return
+        if last_read_s:
+            await asyncio.wait([self._task], timeout=last_read_s)
+        self._stops_reading = True
         await self._end()
+        await asyncio.wait([self._task], timeout=STOP_S)
 
     async def _follow(self) -> None:
-        checked_at = 0.0
+        checked_at, is_live = 0.0, True
         try:
-            while not self._closing.is_set():
+            while is_live and not self._closing.is_set():
                 began = time.monotonic()
-                is_live = True
                 if began - checked_at > _LIVE_CHECK_S:
                     checked_at, is_live = began, await asyncio.to_thread(self._is_live)
-                if await asyncio.to_thread(self._read) or not self._version or began - self._charts_at > _LIVE_CHECK_S:
-                    await self._tell(began)
-                is_idle = not self.lookers and began - self._idle_since > IDLE_S
-                if is_idle or not is_live:
-                    break
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._closing.wait(), max(UPDATE_S, time.monotonic() - began))
-            await asyncio.to_thread(self._read)  # what was written before the run was seen to have ended
-            await self._tell(time.monotonic(), is_last=True)
+                await self._refresh()
+                if not self.lookers and began - self._idle_since > IDLE_S:
+                    self._ended = True  # before anything is awaited: a page that opens now follows the run anew
+                    return
+                if is_live:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._closing.wait(), max(UPDATE_S, time.monotonic() - began))
+            await self._refresh(is_last=True)  # what was written before the run was seen to have ended
             await self._end()
         except Exception as error:
             _log.warning("a run is not followed any more", run=str(self._folder.path), error=repr(error))
             await self._end(str(error) if isinstance(error, MootError) else "an unexpected error, see the log")
         finally:
             self._follower.close()
+
+    async def _refresh(self, *, is_last: bool = False) -> None:
+        """Read what was added; update the figures and, each `CHARTS_S`, the charts."""
+        now = time.monotonic()
+        has_added = await asyncio.to_thread(self._read)
+        is_due = is_last or not self._version or now - self._charts_at > _LIVE_CHECK_S
+        if self._stops_reading or not (has_added or is_due):
+            return
+        self._figures = await asyncio.to_thread(self._figures_now, await self._beside())
+        if is_last or now - self._charts_at >= CHARTS_S:
+            self._charts_at = now
+            self._charts = await asyncio.to_thread(self._charts_now)
+            self._charts_version += 1
+        async with self._news:
+            self._version += 1
+            self._news.notify_all()
 
     def _read(self) -> bool:
         """Read what was added; returns whether there was anything."""
@@ -173,20 +148,10 @@ class LiveRun:
             found = True
             self._running.add(added)
             for reader in list(self._readers):
-                for event in _events_of(added, reader.case_id):
-                    reader.add(event)
+                reader.add(added)
+            if self._stops_reading:
+                break
         return found
-
-    async def _tell(self, now: float, *, is_last: bool = False) -> None:
-        beside = await self._beside()
-        self._figures = await asyncio.to_thread(self._figures_now, beside)
-        if is_last or now - self._charts_at >= CHARTS_S:
-            self._charts_at = now
-            self._charts = await asyncio.to_thread(self._charts_now)
-            self._charts_version += 1
-        async with self._news:
-            self._version += 1
-            self._news.notify_all()
 
     def _figures_now(self, beside: Mapping[str, Any]) -> bytes:
         figures = self._running.figures().model_dump()
@@ -229,8 +194,9 @@ class LiveRun:
             self._idle_since = time.monotonic()
 
     async def updates(self) -> AsyncGenerator[bytes, None]:
-        """Server-sent events: `figures`, `charts` when they have changed, and `end` with the run's status when it has
-        ended, or with a reason when it cannot be followed any more. A reader that is slow gets the latest ones."""
+        """Server-sent events: `figures`, `charts` when they have changed, `heartbeat` when nothing else was sent for
+        `HEARTBEAT_S`, and `end` with the run's status when it has ended (`live`: connect again), or with a reason when
+        it cannot be followed any more. A reader that is slow gets the latest ones."""
         seen = seen_charts = 0
         yield b"retry: 1000\n\n"
         while True:
@@ -245,15 +211,15 @@ class LiveRun:
                 yield encode_event("end", msgspec.json.encode(end))
                 return
             if not await self._wait(partial(self._is_newer, seen)):
-                yield b": still here\n\n"
+                yield _HEARTBEAT
 
     def _is_newer(self, version: int) -> bool:
         return version < self._version
 
-    async def _wait(self, holds: Callable[[], bool], at_most_s: float = HEARTBEAT_S) -> bool:
-        """Wait until something holds or the run has ended; False when neither is so in time."""
+    async def _wait(self, holds: Callable[[], bool]) -> bool:
+        """Wait until something holds or the run has ended; False when neither is so within `HEARTBEAT_S`."""
         try:
-            async with asyncio.timeout(at_most_s), self._news:
+            async with asyncio.timeout(HEARTBEAT_S), self._news:
                 await self._news.wait_for(lambda: self._ended or holds())
         except TimeoutError:
             return False
@@ -262,7 +228,7 @@ class LiveRun:
     async def debate(self, case_id: str) -> AsyncGenerator[bytes, None]:
         """Server-sent events of a debate: a `note` for each that is recorded, then for each that is added; `end` when
         it has its verdict, or with a reason when the run cannot be followed any more."""
-        reader = _Reader(case_id)
+        reader = DebateReader(case_id)
         self._readers.append(reader)
         try:
             yield b"retry: 1000\n\n"
@@ -279,23 +245,6 @@ class LiveRun:
                     yield encode_event("end", msgspec.json.encode({"reason": self._reason}))
                     return
                 if not await self._wait(lambda: bool(reader.events)):
-                    yield b": still here\n\n"
+                    yield _HEARTBEAT
         finally:
             self._readers.remove(reader)
-
-
-def _events_of(added: Added, case_id: str) -> list[StreamedEvent]:
-    """The added events of a debate."""
-    if added.table == "cases":
-        return []
-    rows: pa.Table = added.rows.filter(pc.equal(added.rows["case_id"], case_id))
-    if not rows.num_rows:
-        return []
-    if added.table == "turns":
-        return replies_as_events(rows) if "text" in rows.column_names else []
-    if added.table == "verdicts":
-        return [verdict_event(row) for row in rows.to_pylist()]
-    return [
-        StreamedEvent(case_id, row["attempt"], row["kind"], row["path"], msgspec.json.decode(row["data"]), row["at"])
-        for row in rows.to_pylist()
-    ]

@@ -117,14 +117,13 @@ class _Routes:
     async def start(self, request: Request) -> Response:
         """List of runs; for a single run, its page."""
         if (only := self._catalogue.only) is not None:
-            return Response(status_code=307, headers={"Location": f"runs/{quote(only.name, safe='')}/"})
+            return _redirect(request, f"runs/{quote(only.name, safe='')}/")
         blocks = [Heading(f"Runs in {self._catalogue.root}", 1)]
         return _html(make_page("moot view", blocks, {"runs": "runs.json"}, LIST))
 
     async def with_slash(self, request: Request) -> Response:
         """The address of a run's page without its last slash: what the page asks for is relative to it."""
-        name = quote(request.path_params["name"], safe="")
-        return Response(status_code=307, headers={"Location": f"./{name}/"})
+        return _redirect(request, f"./{quote(request.path_params['name'], safe='')}/")
 
     async def runs(self, request: Request) -> Response:
         """Rows of the list."""
@@ -148,7 +147,7 @@ class _Routes:
             return _html(make_page(title, [*blocks, note], {"ready": "ready.json?of=cases"}, ["text.js", "runs.js"]))
         if "report" not in request.query_params and await asyncio.to_thread(run.is_live):
             data = {"live": "events", "others": self._others, **self._cache.data(index)}
-            return _html(make_page(title, blocks, data, [*FORMS, "figures.js", "live.js"]))
+            return _html(make_page(title, blocks, data, [*FORMS, "figures.js", "streams.js", "live.js"]))
         if index.total > _MOST_REPORTED:
             note = Note(f"Of so many cases the figures are not computed here: moot report {run.path}", "strong")
             return _html(make_page(title, [*blocks, note], self._cache.data(index), FORMS))
@@ -237,6 +236,12 @@ async def _body(request: Request, what: type[T]) -> T:
 def _debate(folder: Path, case_id: str) -> dict[str, Any]:
     sent = SentReplies(DebateTables(folder, [case_id], with_requests=True), [case_id])
     return debate_page(build_transcript(folder, case_id), sent)
+
+
+def _redirect(request: Request, place: str) -> Response:
+    """Redirect to a relative address, with the request's query."""
+    query = request.scope["query_string"].decode("latin-1")
+    return Response(status_code=307, headers={"Location": f"{place}?{query}" if query else place})
 
 
 def _html(page: Page) -> Response:

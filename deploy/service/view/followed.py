@@ -15,6 +15,8 @@ from moot.deploy.service.view.actions import RecordedControl, RunControl
 from moot.deploy.service.view.catalogue import FoundRun
 
 _MOST_LOOKERS = 64
+_LAST_READ_S = 20.0
+"""Most seconds for the last figures of this process's run, which has ended."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class FollowedRuns:
         self._process = process
         self._live: dict[str, LiveRun] = {}
         self._controls: dict[str, RunControl] = {}
-        self._opening = asyncio.Lock()
+        self._opening, self._is_closed = asyncio.Lock(), False
 
     def control(self, run: FoundRun) -> RunControl:
         """Control of a run."""
@@ -58,7 +60,7 @@ class FollowedRuns:
         """Follow a run while `place` is open.
 
         Raises:
-            RequestError: too many pages follow runs.
+            RequestError: too many pages follow runs, or the server is stopping.
             RecordError: run.yaml cannot be read.
         """
         if sum(live.lookers for live in self._live.values()) >= _MOST_LOOKERS:
@@ -66,6 +68,8 @@ class FollowedRuns:
         async with self._opening:
             live = self._live.get(run.name)
             if live is None or live.has_ended:  # the run may have been resumed since
+                if self._is_closed:
+                    raise RequestError(503, "the server is stopping", retry_after_s=2)
                 live = self._live[run.name] = await asyncio.to_thread(self._make, run)
                 live.open(partial(self._release, run.name, live))
             place.enter_context(live.looking())
@@ -82,6 +86,8 @@ class FollowedRuns:
         return LiveRun(info, run.is_live, beside)
 
     async def close(self) -> None:
-        """Stop following; open pages get the end of the stream."""
-        for live in list(self._live.values()):
-            await live.close()
+        """Stop following; open pages get the end of the stream, and those of this process's run its last figures."""
+        async with self._opening:
+            self._is_closed = True
+        last_read_s = 0.0 if self._process is None else _LAST_READ_S
+        await asyncio.gather(*(live.close(last_read_s) for live in self._live.values()))

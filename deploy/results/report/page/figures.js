@@ -40,7 +40,6 @@
     interrupted: ["Interrupted", AGAIN],
     failed: ["Ended with an error, which its terminal shows", AGAIN],
     killed: ["Its process has died", AGAIN],
-    live: ["This page is no longer updated, but the run is under way", ""],
   };
 
   const waiting = ({ waiting: n }) => (n ? ` ${count(n)} ${n === 1 ? "debate waits" : "debates wait"} for a person.` : "");

@@ -3,9 +3,9 @@
 
 (() => {
   const MOST_ROWS = 200; // of a chart's table
-  const LOST_MS = 5000; // without an answer of the server, until the first line says so
   const GROW_MS = 3000; // between two updates of the table of cases
-  const SILENT_MS = 20000; // without new figures, which come every two seconds at least
+  const OLD_MS = 20000; // after which figures are said to be old: they come every two seconds at least
+  const READING = "Reading the record ...";
   const unreadable = (reason, then) => `The record can no longer be followed: ${reason}. ${then}`;
 
   function make(tag, className, text, ...children) {
@@ -161,7 +161,7 @@
   }
 
   moot.showLive = (place, address) => {
-    const head = make("p", "strong", "Reading the record ...");
+    const head = make("p", "strong", READING);
     head.setAttribute("role", "status");
     const bar = make("progress");
     bar.setAttribute("aria-label", "cases with a verdict");
@@ -175,29 +175,28 @@
     place.querySelector("h1").after(simulated, head, bar, figures.list, make("div", "actions", "", button, report, told), others, forms.box, charts.box, debates.box);
 
     let [grown, grownAt] = ["", 0];
-    let [of, at, lost] = [null, null, 0];  // the latest figures, when they came, and since when the server is silent
-    const [begun, stream] = [performance.now(), new EventSource(address)];
-    const since = () => performance.now() - (at ? at.ms : begun);
+    let [of, at] = [null, null]; // the latest figures, and when they came
 
-    // A server that has died ends no stream in order, and one that hangs breaks no connection.
-    const watch = setInterval(() => {
-      const isLost = lost ? performance.now() - lost > LOST_MS : since() > SILENT_MS;
-      if (!isLost) return;
-      button.disabled = true;
-      head.className = "warning";
+    function sayState() {
+      const isAlive = !stream.refusal && !stream.isSilent;
+      if (isAlive !== (head.className === "strong")) {
+        button.disabled = !isAlive;
+        if (of) figures.update(moot.figureRows(of, !isAlive));
+      }
+      head.className = isAlive ? "strong" : "warning";
       const old = at ? `The figures are those of ${at.clock}.` : "No figures have arrived.";
-      write(head, `The server does not answer. ${old} If the run has ended early, the same command resumes it.`);
-      if (of) figures.update(moot.figureRows(of, true));
-    }, 1000);
+      if (stream.refusal) write(head, `This run cannot be followed: ${stream.refusal}. ${old}`);
+      else if (!isAlive) write(head, `The server does not answer. ${old} If the run has ended early, the same command resumes it.`);
+      else if (!at) write(head, READING);
+      else write(head, performance.now() - at.ms > OLD_MS ? `${READING} ${old}` : moot.headline(of));
+    }
 
-    stream.addEventListener("figures", ({ data }) => {
-      if (!of || head.className === "warning") button.disabled = false;
-      of = JSON.parse(data);
-      [at, lost] = [{ ms: performance.now(), clock: new Date().toLocaleTimeString("en-GB") }, 0];
+    function showFigures(latest) {
+      of = latest;
+      at = { ms: performance.now(), clock: new Date().toLocaleTimeString("en-GB") };
       simulated.hidden = !of.simulated;
       write(simulated, of.simulated || "");
-      head.className = "strong";
-      write(head, moot.headline(of));
+      sayState();
       if (of.total) bar.max = of.total;
       bar.value = of.finished + of.failed;
       button.hidden = !of.can_stop;
@@ -209,10 +208,13 @@
         [grown, grownAt] = [state, performance.now()];
         moot.growCases();
       }
-    });
-    stream.addEventListener("charts", ({ data }) => charts.update(JSON.parse(data)));
-    stream.addEventListener("end", ({ data }) => {
-      const end = JSON.parse(data);
+    }
+
+    function showEnd(end) {
+      if (end.status === "live" && !end.reason && !end.hint) {
+        stream.reopen(); // the server has stopped, or the run was resumed as it ended
+        return;
+      }
       stream.close();
       clearInterval(watch);
       button.hidden = true;
@@ -234,16 +236,12 @@
       debates.box.hidden = others.hidden = true;
       forms.close();  // the server ends with the run: nothing more can be asked of it
       for (const gone of document.querySelectorAll("#cases, header a[href='#cases']")) gone.hidden = true;
+    }
+
+    const stream = new moot.LiveStream(address, {
+      figures: showFigures, charts: (data) => charts.update(data), heartbeat: sayState, end: showEnd,
     });
-    stream.onerror = () => {
-      lost = lost || performance.now();
-      const isRefused = stream.readyState === EventSource.CLOSED;
-      write(told, isRefused ? "The server does not send this run's figures: reload the page." : "No connection to the server: trying again.");
-    };
-    stream.onopen = () => {
-      lost = 0;
-      write(told, "");
-    };
+    const watch = setInterval(sayState, 1000);
   };
 
   // One debate, read as it is written: its transcript, again whenever something was added, at most once a second.
@@ -265,13 +263,20 @@
       }, 1000);
     };
     stream.addEventListener("note", refresh);
-    stream.addEventListener("end", async ({ data }) => {
-      const { reason } = JSON.parse(data);
-      stream.close();
-      if (!reason) return refresh();
+    const giveUp = async (reason) => {
       await showing.catch(() => {});
       if (reading === stream) article.prepend(make("p", "warning", unreadable(reason, "This transcript no longer grows.")));
+    };
+    stream.addEventListener("end", ({ data }) => {
+      const { reason } = JSON.parse(data);
+      stream.close();
+      if (reason) giveUp(reason);
+      else refresh();
     });
+    stream.onerror = async () => {
+      const refusal = stream.readyState === EventSource.CLOSED ? await moot.refusalOf(stream.url) : null;
+      if (refusal) giveUp(refusal.message);
+    };
   }
 
   window.addEventListener("hashchange", () => {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -13,6 +15,9 @@ import pytest
 from planted_records import PlantedSession
 from server_client import parsed, until
 
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import Ownership
+from moot.deploy.service.errors import RequestError
 from moot.deploy.service.live.live_run import LiveRun
 from moot.deploy.service.view.actions import RecordedControl
 from moot.deploy.service.view.catalogue import FoundRun
@@ -20,10 +25,16 @@ from moot.deploy.service.view.followed import FollowedRuns, OwnProcess
 
 
 class OwnControl(RecordedControl):
-    """Control of a run of this process."""
+    """Control of a run of this process, whose figures wait while `is_quick` is not set."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.is_quick = asyncio.Event()
+        self.is_quick.set()
 
     async def beside(self) -> Mapping[str, Any]:
         """See `RunControl.beside`."""
+        await self.is_quick.wait()
         return {}
 
 
@@ -37,13 +48,13 @@ def run(session: PlantedSession) -> FoundRun:
     session.case("open")
     session.reply("open", "opening/agent/0", 10)
     session.reply("open", "judge/candidate/0/judge/1/variant/2/pass/0", 10)
-    path = session.plant()
+    path = session.plant(sessions=[{"status": "running"}])
     return FoundRun(path.name, path)
 
 
-def follow(run: FoundRun) -> FollowedRuns:
+def follow(run: FoundRun, control: OwnControl | None = None) -> FollowedRuns:
     """Follows a run as its own process does: it is under way until it is closed."""
-    return FollowedRuns(OwnProcess(OwnControl(run.path), str(run.path)))
+    return FollowedRuns(OwnProcess(control or OwnControl(run.path), str(run.path)))
 
 
 def open_files(folder: Path) -> list[str]:
@@ -72,15 +83,35 @@ async def test_a_debate_shows_its_last_step_in_words(run: FoundRun) -> None:
     assert (debate["case"], debate["step"]) == ("open", "Judging, candidate 0, judge 1, evidence variant 2, pass 0")
 
 
+async def test_a_page_hears_of_the_server_while_figures_are_not_ready(
+    run: FoundRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.deploy.service.live.live_run.HEARTBEAT_S", 0.01)
+    control = OwnControl(run.path)
+    control.is_quick.clear()
+    followed = follow(run, control)
+    with ExitStack() as page:
+        live = await followed.follow(run, page)
+        await read(live, "heartbeat")
+        control.is_quick.set()
+        assert (await read(live, "figures"))[-1][1]["finished"] == 1
+    await followed.close()
+
+
 async def test_a_run_that_nobody_looks_at_is_released(run: FoundRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    followed = follow(run)
+    """It is released at once, without last figures: a page that opens while they are made would get its end."""
+    control = OwnControl(run.path)
+    followed = follow(run, control)
     with ExitStack() as page:
         first = await followed.follow(run, page)
         await read(first, "figures")
         assert open_files(run.path)
+        control.is_quick.clear()
         monkeypatch.setattr("moot.deploy.service.live.live_run.IDLE_S", 0.0)
+        monkeypatch.setattr("moot.deploy.service.live.live_run._LIVE_CHECK_S", math.inf)
     await until(lambda: first.has_ended and not open_files(run.path))
     monkeypatch.undo()
+    control.is_quick.set()
     with ExitStack() as page:
         again = await followed.follow(run, page)
         assert again is not first
@@ -101,3 +132,17 @@ async def test_a_record_that_cannot_be_read_any_more_ends_the_page_with_the_reas
         (told,) = parsed("".join([chunk.decode() async for chunk in live.debate("open")]))
         assert (told["event"], "cannot be read" in told["data"]) == ("end", True)
     await followed.close()
+
+
+async def test_a_server_that_stops_ends_its_pages_without_reading_the_rest(run: FoundRun) -> None:
+    """They connect again: to a server that starts meanwhile."""
+    followed, owner = FollowedRuns(), Ownership.acquire(RunFolder(run.path))
+    with ExitStack() as page:
+        live = await followed.follow(run, page)
+        await followed.close()
+        ((name, end),) = await read(live, "end")
+        assert (name, end["status"], end["reason"]) == ("end", "live", "")
+        owner.release()
+        assert not open_files(run.path)
+        with pytest.raises(RequestError, match="stopping"):
+            await followed.follow(run, page)

@@ -212,6 +212,13 @@ async def test_runs_of_any_name_are_found_and_their_files_are_not_served(runs: P
             assert await status(name, "/report.html") == 404
 
 
+async def test_an_address_without_its_last_slash_keeps_its_query(runs: Path) -> None:
+    async with viewed(runs) as client:
+        for query in ("", "?report", "?a=%26&b"):
+            answer = await client.get(f"/runs/a b{query}", allow_redirects=False)
+            assert (answer.status, answer.headers["Location"]) == (307, f"./a%20b/{query}")
+
+
 async def test_what_cannot_be_shown_is_a_page_for_a_person_and_json_for_a_program(runs: Path, tmp_path: Path) -> None:
     for name in ("cut", "settings"):
         shutil.copytree(runs / "own", tmp_path / "runs" / name)
