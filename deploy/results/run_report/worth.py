@@ -43,7 +43,7 @@ def worth(run: RunData) -> Iterator[Block]:
 
 
 def _prices(run: RunData, finished: Sequence[VerdictRow]) -> Iterator[Block]:
-    ways = (*(_baseline(run, finished, each) for each in baselines(run)), _price(run, "all cases", finished))
+    ways = (*(_baseline(run, finished, each) for each in run.once(baselines)), _price(run, "all cases", finished))
     found = [price for price in ways if price is not None]
     rounds = sorted({verdict.rounds for verdict in finished})
     by_rounds = [
@@ -59,7 +59,7 @@ def _prices(run: RunData, finished: Sequence[VerdictRow]) -> Iterator[Block]:
     ]
     if rows:
         yield Table("", ("", "tokens per case", "accuracy"), rows)
-    yield from (Note(f"Verdict less {each.name}, on the same cases: {each.gain}.") for each in baselines(run))
+    yield from (Note(f"Verdict less {each.name}, on the same cases: {each.gain}.") for each in run.once(baselines))
 
 
 def _price_chart(found: Sequence[_Price]) -> Chart:
