@@ -48,7 +48,7 @@ def test_a_server_that_is_busy_is_not_one_that_has_died(
 
 
 def test_a_refused_page_says_why(run: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.service.view.followed._MOST_LOOKERS", 0)
+    monkeypatch.setattr("moot.deploy.service.view.followed._MOST_VIEWERS", 0)
     with viewed(run.parent) as address:
         opened = open_page(f"{address}runs/open/")
         refused = opened.page.get_by_text("This run cannot be followed: 0 pages follow runs: close one.")

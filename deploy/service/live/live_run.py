@@ -56,7 +56,7 @@ class LiveRun:
         hint: advice for the end of the run, where this process ends with it.
 
     Attributes:
-        lookers: number of pages that follow it.
+        viewers: number of pages that follow it.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class LiveRun:
         self._closing, self._stops_reading = asyncio.Event(), False
         self._ended, self._reason, self._how = False, "", dict[str, str]()
         self._task: asyncio.Task[None] | None = None
-        self.lookers, self._idle_since = 0, time.monotonic()
+        self.viewers, self._idle_since = 0, time.monotonic()
 
     def open(self, ended: Callable[[], object]) -> None:
         """Begin to follow.
@@ -111,7 +111,7 @@ class LiveRun:
                 if began - checked_at > _LIVE_CHECK_S:
                     checked_at, is_live = began, await asyncio.to_thread(self._is_live)
                 await self._refresh()
-                if not self.lookers and began - self._idle_since > IDLE_S:
+                if not self.viewers and began - self._idle_since > IDLE_S:
                     self._ended = True  # before anything is awaited: a page that opens now follows the run anew
                     return
                 if is_live:
@@ -184,13 +184,13 @@ class LiveRun:
         return self._ended
 
     @contextmanager
-    def looking(self) -> Iterator[None]:
+    def viewing(self) -> Iterator[None]:
         """Context of a page that follows the run."""
-        self.lookers += 1
+        self.viewers += 1
         try:
             yield
         finally:
-            self.lookers -= 1
+            self.viewers -= 1
             self._idle_since = time.monotonic()
 
     async def updates(self) -> AsyncGenerator[bytes, None]:
@@ -241,6 +241,8 @@ class LiveRun:
             while not reader.is_behind:
                 if written := reader.next_written():
                     yield written
+                if self._ended and self._how.get("status") == "live" and not self._reason:
+                    return  # without an `end`: the page connects again by itself
                 if reader.has_ended or (self._ended and not reader.events):
                     yield encode_event("end", msgspec.json.encode({"reason": self._reason}))
                     return

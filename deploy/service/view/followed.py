@@ -1,4 +1,4 @@
-"""Runs that pages follow: each followed once, however many look, and released a while after the last one left."""
+"""Runs that pages follow: each followed once, and released a while after its last page has closed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.deploy.service.live.live_run import LiveRun
 from moot.deploy.service.view.actions import RecordedControl, RunControl
 from moot.deploy.service.view.catalogue import FoundRun
 
-_MOST_LOOKERS = 64
+_MOST_VIEWERS = 64
 _LAST_READ_S = 20.0
 """Most seconds for the last figures of this process's run, which has ended."""
 
@@ -63,8 +63,8 @@ class FollowedRuns:
             RequestError: too many pages follow runs, or the server is stopping.
             RecordError: run.yaml cannot be read.
         """
-        if sum(live.lookers for live in self._live.values()) >= _MOST_LOOKERS:
-            raise RequestError(429, f"{_MOST_LOOKERS} pages follow runs: close one", retry_after_s=10)
+        if sum(live.viewers for live in self._live.values()) >= _MOST_VIEWERS:
+            raise RequestError(429, f"{_MOST_VIEWERS} pages follow runs: close one", retry_after_s=10)
         async with self._opening:
             live = self._live.get(run.name)
             if live is None or live.has_ended:  # the run may have been resumed since
@@ -72,7 +72,7 @@ class FollowedRuns:
                     raise RequestError(503, "the server is stopping", retry_after_s=2)
                 live = self._live[run.name] = await asyncio.to_thread(self._make, run)
                 live.open(partial(self._release, run.name, live))
-            place.enter_context(live.looking())
+            place.enter_context(live.viewing())
         return live
 
     def _release(self, name: str, ended: LiveRun) -> None:

@@ -17,9 +17,9 @@
     const answer = await fetch(address, {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
     });
-    const told = await answer.json();
-    if (!answer.ok) throw new Error(told.error.message);
-    return told.message;
+    const content = await answer.json();
+    if (!answer.ok) throw new Error(content.error.message);
+    return content.message;
   };
 
   moot.Forms = class {
@@ -51,7 +51,7 @@
 
     // A form that was answered is built again if it is asked again: a debate may ask the same twice.
     form(form, key) {
-      const told = element("p", { className: "dim", role: "status" });
+      const status = element("p", { className: "dim", role: "status" });
       const texts = new Map(form.actions.filter((each) => each.takes_text).map((each) =>
         [each.action, element("textarea", { "aria-label": `text for ${each.action}`, value: each.draft, rows: rowsOf(each.draft) })]));
       const buttons = form.actions.map((each) => {
@@ -59,11 +59,11 @@
         button.addEventListener("click", async () => {
           try {
             const body = { case: form.case, action: each.action, text: each.takes_text ? texts.get(each.action).value : "" };
-            told.textContent = moot.visible(await moot.post(this.address.replace(/\.json$/, ""), body));
+            status.textContent = moot.visible(await moot.post(this.address.replace(/\.json$/, ""), body));
             buttons.forEach((one) => { one.disabled = true; });
             this.shown.delete(key);
           } catch (error) {
-            told.textContent = moot.visible(error.message);
+            status.textContent = moot.visible(error.message);
           }
         });
         return button;
@@ -73,7 +73,7 @@
       return element("div", { className: "form" },
         element("h3", {}, element("a", { href: `#case=${encodeURIComponent(form.case)}` }, form.case), `: ${form.title}`),
         form.question ? element("p", { className: "asked" }, form.question) : null,
-        saidLast(form), element("pre", {}, form.body), actions, told);
+        saidLast(form), element("pre", {}, form.body), actions, status);
     }
   };
 

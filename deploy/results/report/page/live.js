@@ -146,18 +146,18 @@
   function stopButton() {
     const button = make("button", "", "Stop after what is under way");
     button.type = "button";
-    const told = make("span", "dim");
-    told.setAttribute("role", "status");
+    const status = make("span", "dim");
+    status.setAttribute("role", "status");
     button.addEventListener("click", async () => {
       button.disabled = true;
       try {
-        told.textContent = await moot.post("stop", {});
+        status.textContent = await moot.post("stop", {});
       } catch (error) {
-        told.textContent = error.message;
+        status.textContent = error.message;
         button.disabled = false;
       }
     });
-    return { button, told };
+    return { button, status };
   }
 
   moot.showLive = (place, address) => {
@@ -165,19 +165,19 @@
     head.setAttribute("role", "status");
     const bar = make("progress");
     bar.setAttribute("aria-label", "cases with a verdict");
-    const { button, told } = stopButton();
+    const { button, status } = stopButton();
     const report = make("a", "", "Report so far");
     report.href = "?report";
     const [figures, charts, debates, forms] = [new Facts(), new Charts(), new Debates(), new moot.Forms("decisions.json")];
     const simulated = make("p", "warning");
     simulated.hidden = true;
     const others = make("p", "dim", moot.data.others ? `This page shows this run only, while it is under way. All runs beside it: ${moot.data.others}` : "");
-    place.querySelector("h1").after(simulated, head, bar, figures.list, make("div", "actions", "", button, report, told), others, forms.box, charts.box, debates.box);
+    place.querySelector("h1").after(simulated, head, bar, figures.list, make("div", "actions", "", button, report, status), others, forms.box, charts.box, debates.box);
 
     let [grown, grownAt] = ["", 0];
     let [of, at] = [null, null]; // the latest figures, and when they came
 
-    function sayState() {
+    function showState() {
       const isAlive = !stream.refusal && !stream.isSilent;
       if (isAlive !== (head.className === "strong")) {
         button.disabled = !isAlive;
@@ -196,7 +196,7 @@
       at = { ms: performance.now(), clock: new Date().toLocaleTimeString("en-GB") };
       simulated.hidden = !of.simulated;
       write(simulated, of.simulated || "");
-      sayState();
+      showState();
       if (of.total) bar.max = of.total;
       bar.value = of.finished + of.failed;
       button.hidden = !of.can_stop;
@@ -239,9 +239,9 @@
     }
 
     const stream = new moot.LiveStream(address, {
-      figures: showFigures, charts: (data) => charts.update(data), heartbeat: sayState, end: showEnd,
+      figures: showFigures, charts: (data) => charts.update(data), heartbeat: showState, end: showEnd,
     });
-    const watch = setInterval(sayState, 1000);
+    const watch = setInterval(showState, 1000);
   };
 
   // One debate, read as it is written: its transcript, again whenever something was added, at most once a second.

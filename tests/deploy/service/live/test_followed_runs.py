@@ -1,4 +1,4 @@
-"""Runs that pages follow: released when nobody looks, ended with a reason when the record cannot be read."""
+"""Runs that pages follow: released when no page is open, ended with a reason when the record cannot be read."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_a_page_hears_of_the_server_while_figures_are_not_ready(
     await followed.close()
 
 
-async def test_a_run_that_nobody_looks_at_is_released(run: FoundRun, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_without_open_pages_is_released(run: FoundRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is released at once, without last figures: a page that opens while they are made would get its end."""
     control = OwnControl(run.path)
     followed = follow(run, control)
@@ -142,6 +142,8 @@ async def test_a_server_that_stops_ends_its_pages_without_reading_the_rest(run: 
         await followed.close()
         ((name, end),) = await read(live, "end")
         assert (name, end["status"], end["reason"]) == ("end", "live", "")
+        debate = parsed("".join([chunk.decode() async for chunk in live.debate("open")]))
+        assert [each["event"] for each in debate] == ["note", "note"], "no end"
         owner.release()
         assert not open_files(run.path)
         with pytest.raises(RequestError, match="stopping"):
