@@ -19,7 +19,8 @@ from moot.protocols.validation_messages import explain_error
 from moot.protocols.yaml_file import parsed_yaml
 
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
-_PER = 1_000_000
+PER_TOKENS = 1_000_000
+"""Tokens that a price is for."""
 
 _FORMS = (
     "expected `models:` and below it a line per model, `NAME: {input: USD, output: USD}`",
@@ -48,11 +49,11 @@ class Price(BaseModel):
         """Cost of a call in USD; None when the server did not state its usage."""
         if usage.prompt_tokens is None or usage.completion_tokens is None:
             return None
-        return (usage.prompt_tokens * self.input + usage.completion_tokens * self.output) / _PER
+        return (usage.prompt_tokens * self.input + usage.completion_tokens * self.output) / PER_TOKENS
 
     def bound_usd(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Upper bound of the cost in USD of a call before it is made."""
-        return (prompt_tokens * self.input + completion_tokens * self.output) / _PER
+        return (prompt_tokens * self.input + completion_tokens * self.output) / PER_TOKENS
 
 
 def cost_usd(usage: Mapping[str, Usage], prices: Mapping[str, Price]) -> float | None:

@@ -12,8 +12,8 @@ from moot.deploy.results.record.rows import EventPlace, VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.rounds.dynamics import Dynamics, round_dynamics
 from moot.deploy.results.run_report.answers import AgentAnswers, agent_answers
-from moot.deploy.results.summaries.case_costs import CaseCost
-from moot.deploy.results.summaries.summary import Summary, costs_of_finished, record_summary
+from moot.deploy.results.summaries.case_costs import CaseCost, CasePrice
+from moot.deploy.results.summaries.summary import Summary, costs_of_finished, prices_of_finished, record_summary
 from moot.protocols.errors import ConfigError
 from moot.protocols.events import DebateEvent
 
@@ -46,6 +46,11 @@ class RunData(RunRecord):
     def costs(self) -> dict[CaseKey, CaseCost]:
         """Tokens by debate, of those that did not fail."""
         return self.once(costs_of_finished)
+
+    @property
+    def prices(self) -> dict[CaseKey, CasePrice]:
+        """USD by debate, of those that did not fail."""
+        return self.once(prices_of_finished)
 
     @cached_property
     def answers(self) -> AgentAnswers:

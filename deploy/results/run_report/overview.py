@@ -77,7 +77,7 @@ def _quality(summary: Summary) -> str:
 def _gain(run: RunData) -> Iterator[str]:
     """The verdicts against the last of `baselines`; nothing where it costs as much."""
     for last in run.once(baselines)[-1:]:
-        costs = [(last.tokens(cost), cost.method) for cost in (run.costs[verdict.key] for verdict in run.counted)]
+        costs = [(last.cost(cost), cost.method) for cost in (run.costs[verdict.key] for verdict in run.counted)]
         known = [(base, own) for base, own in costs if base and own is not None]
         times_base = sum(own for _, own in known) / sum(base for base, _ in known) if known else None
         if times_base is not None and times_base > 1.0:

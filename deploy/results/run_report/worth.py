@@ -13,7 +13,7 @@ from moot.deploy.results.run_report.answers import flips
 from moot.deploy.results.run_report.baselines import Baseline, baselines
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.accuracy import accuracy_of, share
-from moot.deploy.results.text import Interval, count, mean_of, percent
+from moot.deploy.results.text import Interval, count, mean_of, number, percent
 
 
 class _Price(NamedTuple):
@@ -21,6 +21,7 @@ class _Price(NamedTuple):
 
     name: str
     tokens: float
+    usd: float | None
     accuracy: float
     interval: Interval | None
     n: int
@@ -54,12 +55,20 @@ def _prices(run: RunData, finished: Sequence[VerdictRow]) -> Iterator[Block]:
     found += by_rounds if len(rounds) > 1 else []
     if len(found) > 1:
         yield _price_chart(found)
-    rows = [
-        (price.name, count(round(price.tokens)), percent(price.accuracy, price.interval, price.n)) for price in found
-    ]
-    if rows:
-        yield Table("", ("", "tokens per case", "accuracy"), rows)
+    if found:
+        yield _price_table(found)
     yield from (Note(f"Verdict less {each.name}, on the same cases: {each.gain}.") for each in run.once(baselines))
+
+
+def _price_table(found: Sequence[_Price]) -> Table:
+    """Table of the ways to answer; with USD where a model costs any."""
+    header, costs = ["", "tokens per case"], [[count(round(price.tokens))] for price in found]
+    if any(price.usd for price in found):
+        header.append("USD per case")
+        costs = [[*row, number(price.usd, 6)] for row, price in zip(costs, found, strict=True)]
+    accuracies = [percent(price.accuracy, price.interval, price.n) for price in found]
+    rows = [(price.name, *row, text) for price, row, text in zip(found, costs, accuracies, strict=True)]
+    return Table("", (*header, "accuracy"), rows)
 
 
 def _price_chart(found: Sequence[_Price]) -> Chart:
@@ -88,16 +97,18 @@ def _price(run: RunData, name: str, verdicts: Sequence[VerdictRow]) -> _Price | 
     """Accuracy and cost of some cases' verdicts; None where either is unknown."""
     accuracy, interval, n = accuracy_of(verdicts, run.references)
     tokens = mean_of(run.costs[verdict.key].method for verdict in verdicts)
-    return None if accuracy is None or tokens is None else _Price(name, tokens, accuracy, interval, n)
+    usd = mean_of(run.prices[verdict.key].method for verdict in verdicts)
+    return None if accuracy is None or tokens is None else _Price(name, tokens, usd, accuracy, interval, n)
 
 
 def _baseline(run: RunData, finished: Sequence[VerdictRow], baseline: Baseline) -> _Price | None:
     """Accuracy and cost of a baseline; None where its tokens are unknown."""
     accuracy, interval, n = share(baseline.right.values())
-    tokens = mean_of(baseline.tokens(run.costs[verdict.key]) for verdict in finished)
+    tokens = mean_of(baseline.cost(run.costs[verdict.key]) for verdict in finished)
     if not run.references.independent(baseline.right):
         interval = None
-    return None if accuracy is None or tokens is None else _Price(baseline.name, tokens, accuracy, interval, n)
+    usd = mean_of(baseline.cost(run.prices[verdict.key]) for verdict in finished)
+    return None if accuracy is None or tokens is None else _Price(baseline.name, tokens, usd, accuracy, interval, n)
 
 
 def _flips(run: RunData) -> Iterator[Block]:

@@ -1,4 +1,4 @@
-"""Token cost of each debate, and relative to a single answer of one agent."""
+"""Cost of each debate in tokens and USD, and relative to a single answer of one agent."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from moot.actors.models.prices import PER_TOKENS, Price, PriceTable
 from moot.actors.record.rows import step_of
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.record.reply_columns import CodedTexts, Flags, Ints, ReplyColumns
 from moot.deploy.results.record.rows import ReplyRow
+from moot.metrics.distribution import Floats
 
 _DEBATE_PATHS = ("round/", "judge/candidate/", "evidence/")
 _SKIP_PATHS = ("judge/consensus/",)
@@ -60,10 +62,33 @@ class CaseCost:
         return None if self.total is None else self.total - self.measuring
 
 
+@dataclass(frozen=True, slots=True)
+class CasePrice:
+    """Cost of one debate in USD at the run's prices; None where a call's usage or price is unknown.
+
+    Attributes:
+        method, single, openings: of the parts of `CaseCost` with these names.
+    """
+
+    method: float | None
+    single: float | None
+    openings: float | None
+
+
 def case_costs(
-    replies: ReplyColumns, keys: Collection[CaseKey], verdict_from: Mapping[CaseKey, str]
-) -> dict[CaseKey, CaseCost]:
-    """Cost by debate in `keys`, without superseded replies: they are the cost of a crash, not of the method."""
+    replies: ReplyColumns,
+    keys: Collection[CaseKey],
+    verdict_from: Mapping[CaseKey, str],
+    prices: Mapping[str, Price],
+) -> dict[CaseKey, tuple[CaseCost, CasePrice]]:
+    """Cost by debate in `keys`, without superseded replies: they are the cost of a crash, not of the method.
+
+    Args:
+        replies: all of the run's.
+        keys: the debates.
+        verdict_from: see `measurement_only`; debates that ran one branch are missing.
+        prices: by model.
+    """
     order = list(keys)
     debate = _debates(replies, order)
     rows = np.flatnonzero((debate >= 0) & ~replies.flag("superseded"))
@@ -76,14 +101,31 @@ def case_costs(
     is_opening = np.array([text.startswith(_OPENINGS) for text in steps.texts], np.bool_)[step]
     is_pass = np.array(["/judge/" in s and JUDGE_PASS.fullmatch(s) is not None for s in steps.texts], np.bool_)[step]
     tokens, known, n = replies.known_tokens[rows], replies.has_tokens[rows], len(order)
+    parts = (slice(None), is_single, is_opening)
     totals, singles, openings = (
-        _totals(debate[some], tokens[some], known[some], n) for some in (slice(None), is_single, is_opening)
+        [None if total is None else int(total) for total in _totals(debate[some], tokens[some], known[some], n)]
+        for some in parts
     )
     of_measuring = np.bincount(debate[measuring], tokens[measuring], n).astype(np.int64).tolist()
+    usd, is_priced = _usd(replies, prices)
+    in_usd = (
+        _totals(debate[some], usd[rows][some], is_priced[rows][some], n) for some in (~measuring, is_single, is_opening)
+    )
     asked = debate * len(steps.texts) + step
     passes = np.setdiff1d(asked[is_pass], asked[measuring])
     judge_passes = np.bincount(passes // max(1, len(steps.texts)), minlength=n).tolist()
-    return dict(zip(order, map(CaseCost, totals, of_measuring, singles, judge_passes, openings), strict=True))
+    in_tokens = map(CaseCost, totals, of_measuring, singles, judge_passes, openings)
+    return dict(zip(order, zip(in_tokens, map(CasePrice, *in_usd), strict=True), strict=True))
+
+
+def _usd(replies: ReplyColumns, prices: Mapping[str, Price]) -> tuple[Floats, Flags]:
+    """Cost of each reply in USD, and whether it is known."""
+    of_models = [prices.get(model) or PriceTable().price(model) for model in replies.model.texts]
+    per_token = np.array([(0.0, 0.0) if each is None else (each.input, each.output) for each in of_models])
+    per_token = per_token.reshape(-1, 2)[replies.model.codes] / PER_TOKENS
+    usd: Floats = replies.count("prompt") * per_token[:, 0] + replies.count("completion") * per_token[:, 1]
+    has_price = np.array([each is not None for each in of_models], np.bool_)[replies.model.codes]
+    return usd, has_price & replies.has_tokens
 
 
 _BRANCHES = {"": 0, "skip": 1, "debate": 2}
@@ -110,9 +152,9 @@ def _measuring(paths: Sequence[str], path: Ints, branch: Ints) -> Flags:
     return found
 
 
-def _totals(debate: Ints, tokens: Ints, known: Flags, n: int) -> list[int | None]:
-    """Tokens by debate; None without replies, or when one has an unknown usage: `total_tokens` of each."""
-    sums = np.bincount(debate, tokens, n).astype(np.int64)
+def _totals(debate: Ints, amounts: Ints | Floats, known: Flags, n: int) -> list[float | None]:
+    """Sum of the amounts by debate; None without replies, or when one is unknown: `total_tokens` of each."""
+    sums = np.bincount(debate, amounts, n)
     counts, knowns = np.bincount(debate, minlength=n), np.bincount(debate[known], minlength=n)
     whole = (counts > 0) & (counts == knowns)
     return [total if known_all else None for total, known_all in zip(sums.tolist(), whole.tolist(), strict=True)]

@@ -29,7 +29,7 @@ from moot.deploy.results.summaries.accuracy import (
     short_answers,
     vote_figures,
 )
-from moot.deploy.results.summaries.case_costs import CaseCost, case_costs, relative_cost
+from moot.deploy.results.summaries.case_costs import CaseCost, CasePrice, case_costs, relative_cost
 from moot.deploy.results.summaries.consensus import consensus_verdicts
 from moot.deploy.results.summaries.costs import StoppedEarly, run_totals, stopped_early
 from moot.deploy.results.summaries.debated import accuracies, debate_shares
@@ -285,8 +285,17 @@ _ANY = -1
 
 def costs_of_finished(record: RunRecord) -> dict[CaseKey, CaseCost]:
     """Tokens by debate, of those that did not fail."""
+    return {key: tokens for key, (tokens, _) in record.once(_costs).items()}
+
+
+def prices_of_finished(record: RunRecord) -> dict[CaseKey, CasePrice]:
+    """USD by debate, of those that did not fail."""
+    return {key: usd for key, (_, usd) in record.once(_costs).items()}
+
+
+def _costs(record: RunRecord) -> dict[CaseKey, tuple[CaseCost, CasePrice]]:
     finished = [verdict.key for verdict in record.verdicts if not verdict.failed]
-    return case_costs(record.replies, finished, verdict_sources(record))
+    return case_costs(record.replies, finished, verdict_sources(record), record.info.prices)
 
 
 def _judges_only(record: RunRecord) -> bool:

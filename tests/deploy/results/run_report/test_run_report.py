@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from planted_records import InlineRun
+from planted_records import InlineRun, PlantedSession
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.report.blocks import Block, Chart, Heading, Pairs, Table
@@ -105,6 +106,26 @@ def test_the_vote_of_the_first_answers_is_that_of_the_record(selene: Path) -> No
     right = [gold[case_id] == of.most_common(1)[0][0] for case_id, of in votes.items() if max(of.values()) > 1]
     voted = {series.name: series for series in chart(build_report(selene).blocks, "worth").series}[VOTE]
     assert voted.y[0] == pytest.approx(sum(right) / len(votes))
+
+
+@pytest.mark.parametrize("price", [{"m": {"input": 2.0, "output": 10.0}}, {}])
+def test_a_way_to_answer_costs_what_the_runs_prices_say(session: PlantedSession, price: dict[str, Any]) -> None:
+    for case_id, of_agent in (("a", 100), ("b", 300)):
+        session.case(case_id)
+        for agent in range(3):
+            session.reply(case_id, f"opening/agent/{agent}", of_agent, answer="Yes")
+        session.reply(case_id, "judge/candidate/0/judge/0/variant/0/pass/0", 50)
+        session.verdict(case_id, answer="Yes")
+    blocks = build_report(session.plant(schema_version=1, price_table=price)).blocks
+    [table] = [block for block in blocks if isinstance(block, Table) and "tokens per case" in block.header]
+    rows = {row[0]: row for row in table.rows}
+    assert [rows[name][1] for name in ("agent 0's first answer", VOTE, "all cases")] == ["200", "600", "650"]
+    if not price:
+        assert "USD per case" not in table.header
+        return
+    usd = [float(rows[name][2]) for name in ("agent 0's first answer", VOTE, "all cases")]
+    per_call = 8.0 / 1e6  # one token of each call is of the completion
+    assert usd == pytest.approx([400 / 1e6 + per_call, 1200 / 1e6 + 3 * per_call, 1300 / 1e6 + 4 * per_call], rel=1e-3)
 
 
 def test_what_next_names_what_the_run_needs(selene: Path) -> None:
