@@ -101,7 +101,7 @@ def resampled_calibration_error(
         `(resamples,)`.
 
     >>> resampled_calibration_error([0.75, 0.75, 0.5], [1, 1, 0], ["a", "a", "b"], resamples=4).round(3).tolist()
-    [0.25, 0.333, 0.333, 0.333]
+    [0.5, 0.333, 0.25, 0.25]
     """
     confidences, outcomes = _both_known(confidence, correct)
     names, cluster = np.unique(np.asarray(clusters), return_inverse=True)
