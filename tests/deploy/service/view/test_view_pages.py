@@ -186,7 +186,8 @@ async def test_nothing_outside_the_runs_is_found(runs: Path, tmp_path: Path) -> 
             "linked~journal",
         ):
             url = URL(f"{client.base}/runs/{name}/", encoded=True)
-            assert (await client.session.get(url)).status == 404
+            async with client.session.get(url) as answer:
+                assert answer.status == 404, name
     with pytest.raises(ConfigError, match="no such folder"):
         RunCatalogue(tmp_path / "none")
 
@@ -201,7 +202,8 @@ async def test_runs_of_any_name_are_found_and_their_files_are_not_served(runs: P
 
         async def status(name: str, path: str = "/") -> int:
             address = f"{client.base}/runs/{quote(name, safe='')}{path}"
-            return (await client.session.get(URL(address, encoded=True))).status
+            async with client.session.get(URL(address, encoded=True)) as answer:
+                return answer.status
 
         states = {row["name"]: row["state"] for row in (await client.get("/runs.json")).json}
         assert set(states) == {"%23", "a#b?c", "two\nlines", "<b>", "a~b", "a~b (2)", "report.html", "x..", "\\xff"}
