@@ -23,7 +23,7 @@ RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 _LEAST_DECREMENT = 1e-12
 """Newton's decrement: twice what the penalised log-likelihood lacks of its maximum, in nats, before a last step."""
-_ROUNDING = 1e-12
+_ROUNDING = 1e-12  # of a likelihood, by the sum of its log-odds: no step can be told to be better by less
 _MOST_STEPS = 100
 
 
@@ -96,20 +96,20 @@ def _newton(rows: Floats, ones: Floats, ridge: float) -> Floats:
 
     weights = np.zeros(len(penalty))
     for _ in range(_MOST_STEPS):
-        p = scipy.special.expit(columns @ weights)
+        odds = columns @ weights
+        p = scipy.special.expit(odds)
         gradient = columns.T @ (p - ones) + penalty * weights
         half = np.sqrt(p * (1.0 - p))[:, np.newaxis] * columns
         hessian = half.T @ half
         np.fill_diagonal(hessian, hessian.diagonal() + penalty)
         step = scipy.linalg.cho_solve(scipy.linalg.cho_factor(hessian), gradient)
-        if gradient @ step < _LEAST_DECREMENT:
-            weights = weights - step
-            break
+        if gradient @ step < _LEAST_DECREMENT + _ROUNDING * np.abs(odds).sum():
+            return np.asarray(weights - step, dtype=np.float64)
         now, size = loss(weights), 1.0
         while loss(weights - size * step) > now * (1.0 + _ROUNDING):
             size /= 2.0
         weights = weights - size * step
-    return weights
+    raise ValueError(f"no maximum of the likelihood within {_MOST_STEPS} steps")
 
 
 def grouped_folds(groups: npt.ArrayLike, folds: int, seed: int = 0, outcome: npt.ArrayLike | None = None) -> Numbers:

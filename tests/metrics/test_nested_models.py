@@ -37,6 +37,18 @@ def test_separable_classes_and_predictors_that_say_the_same_have_finite_coeffici
         refuses(why, fit_logistic, x[:, np.newaxis], ones, ridge=ridge)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_fit_of_a_flat_likelihood_reaches_its_maximum(seed: int) -> None:
+    """Separable classes in large units with next to no penalty: losses differ by less than they are rounded."""
+    random = np.random.default_rng(seed)
+    x = random.normal(scale=10.0 ** random.uniform(1, 3), size=(5000, 3))
+    ones, ridge = (x[:, 0] > 0.0).astype(float), 10.0 ** random.uniform(-4, -1)
+    model = fit_logistic(x, ones, ridge=ridge, standardise=False)
+    scale = np.abs(x).max()
+    slope = (x / scale).T @ (model.probability(x) - ones) + ridge * model.coefficients / scale
+    assert slope == pytest.approx(np.zeros(3), abs=1e-5)
+
+
 def test_scores_are_scikit_learns_on_the_same_folds() -> None:
     random = np.random.default_rng(2)
     x, codes = clustered(random, 60, 4, 3)
