@@ -60,8 +60,10 @@ def check_replaceable(file: Path) -> None:
         ConfigError: the file is something else, or cannot be read.
     """
     try:
-        if not file.is_file():
+        if not file.exists():
             return
+        if not file.is_file():
+            raise ConfigError(f"{file} is no regular file: name another file with --out")
         with open(file, "rb") as page:
             head = page.read(_HEAD_BYTES)
         if GENERATOR.encode() not in head:
