@@ -56,6 +56,11 @@ class Price(BaseModel):
         return (prompt_tokens * self.input + completion_tokens * self.output) / PER_TOKENS
 
 
+def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """Price of a model of a record: as recorded, else nothing for a model in a process of moot; None when unknown."""
+    return prices.get(model) or PriceTable().price(model)
+
+
 def cost_usd(usage: Mapping[str, Usage], prices: Mapping[str, Price]) -> float | None:
     """Cost in USD of replies of several models; None when a price or a usage is unknown.
 

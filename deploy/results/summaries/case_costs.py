@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from moot.actors.models.prices import PER_TOKENS, Price, PriceTable
+from moot.actors.models.prices import PER_TOKENS, Price, price_of
 from moot.actors.record.rows import step_of
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.record.reply_columns import CodedTexts, Flags, Ints, ReplyColumns
@@ -120,7 +120,7 @@ def case_costs(
 
 def _usd(replies: ReplyColumns, prices: Mapping[str, Price]) -> tuple[Floats, Flags]:
     """Cost of each reply in USD, and whether it is known."""
-    of_models = [prices.get(model) or PriceTable().price(model) for model in replies.model.texts]
+    of_models = [price_of(model, prices) for model in replies.model.texts]
     per_token = np.array([(0.0, 0.0) if each is None else (each.input, each.output) for each in of_models])
     per_token = per_token.reshape(-1, 2)[replies.model.codes] / PER_TOKENS
     usd: Floats = replies.count("prompt") * per_token[:, 0] + replies.count("completion") * per_token[:, 1]

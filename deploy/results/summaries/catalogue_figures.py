@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from moot.actors.classifiers.card import CARD
-from moot.actors.models.prices import Price, PriceTable
+from moot.actors.models.prices import Price, price_of
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.readers import latest_rows
@@ -73,7 +73,7 @@ def _paid(folder: str | Path, prices: Mapping[str, Price]) -> dict[str, Any]:
     sums = calls.group_by("model").aggregate([(name, "sum") for name in USED]).to_pylist()
     usd: float | None = 0.0
     for row in sums:
-        price = prices.get(row["model"]) or PriceTable().price(row["model"] or "")
+        price = price_of(row["model"] or "", prices)
         used = Usage(row["prompt_tokens_sum"] or 0, row["completion_tokens_sum"] or 0)
         usd = None if usd is None or price is None else usd + (price.cost_usd(used) or 0.0)
     tokens = sum(row[f"{name}_sum"] or 0 for row in sums for name in USED)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.models.early_stop import CUT
-from moot.actors.models.prices import Price, PriceTable
+from moot.actors.models.prices import Price, price_of
 from moot.actors.record.rows import INVALID_SUFFIX, call_of, step_of
 from moot.actors.record.schema import ABANDONED, ASKED, DUPLICATE
 from moot.deploy.results.base_models import FrozenModel
@@ -58,7 +58,7 @@ def _usd(replies: ReplyColumns, paid: Flags, prices: Mapping[str, Price]) -> flo
         rows = paid & (replies.model.codes == code)
         if not rows.any():
             continue
-        price = prices.get(model) or PriceTable().price(model)
+        price = price_of(model, prices)
         if price is None:
             return None
         used = (int(replies.count(name)[rows].sum()) for name in ("prompt", "completion"))

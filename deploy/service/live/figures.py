@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.models.prices import PriceTable, cost_usd
+from moot.actors.models.prices import cost_usd, price_of
 from moot.actors.record.follow import Added
 from moot.actors.record.progress import REPLY_COLUMNS, Counts
 from moot.deploy.results.base_models import FrozenModel
@@ -209,6 +209,6 @@ class RunningFigures:
         )
 
     def _cost(self) -> float | None:
-        known = {model: self._info.prices.get(model) or PriceTable().price(model) for model in self._usage}
+        known = {model: price_of(model, self._info.prices) for model in self._usage}
         prices = {model: price for model, price in known.items() if price is not None}
         return cost_usd({model: Usage(*used) for model, used in self._usage.items()}, prices)
