@@ -42,7 +42,7 @@ def test_a_run_that_has_ended_shows_its_forms_and_takes_an_answer(
         assert opened.texts(".form > pre") == [" ".join(asked.form.body.split())]
         (case,) = read_table(out, "cases", ["question"]).to_pylist()
         assert opened.texts(".form .asked") == [case["question"]]
-        assert all(opened.texts(".said-last pre"))
+        assert all(opened.texts(".last-replies pre"))
         assert page.locator(".form button").count() == len(asked.form.actions)
         assert not opened.faint()
         assert opened.overflow() <= 0

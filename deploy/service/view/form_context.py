@@ -52,9 +52,9 @@ class FormContexts:
         key = (waiting.case_id, waiting.attempt, waiting.path)
         if key not in self._known:
             try:
-                self._known[key] = _said_last(build_transcript(self._folder, waiting.case_id, waiting.attempt))
+                self._known[key] = _last_replies(build_transcript(self._folder, waiting.case_id, waiting.attempt))
             except MootError:  # the form is answered without it
-                return {"question": "", "stage": "", "said": []}
+                return {"question": "", "stage": "", "replies": []}
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
         return self._known[key]
@@ -68,14 +68,14 @@ def _form_data(case_id: str, form: Form) -> dict[str, Any]:
     return {"case": case_id, "title": form.title, "body": form.body, "actions": actions}
 
 
-def _said_last(debate: Transcript) -> dict[str, Any]:
+def _last_replies(debate: Transcript) -> dict[str, Any]:
     """Question of a debate, and the last reply of each role in its latest stage with replies of models."""
     for section in reversed(debate.sections):
         last = {turn.role: turn for turn in section.turns if _is_statement(turn)}
         if last:
-            said = [{"who": turn_facts(turn)[0], "text": turn_body(turn)[:_LONGEST]} for turn in last.values()]
-            return {"question": debate.question, "stage": section.title, "said": said}
-    return {"question": debate.question, "stage": "", "said": []}
+            replies = [{"who": turn_facts(turn)[0], "text": turn_body(turn)[:_LONGEST]} for turn in last.values()]
+            return {"question": debate.question, "stage": section.title, "replies": replies}
+    return {"question": debate.question, "stage": "", "replies": []}
 
 
 def _is_statement(turn: TurnView) -> bool:

@@ -7,10 +7,10 @@
 
   const rowsOf = (draft) => Math.min(20, Math.max(3, draft.split("\n").reduce((rows, line) => rows + Math.max(1, Math.ceil(line.length / 90)), 1)));
 
-  function saidLast({ said, stage }) {
-    if (!said.length) return null;
-    const replies = said.flatMap(({ who, text }) => [element("h4", {}, who), element("pre", {}, text)]);
-    return element("details", { open: true }, element("summary", {}, `What the debate said last: ${stage}`), element("div", { className: "said-last" }, replies));
+  function lastReplies({ replies, stage }) {
+    if (!replies.length) return null;
+    const nodes = replies.flatMap(({ who, text }) => [element("h4", {}, who), element("pre", {}, text)]);
+    return element("details", { open: true }, element("summary", {}, `What the debate said last: ${stage}`), element("div", { className: "last-replies" }, nodes));
   }
 
   moot.post = async (address, body) => {
@@ -73,7 +73,7 @@
       return element("div", { className: "form" },
         element("h3", {}, element("a", { href: `#case=${encodeURIComponent(form.case)}` }, form.case), `: ${form.title}`),
         form.question ? element("p", { className: "asked" }, form.question) : null,
-        saidLast(form), element("pre", {}, form.body), actions, status);
+        lastReplies(form), element("pre", {}, form.body), actions, status);
     }
   };
 

@@ -104,8 +104,8 @@ class _Waiting(Listener):
 async def _answer_all(client: ServerClient) -> None:
     for form in (await client.get("/runs/run/decisions.json")).json:
         assert form["question"].endswith("?")
-        assert all(each["who"] and each["text"] for each in form["said"])
-        assert form["said"]
+        assert all(each["who"] and each["text"] for each in form["replies"])
+        assert form["replies"]
         wrong = await client.post("/runs/run/decisions", {"case": form["case"], "action": "fly"})
         assert wrong.status == 422
         action = next(each["action"] for each in form["actions"] if not each["takes_text"])
