@@ -84,8 +84,8 @@ def agent_answers(record: RunRecord, verdicts: Sequence[VerdictRow]) -> AgentAns
     right = np.array([outcome for outcome in outcomes if outcome is not None], np.bool_)
     given = CodedTexts.of(table["answer"]).codes[known]
     order = np.lexsort((places[:, 0], places[:, 1], case.codes[known]))
-    agent, held = places[order, 1], places[order, 0]
-    return AgentAnswers(case.texts, case.codes[known][order], agent, held, right[order], given[order])
+    agent, number = places[order, 1], places[order, 0]
+    return AgentAnswers(case.texts, case.codes[known][order], agent, number, right[order], given[order])
 
 
 def _place(path: str) -> tuple[int, int]:
@@ -122,10 +122,10 @@ def flips(answers: AgentAnswers) -> list[RoundFlips]:
     before, now, at = answers.right[:-1][same], answers.right[1:][same], answers.round[1:][same]
     return [
         RoundFlips(
-            round=held,
-            answers=int((at == held).sum()),
-            to_right=int((now & ~before)[at == held].sum()),
-            to_wrong=int((before & ~now)[at == held].sum()),
+            round=number,
+            answers=int((at == number).sum()),
+            to_right=int((now & ~before)[at == number].sum()),
+            to_wrong=int((before & ~now)[at == number].sum()),
         )
-        for held in np.unique(at).tolist()
+        for number in np.unique(at).tolist()
     ]

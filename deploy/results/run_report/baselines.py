@@ -31,7 +31,7 @@ class Baseline(NamedTuple):
     against: PairedComparison
 
     @property
-    def gain(self) -> str | None:
+    def gain(self) -> str:
         """The comparison in words."""
         return paired_words(self.against)
 

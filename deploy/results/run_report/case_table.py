@@ -121,7 +121,7 @@ def _shared_lines(texts: pa.ChunkedArray) -> int:
 
 
 def _in_words(how: pa.ChunkedArray) -> pa.ChunkedArray:
-    codes = how.unify_dictionaries() if pa.types.is_dictionary(how.type) else how.combine_chunks().dictionary_encode()
+    codes = how.combine_chunks().dictionary_encode()
     words = pa.array([ending_words(code) if code else None for code in codes.dictionary.to_pylist()], pa.string())
     return pa.chunked_array([words.take(codes.indices)])
 

@@ -104,7 +104,7 @@ def next_steps(summary: Summary) -> Iterator[str]:
             f"other settings are another run: --out NEW --reuse {run} pays only for what differs."
         )
     if summary.labels_questioned:
-        yield f"{count(summary.labels_questioned)} doubtful gold labels: moot show {run} --questioned"
+        yield f"Doubtful gold labels: {count(summary.labels_questioned)}. Read them: moot show {run} --questioned"
     if summary.accuracy is not None and summary.accuracy < 1.0:
         yield f"Read the cases answered wrong: moot show {run} --wrong, or Wrong above the table of cases."
     if summary.simulated:

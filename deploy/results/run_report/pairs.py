@@ -78,7 +78,8 @@ def _answer(rows: Sequence[RunRow], names: Sequence[str]) -> Iterator[str]:
         if row.vs_first.p_value is None:
             yield f"{name} and {names[0]} have no scored case in common."
         elif row.vs_first.interval is None:
-            yield f"{name} against {names[0]}: {paired_words(row.vs_first)}; cases that share a text decide nothing."
+            found = f"{name} against {names[0]}: {paired_words(row.vs_first)}"
+            yield f"{found}. Some cases share a text, so this p may be too small."
         else:
             differs = "is not shown to differ from" if row.vs_first.p_value >= _LEVEL else "differs from"
             yield f"{name} {differs} {names[0]} in accuracy: {paired_words(row.vs_first)}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from planted_records import Command
 
+from moot.actors.record.counters import FAILURES
 from moot.deploy.results.glossary import TERMS, explain
 from moot.protocols.errors import ConfigError
 
@@ -19,6 +20,10 @@ def test_a_word_of_several_terms_gives_all_and_a_code_its_meaning() -> None:
     assert [row[0] for row in explain("p").rows] == ["own probability, p", "McNemar p"]
     assert explain("quorum_failed").rows == [("quorum_failed", "too few usable replies to continue")]
     assert explain("stable-disagree").rows[0][1].endswith("and differ")
+
+
+def test_every_kind_of_failure_has_a_meaning() -> None:
+    assert all(explain(kind).rows[0][1] for kind in FAILURES)
 
 
 def test_an_unknown_term_names_the_nearest(command: Command) -> None:
