@@ -101,3 +101,18 @@ def latest_rows(rows: pa.Table) -> pa.Table:
     last = rows.group_by("case_id").aggregate([("attempt", "max")])
     latest = last["attempt_max"].take(pc.index_in(rows["case_id"], value_set=last["case_id"].combine_chunks()))
     return rows.filter(pc.equal(rows["attempt"], latest))
+
+
+def counted_rows(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
+    """The rows of the attempts that count, in their order: of a case its latest attempt with a verdict, and all of a
+    case without one. A retry that is not finished counts nowhere.
+
+    Args:
+        rows: with `case_id` and `attempt`.
+        verdicts: those of all attempts.
+    """
+    if not any(table.num_rows and pc.max(table["attempt"]).as_py() for table in (rows, verdicts)):
+        return rows
+    last = verdicts.group_by("case_id").aggregate([("attempt", "max")])
+    latest = last["attempt_max"].take(pc.index_in(rows["case_id"], value_set=last["case_id"].combine_chunks()))
+    return rows.filter(pc.fill_null(pc.equal(rows["attempt"], latest), True))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record.readers import latest_of, latest_rows, reply_rows
+from moot.deploy.results.record.readers import counted_rows, latest_of, reply_rows
 from moot.deploy.results.record.references import References, scored_verdicts
 from moot.deploy.results.record.reply_columns import ReplyColumns
 from moot.deploy.results.record.rows import EventPlace, VerdictRow
@@ -172,11 +172,15 @@ class RunRecord:
         """The events of a type, of all attempts; those of its kind that have another form are left out."""
         return self._kept(event_type, lambda: list(_typed(self.events_of_kind(event_type.kind), event_type)))
 
-    def latest_events(self, event_type: type[E]) -> list[tuple[EventPlace, E]]:
-        """The same of each case's latest attempt that has events of the kind."""
+    def rows_that_count(self, rows: pa.Table) -> pa.Table:
+        """The rows of the attempts that count; see `counted_rows`."""
+        return counted_rows(rows, self.verdict_table)
+
+    def counted_events(self, event_type: type[E]) -> list[tuple[EventPlace, E]]:
+        """The events of a type in the attempts that count."""
         rows = self.events_of_kind(event_type.kind)
-        latest = latest_rows(rows)
-        return self.typed_events(event_type) if latest is rows else list(_typed(latest, event_type))
+        counted = self.rows_that_count(rows)
+        return self.typed_events(event_type) if counted is rows else list(_typed(counted, event_type))
 
     def payloads(self, payload_type: type[D], containing: str) -> list[tuple[CaseKey, D]]:
         """The verdicts' payloads in a type, of all attempts; those of another form are left out.

@@ -9,7 +9,6 @@ from statistics import NormalDist
 import numpy as np
 
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.rows import EventRow
 from moot.deploy.results.text import number
 from moot.metrics.bootstrap import percentile_interval
 from moot.metrics.cluster_bootstrap import resampled_sums
@@ -48,15 +47,6 @@ def interval_words(low: float | None, high: float | None, times: float = 1.0, di
     """Text of an interval, scaled by `times`; `unknown` without one."""
     known = None if low is None or high is None else [number(times * end, digits) for end in (low, high)]
     return " to ".join(known) if known else number(None)
-
-
-def latest_attempts(events: Iterable[EventRow]) -> list[EventRow]:
-    """Events of each case's latest attempt."""
-    events = list(events)
-    attempts: dict[str, int] = {}
-    for event in events:
-        attempts[event.case_id] = max(event.attempt, attempts.get(event.case_id, 0))
-    return [event for event in events if event.attempt == attempts[event.case_id]]
 
 
 def mean_over_cases(values: Iterable[tuple[str, float | None]], group_of: GroupOf) -> MeanOverCases:

@@ -14,9 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.readers import read_as, read_events
-from moot.deploy.results.record.references import References
-from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.rounds.case_means import (
@@ -25,7 +23,6 @@ from moot.deploy.results.rounds.case_means import (
     GroupOf,
     MeanOverCases,
     interval_words,
-    latest_attempts,
     mean_over_cases,
     ratio_interval,
 )
@@ -112,7 +109,7 @@ class _Round(NamedTuple):
 
 
 def contentiousness_effect(folder: str | Path) -> ContentiousnessEffect:
-    """Measures the effect in a run, finished or not; of each case the latest attempt counts.
+    """Measures the effect in a run, finished or not; the attempts that count are those of `counted_rows`.
 
     The opening exchange is excluded, because the first side has no level there, and so is a side that failed to speak.
 
@@ -120,18 +117,17 @@ def contentiousness_effect(folder: str | Path) -> ContentiousnessEffect:
         ConfigError: no round of the run states a kappa, or none has any of the measures.
         RecordError: the folder has no run, or it cannot be read.
     """
-    facts = read_run_info(folder)
-    events = latest_attempts(read_events(folder, (RoundFigures.kind, ContentiousnessSet.kind)))
-    figures = read_as(events, RoundFigures)
-    rounds = [found for event, each in figures if (found := _round(event.case_id, each)) is not None]
+    record = RunRecord(folder)
+    facts, figures = record.info, record.counted_events(RoundFigures)
+    rounds = [found for place, each in figures if (found := _round(place.case_id, each)) is not None]
     if not rounds:
         raise ConfigError(f"{facts.name}: no round states a kappa: this protocol or schedule has no contentiousness")
     keys = [key for key in MEASURES if any(each.values[key] is not None for each in rounds)]
     if not keys:
         raise ConfigError(f"{facts.name}: rounds state a kappa, but have no distributions that it could have changed")
-    group_of = References.of(folder).group
+    group_of = record.references.group
     levels, binned = _levels(rounds, keys, group_of)
-    schedules = sorted({each.schedule for _, each in read_as(events, ContentiousnessSet)})
+    schedules = sorted({each.schedule for _, each in record.counted_events(ContentiousnessSet)})
     randomised = schedules == [_RANDOM]
     slopes = {key: _slope(rounds, key, len(keys), group_of) for key in keys} if randomised else {}
     known = [slope.moves for slope in slopes.values() if slope.moves is not None]

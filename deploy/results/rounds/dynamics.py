@@ -10,7 +10,6 @@ from typing import NamedTuple
 from pydantic import Field
 
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.readers import latest_rows
 from moot.deploy.results.record.run_record import RunRecord, once_per_record
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.render import banner
@@ -94,7 +93,7 @@ class RoundValue(NamedTuple):
 
 @once_per_record
 def round_dynamics(record: RunRecord) -> Dynamics:
-    """Dynamics of a run, finished or not; of each case the latest attempt counts.
+    """Dynamics of a run, finished or not; the attempts that count are those of `counted_rows`.
 
     Raises:
         ConfigError: no round of the run has any of the measures.
@@ -145,7 +144,7 @@ class _Debate(NamedTuple):
 
 
 def _debates(record: RunRecord) -> list[_Debate]:
-    rows = latest_rows(record.events_of_kind(RoundFigures.kind))
+    rows = record.rows_that_count(record.events_of_kind(RoundFigures.kind))
     by_case: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for case_id, path, data in zip(*(rows[name].to_pylist() for name in ("case_id", "path", "data")), strict=True):
         by_case[case_id].append((path, data))

@@ -35,12 +35,12 @@ class CaseAssessment(NamedTuple):
 
 @once_per_record
 def read_assessments(record: RunRecord) -> list[CaseAssessment]:
-    """Reads the assessments of each case's latest attempt that has any, in the order of the task's file.
+    """Reads the assessments of the attempts that count (see `counted_rows`), in the order of the task's file.
 
     Raises:
         RecordError: the record cannot be read.
     """
-    events = record.latest_events(ReplyAssessed)
+    events = record.counted_events(ReplyAssessed)
     if not events:
         return []
     columns = (record.cases[name].to_pylist() for name in ("case_id", "index", "group"))

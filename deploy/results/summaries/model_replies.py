@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from moot.actors.models.token_logprobs import UNALIGNED
 from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.readers import latest_rows
+from moot.deploy.results.record.readers import counted_rows
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.report.blocks import Block, Table
 from moot.deploy.results.text import count
@@ -88,7 +88,7 @@ _NOTEWORTHY = tuple(name for name in _COUNTS if name not in ("asks", "usable", "
 
 
 def model_replies(*runs: RunRecord | str | Path) -> list[ModelReplies]:
-    """Counts the replies of the cases' latest attempts by role and template, in order.
+    """Counts the replies of the attempts that count (see `counted_rows`) by role and template, in order.
 
     Replies that were replaced and persons' decisions are not counted.
 
@@ -110,8 +110,8 @@ def model_replies(*runs: RunRecord | str | Path) -> list[ModelReplies]:
 
 
 def _kinds_of_replies(record: RunRecord) -> list[dict[str, Any]]:
-    """The replies of the latest attempts, one row for all that are alike in what is counted, with their number."""
-    table = latest_rows(record.turns)
+    """The replies of the attempts that count, one row for all that are alike in what is counted, with their number."""
+    table = record.rows_that_count(record.turns)
     asked = pc.not_equal(pc.fill_null(table["role"], ""), "person")
     table = table.filter(pc.and_(asked, pc.invert(table["superseded"])))
     table = table.append_column("repetitive", _repetitive(table["text"]))
@@ -208,7 +208,7 @@ def members_without_replies(folder: str | Path) -> list[str]:
     Raises:
         RecordError: the record cannot be read.
     """
-    rows = _of_latest_attempts(read_table(folder, "turns", ["role", "outcome"]).to_pylist())
+    rows = _counted_replies(folder, ["role", "outcome"])
     asked = Counter((row["role"], row["outcome"]) for row in rows)
     usable = {role for role, outcome in asked if outcome in USABLE}
     families = {family_of(role) for role in usable}
@@ -221,8 +221,7 @@ def commonest_failure(folder: str | Path) -> str:
     Raises:
         RecordError: the record cannot be read.
     """
-    table = read_table(folder, "turns", ["outcome", "failure", "error"])
-    rows = _of_latest_attempts(table.to_pylist())
+    rows = _counted_replies(folder, ["outcome", "failure", "error"])
     failed = [row for row in rows if row["outcome"] == "failed" and not row["superseded"]]
     reasons = Counter(_reason(row["failure"] or "unknown", row["error"] or "") for row in failed)
     if not reasons:
@@ -231,17 +230,10 @@ def commonest_failure(folder: str | Path) -> str:
     return f"{reason} ({count:,} of {len(failed):,} failed asks)"
 
 
-def _of_latest_attempts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of each case's latest attempt: an earlier one was retried."""
-    latest = _latest_attempts(rows)
-    return [row for row in rows if row["attempt"] == latest[row["case_id"]]]
-
-
-def _latest_attempts(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
-    latest: dict[str, int] = {}
-    for row in rows:
-        latest[row["case_id"]] = max(row["attempt"], latest.get(row["case_id"], 0))
-    return latest
+def _counted_replies(folder: str | Path, columns: list[str]) -> list[dict[str, Any]]:
+    replies, verdicts = read_table(folder, "turns", columns), read_table(folder, "verdicts", [])
+    found: list[dict[str, Any]] = counted_rows(replies, verdicts).to_pylist()
+    return found
 
 
 def _reason(kind: str, error: str) -> str:

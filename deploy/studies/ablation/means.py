@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.readers import decode_json, read_as, read_events
-from moot.deploy.results.rounds.case_means import latest_attempts
+from moot.deploy.results.record.readers import decode_json
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.rounds.round_trace import number_or_none
 from moot.deploy.results.summaries.consensus import score_distribution
 from moot.deploy.results.text import Interval
@@ -208,19 +208,20 @@ A setting such as contentiousness affects how sides argue, whether or not it cha
 
 
 def debate_scores(folder: str | Path) -> dict[str, Scores]:
-    """Mean over each case's rounds, of its latest attempt, by key of `MEASURES`; without keys that no round has.
+    """Mean over each case's rounds by key of `MEASURES`, without keys that no round has; see `counted_rows`.
 
     Raises:
         RecordError: the record cannot be read.
     """
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    events = latest_attempts(read_events(folder, (RoundFigures.kind, SidesClosed.kind)))
-    rounds = ((event, _of_round(figures)) for event, figures in read_as(events, RoundFigures))
-    closings = ((event, {"closing_agreement_words": e.agreement_words}) for event, e in read_as(events, SidesClosed))
-    for event, measured in (*rounds, *closings):
+    record = RunRecord(folder)
+    rounds = ((place, _of_round(figures)) for place, figures in record.counted_events(RoundFigures))
+    closings = record.counted_events(SidesClosed)
+    words = ((place, {"closing_agreement_words": closed.agreement_words}) for place, closed in closings)
+    for place, measured in (*rounds, *words):
         for key, value in measured.items():
             if value is not None:
-                values[key][event.case_id].append(value)
+                values[key][place.case_id].append(value)
     return {
         key: {case_id: fmean(of_case) for case_id, of_case in sorted(values[key].items())}
         for key in MEASURES

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from gated_cases import _plant, add_case, gate
-from judged_replies import _judged
+from judged_replies import _assessment, _judged
 from openai_server import answers, completion, serving_in_thread
 from planted_records import PlantedSession
 
@@ -18,7 +18,10 @@ from moot.deploy.cli.protocol_runs import execute
 from moot.deploy.results.analysis.recorded import replies_of_runs
 from moot.deploy.results.calibration.calibrate import calibrate
 from moot.deploy.results.calibration.early_stop import calibrate_early_stop
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.summaries.model_replies import ModelReplies, commonest_failure, model_replies, warnings_of
+from moot.deploy.results.summaries.summary import summarise
+from moot.protocols.rubrics.events import ReplyAssessed
 
 OUTSIDE = "`answer` is 'perhaps', expected one of: Yes, No"
 LOOP = '{"answer": "Yes", "reasoning": "' + "It is so. " * 60
@@ -50,6 +53,19 @@ def test_replies_are_counted_by_role_and_template(mixed: Path) -> None:
     counts |= {"truncated": 1, "repetitive": 1, "outside_labels": 1}
     assert opening == ModelReplies(role="agent", template="opening", **counts)
     assert revision == ModelReplies(role="agent", template="revision", asks=4, replies=1, refused=2, outside_labels=1)
+
+
+def test_an_unfinished_retry_counts_in_no_figure(session: PlantedSession) -> None:
+    session.case("a")
+    session.reply("a", "opening/agent/0", 10, template="t", outcome="failed", failure="refused", error="no")
+    session.verdict("a", None, "", failure="refused")
+    session.reply("a", "opening/agent/0", 10, template="t", attempt=1)
+    session.event("a", "assessment", "assessment/a", _assessment(3), attempt=1)
+    folder = session.plant()
+    (replies,), summary = model_replies(folder), summarise(folder)
+    assert (replies.refused, replies.usable, commonest_failure(folder)[:7]) == (1, 0, "refused")
+    assert (summary.failed, summary.asks_failed, summary.judging) == (1, {"refused": 1}, None)
+    assert RunRecord(folder).typed_events(ReplyAssessed) != RunRecord(folder).counted_events(ReplyAssessed) == []
 
 
 def test_what_later_columns_say_is_counted(session: PlantedSession) -> None:
