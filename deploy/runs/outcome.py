@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moot.deploy.results.report.display import DisplayMixin
-from moot.protocols.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,7 +84,8 @@ class Run(DisplayMixin):
 
     @cached_property
     def cases(self) -> CaseList:
-        """Its cases as rows, as `moot show RUN --wrong` lists them; `only("wrong", "debated")` narrows them down.
+        """Its cases as rows, as `moot show RUN --wrong` lists them: `cases["sample-007"]` is one of them,
+        `cases.only("wrong", "debated")` some, and `cases.to_pandas()` a DataFrame.
 
         Raises:
             RecordError: the record cannot be read.
@@ -133,12 +132,9 @@ class Run(DisplayMixin):
         Raises:
             ConfigError: pandas is not installed, or there is no such table.
         """
-        table = self.table(name)
-        try:
-            importlib.import_module("pandas")
-        except ImportError:
-            raise ConfigError("pandas is not installed: pip install 'moot[pandas]'") from None
-        return table.to_pandas()
+        from moot.deploy.results.record.readers import data_frame
+
+        return data_frame(self.table(name))
 
     def display_name(self) -> str:
         """See `DisplayMixin`."""

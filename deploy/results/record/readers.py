@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from moot.actors.agent.attempt import LENGTH
 from moot.actors.record.tables import read_table
 from moot.deploy.results.record.references import scored_verdicts
 from moot.deploy.results.record.rows import EventRow, RecordedEvent, ReplyRow, VerdictRow
+from moot.protocols.errors import ConfigError
 from moot.protocols.events import DebateEvent
 
 R = TypeVar("R", bound=RecordedEvent)
@@ -23,6 +25,19 @@ E = TypeVar("E", bound=DebateEvent)
 _REPLY_TEXTS = ["role", "model", "outcome", "failure"]
 _REPLY_COLUMNS = ["prompt_tokens", "completion_tokens", "reused_from", "finish_reason", "completion_tokens_estimate"]
 _REPLY_COLUMNS += ["unconfirmed_attempts", "unconfirmed_tokens_max", "prompt_tokens_stated", "completion_tokens_stated"]
+
+
+def data_frame(table: pa.Table) -> Any:
+    """A table as a pandas DataFrame.
+
+    Raises:
+        ConfigError: pandas is not installed.
+    """
+    try:
+        importlib.import_module("pandas")
+    except ImportError:
+        raise ConfigError("pandas is not installed: pip install 'moot[pandas]'") from None
+    return table.to_pandas()
 
 
 def read_replies(folder: str | Path) -> list[ReplyRow]:

@@ -31,6 +31,9 @@ class Table(NamedTuple):
         folded: whether it is too long to be read: an HTML page collapses it, and other formats leave it out.
         terse: a shorter table for terminals; None for the same one.
         case_column: the column of case ids, which a page links to their transcripts; None where there is none.
+        one_line: whether a terminal gives each row one line: the first column stays whole, the others are cut, the last
+            one first.
+        optional: columns that a terminal then leaves out where the last one would be cut, the first one first.
     """
 
     title: str
@@ -40,6 +43,8 @@ class Table(NamedTuple):
     folded: bool = False
     terse: Table | None = None
     case_column: int | None = None
+    one_line: bool = False
+    optional: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ import io
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from pydantic import BaseModel
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, Group, OverflowMethod, RenderableType, RenderResult
 from rich.constrain import Constrain
 from rich.padding import Padding
 from rich.rule import Rule
@@ -41,6 +41,9 @@ _WIDTH_OF_A_PIPE = 1000
 _GAP, _LONGEST_RULE = 2, 120
 _STYLES = {"strong": "bold", "warning": "bold yellow", "dim": "dim"}
 _FIGURE = re.compile(r"[-+<]?\s?\d\S*( \[[^\]]*\])?( %| x| USD)?( \[[^\]]*\])?( \(n = [\d,]+\))?")
+_LEAST_CUT, _ENOUGH = 12, 40
+"""Minimum characters of a cell that is cut; characters of the last column that are worth leaving out another one."""
+
 _WORD_LENGTH = 24
 """Characters that a word of a cell keeps together at most."""
 
@@ -179,7 +182,7 @@ def _marked(block: Items) -> Iterator[tuple[str, str]]:
 class _Fitted:
     """Fits a table to the width by splitting its columns into parts; cells wrap between words, never within a figure.
 
-    Every part begins with the first column, which names the rows.
+    Every part begins with the first column, which names the rows. A table of one-line rows is not split, but cut.
     """
 
     table: Table
@@ -190,19 +193,31 @@ class _Fitted:
         columns = [[head, *(row[i] for row in cells)] for i, head in enumerate(heads)]
         least = [max(_least(cell.plain, options.max_width) for cell in column) for column in columns]
         whole = [max(cell_len(line) for cell in column for line in cell.plain.split("\n")) for column in columns]
+        cut = _cut_widths(self.table, whole, options.max_width)
+        if cut is not None:
+            yield _grid(heads, cells, cut, cut_cells=True)
+            return
         for number, part in enumerate(_parts(least, options.max_width)):
             if number:
                 yield Text()
-            grid = Grid(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
             room = options.max_width - sum(least[i] + _GAP for i in part) + _GAP
-            wanted = sum(max(0, whole[i] - least[i]) for i in part)
-            for i in part:
-                more = max(0, whole[i] - least[i])
-                width = least[i] + (more if wanted <= room else more * max(0, room) // wanted)
-                grid.add_column(heads[i], width=width, overflow="fold", vertical="bottom")
-            for row in cells:
-                grid.add_row(*(row[i] for i in part))
-            yield grid
+            more = {i: max(0, whole[i] - least[i]) for i in part}
+            wanted = sum(more.values())
+            widths = {i: least[i] + (n if wanted <= room else n * max(0, room) // wanted) for i, n in more.items()}
+            yield _grid(heads, cells, widths)
+
+
+def _grid(
+    heads: Sequence[Text], cells: Sequence[Sequence[Text]], widths: Mapping[int, int], *, cut_cells: bool = False
+) -> Grid:
+    """The columns that have widths; cells that are longer are cut, or wrap."""
+    grid = Grid(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
+    overflow: OverflowMethod = "ellipsis" if cut_cells else "fold"
+    for i, width in widths.items():
+        grid.add_column(heads[i], width=width, overflow=overflow, no_wrap=cut_cells, vertical="bottom")
+    for row in cells:
+        grid.add_row(*(row[i] for i in widths))
+    return grid
 
 
 def _least(text: str, most: int) -> int:
@@ -210,6 +225,25 @@ def _least(text: str, most: int) -> int:
     kept = [found.group() for found in _FIGURE.finditer(text)]
     words = [word[:_WORD_LENGTH] for word in text.split()]
     return min(most, max(map(cell_len, (*kept, *words)), default=1))
+
+
+def _cut_widths(table: Table, whole: Sequence[int], width: int) -> dict[int, int] | None:
+    """Widths by column with which each row takes one line; None where cells must wrap."""
+    if not table.one_line:
+        return None
+    _, *middle, last = range(len(whole))
+    optional = list(table.optional)
+    while optional and width - sum(whole[i] + _GAP for i in (0, *middle)) < min(whole[last], _ENOUGH):
+        middle.remove(optional.pop(0))
+    room = width - whole[0] - _GAP * (len(middle) + 1)
+    longest = max(whole[i] for i in middle)
+    most = min(longest, width)
+    while sum(min(whole[i], most) for i in middle) + min(whole[last], _LEAST_CUT) > room:
+        most -= 1
+        if most < min(longest, _LEAST_CUT):
+            return None
+    widths = {0: whole[0]} | {i: min(whole[i], most) for i in middle}
+    return widths | {last: min(whole[last], room - sum(widths[i] for i in middle))}
 
 
 def _parts(least: Sequence[int], width: int) -> Iterator[list[int]]:

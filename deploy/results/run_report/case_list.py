@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.agent.attempt import LENGTH
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.endings import failure_words
+from moot.deploy.results.record.readers import data_frame
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.report.render import banner
@@ -20,6 +22,7 @@ from moot.deploy.results.run_report.cases import Outcome, case_columns
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import count
+from moot.deploy.results.transcripts.transcript import unknown_case
 from moot.protocols.errors import ConfigError, unknown_name
 
 MOST = 50
@@ -34,8 +37,7 @@ KINDS: Mapping[str, str] = {
 }
 """Kinds of cases that a list can be narrowed to, with what each means."""
 
-_QUESTION = 40
-"""Characters of a question in a terminal."""
+_ON_ONE_LINE = ("case", "answer", "gold", "outcome", "how it ended", "truncated", "rounds", "tokens", "question")
 
 _EXCLUSIVE = (("right", "wrong", "failed"), ("debated", "failed"))
 
@@ -73,7 +75,7 @@ class CaseRow(FrozenModel):
 
 
 class CaseList(DisplayMixin, FrozenModel):
-    """Cases of a run in the order of its task: a sequence of `CaseRow`.
+    """Cases of a run in the order of its task: a sequence of `CaseRow`, which `cases["sample-007"]` finds by their ids.
 
     Attributes:
         kinds: what the list is narrowed to; empty for all cases.
@@ -94,8 +96,33 @@ class CaseList(DisplayMixin, FrozenModel):
     def __iter__(self) -> Iterator[CaseRow]:  # type: ignore[override]
         return iter(self.cases)
 
-    def __getitem__(self, place: int) -> CaseRow:
-        return self.cases[place]
+    def __contains__(self, case: object) -> bool:
+        return any(case in (row, row.case_id) for row in self.cases)
+
+    @overload
+    def __getitem__(self, case: int | str) -> CaseRow: ...
+    @overload
+    def __getitem__(self, case: slice) -> list[CaseRow]: ...
+    def __getitem__(self, case: int | str | slice) -> CaseRow | list[CaseRow]:
+        """The case at a place or with an id, or the cases of a slice.
+
+        Raises:
+            ConfigError: no case of the list has this id; the message names the nearest.
+        """
+        if not isinstance(case, str):
+            return self.cases[case]
+        found = next((row for row in self.cases if row.case_id == case), None)
+        if found is None:
+            raise unknown_case(case, [row.case_id for row in self.cases], "the list")
+        return found
+
+    def to_pandas(self) -> Any:
+        """The cases as a pandas DataFrame, one row each.
+
+        Raises:
+            ConfigError: pandas is not installed.
+        """
+        return data_frame(pa.table({name: [getattr(row, name) for row in self.cases] for name in CaseRow.model_fields}))
 
     def only(self, *kinds: str) -> CaseList:
         """The cases that are of all these kinds: `right`, `wrong`, `debated`, `failed`, `truncated`.
@@ -200,6 +227,7 @@ def case_list_blocks(found: CaseList, most: int | None = None) -> list[Block]:
 
 
 def _table(rows: Sequence[CaseRow], *, with_truncated: bool) -> Table:
+    mixed = len({row.outcome for row in rows}) > 1
     columns = {
         "case": [row.case_id for row in rows],
         "question": [row.question for row in rows],
@@ -212,10 +240,12 @@ def _table(rows: Sequence[CaseRow], *, with_truncated: bool) -> Table:
     }
     if with_truncated:
         columns["truncated"] = [str(row.truncated) for row in rows]
-    terse = columns | {"question": [_cut(row.question) for row in rows]}
-    short = Table("", tuple(terse), list(zip(*terse.values(), strict=True)))
-    return Table("", tuple(columns), list(zip(*columns.values(), strict=True)), terse=short, case_column=0)
-
-
-def _cut(question: str) -> str:
-    return question if len(question) <= _QUESTION else f"{question[: _QUESTION - 1]}…"
+    names = [name for name in _ON_ONE_LINE if name in columns]
+    terse = Table(
+        "",
+        names,
+        list(zip(*(columns[name] for name in names), strict=True)),
+        one_line=True,
+        optional=[names.index(name) for name in ("tokens", "rounds", "outcome") if not (name == "outcome" and mixed)],
+    )
+    return Table("", tuple(columns), list(zip(*columns.values(), strict=True)), terse=terse, case_column=0)

@@ -127,15 +127,16 @@ class _Cases:
 
 
 def compare(
-    folders: Sequence[str | os.PathLike[str]],
-    *,
+    folders: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *others: str | os.PathLike[str],
     baseline: str | os.PathLike[str] | None = None,
     cases: bool = False,
 ) -> RunComparison:
-    """Compares runs of the same cases.
+    """Compares runs of the same cases: `compare(a, b)` or `compare([a, b])`.
 
     Args:
-        folders: the runs: folders, or what `moot.run` and `moot.open_run` return.
+        folders: the runs, or the first of them: folders, or what `moot.run` and `moot.open_run` return.
+        others: further runs.
         baseline: the run that the others are compared with: one of the folders, or the end of its path; the first one
             when None.
         cases: whether to list the cases that differ.
@@ -147,9 +148,10 @@ def compare(
         ConfigError: for fewer than two runs, or runs without a common case.
         RecordError: a folder has no run or cannot be read.
     """
-    if isinstance(folders, str | os.PathLike) or len(folders) < 2:
+    runs = [*([folders] if isinstance(folders, str | os.PathLike) else folders), *others]
+    if len(runs) < 2:
         raise ConfigError("name at least two runs to compare: the first one, and others that are compared with it")
-    return compare_records([RunRecord(folder) for folder in _baseline_first(folders, baseline)], cases=cases)
+    return compare_records([RunRecord(folder) for folder in _baseline_first(runs, baseline)], cases=cases)
 
 
 def compare_records(records: Sequence[RunRecord], *, cases: bool = False) -> RunComparison:

@@ -15,7 +15,8 @@ from moot.deploy.results.text import visible_line
 MOST = 50
 """Cases that a terminal lists; JSON has all."""
 
-_QUESTION = 60
+_QUESTION = 100
+"""Characters of a question in a table; a terminal shows as many as fit on a line."""
 
 
 class RunAnswer(FrozenModel):
@@ -113,13 +114,20 @@ def differing_blocks(found: Sequence[DifferingCase], names: Sequence[str], most:
     rows = [
         (
             each.case_id,
-            visible_line(each.question)[:_QUESTION],
+            _start(each.question),
             each.gold or "-",
             *map(answer_words, each.answers),
         )
         for each in found[:most]
     ]
     title = f"{number_of_cases(len(found))} with different answers, {outcome:,} of them right in some runs only"
-    yield Table(title, ("case", "question", "gold", *names), rows, case_column=0)
+    header = ("case", "question", "gold", *names)
+    terse = Table(title, (header[0], *header[2:], header[1]), [(a, *rest, q) for a, q, *rest in rows], one_line=True)
+    yield Table(title, header, rows, terse=terse, case_column=0)
     if len(found) > most:
         yield Note(f"{len(found) - most:,} more: --format json lists all", "dim")
+
+
+def _start(question: str) -> str:
+    line = visible_line(question)
+    return line if len(line) <= _QUESTION else f"{line[: _QUESTION - 1].rstrip()}…"

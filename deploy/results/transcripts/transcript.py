@@ -49,7 +49,7 @@ def build_transcript(folder: str | Path, case_id: str, attempt: int | None = Non
     """
     debates = _Debates(DebateTables(folder, [case_id]), [case_id])
     if case_id not in debates.cases:
-        raise _unknown_case(case_id, read_table(folder, "cases", [])["case_id"].to_pylist())
+        raise unknown_case(case_id, read_table(folder, "cases", [])["case_id"].to_pylist())
     return debates.transcript(case_id, attempt)
 
 
@@ -120,11 +120,12 @@ def _by_case(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return by_case
 
 
-def _unknown_case(case_id: str, known: Sequence[str]) -> ConfigError:
+def unknown_case(case_id: str, known: Sequence[str], where: str = "the run") -> ConfigError:
+    """Error for a case that a run does not have; it names the nearest ones."""
     wanted = visible_line(case_id)
     names = ", ".join(repr(visible_line(each)) for each in nearest(wanted, known))
     near = f", nearest {names}" if names else ""
-    return ConfigError(f"unknown case {wanted!r}: the run has {number_of_cases(len(known))}{near}")
+    return ConfigError(f"unknown case {wanted!r}: {where} has {number_of_cases(len(known))}{near}")
 
 
 def _began(turns: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]]) -> dict[str, float]:

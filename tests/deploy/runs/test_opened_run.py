@@ -69,6 +69,9 @@ def test_what_takes_a_folder_takes_a_run(inline_run: InlineRun) -> None:
     selene, always = (moot.open_run(inline_run(name)) for name in ("selene", "always-debate"))
     found = moot.compare([selene, always], baseline=always)
     assert [row.protocol for row in found.rows] == ["always-debate", "selene"]
+    assert moot.compare(selene, inline_run("always-debate"), baseline=always) == found
+    with pytest.raises(moot.ConfigError, match="at least two runs"):
+        moot.compare(selene)
     assert moot.summarise(selene) == selene.summary
 
 

@@ -60,6 +60,29 @@ def test_a_table_wraps_by_column_and_never_cuts_a_figure(width: int) -> None:
     assert all(f"\n{i}" in shown or re.search(rf"\b{i}\b", shown) for i in range(6))
 
 
+@pytest.mark.parametrize(
+    ("width", "header", "row"),
+    [
+        (100, "case  how           rounds  question", f"c-1   {'h' * 12}  0       {'q' * 50}"),
+        (60, "case  how           question", f"c-1   {'h' * 12}  {'q' * 39}…"),
+        (40, "case  how           question", f"c-1   {'h' * 12}  {'q' * 19}…"),
+        (32, "case  how           question", f"c-1   {'h' * 12}  {'q' * 11}…"),
+    ],
+)
+def test_a_row_on_one_line_leaves_out_optional_columns_and_cuts_the_last(width: int, header: str, row: str) -> None:
+    cells = ("c-1", "h" * 12, "0", "q" * 50)
+    shown = terminal([Table("", ("case", "how", "rounds", "question"), [cells], one_line=True, optional=[2])], width)
+    assert [line.rstrip() for line in shown.splitlines()] == [header, row]
+
+
+@pytest.mark.parametrize("width", [10, 25])
+def test_a_row_that_would_be_cut_too_much_wraps(width: int) -> None:
+    cells = ("c" * 9, "h" * 12, "q" * 50)
+    shown = terminal([Table("", ("case", "how", "question"), [cells], one_line=True)], width)
+    assert shown.count("q") == 51
+    assert max(map(len, shown.splitlines())) <= width
+
+
 def test_a_pipe_has_no_width() -> None:
     code = (
         "from pydantic import BaseModel;from moot.deploy.results.report.render import show_report;"

@@ -88,6 +88,18 @@ def test_a_terminal_lists_fifty_and_says_how_many_more(session: PlantedSession) 
     assert repr(found) == f"<CaseList {len(found)} of {len(found)} cases of {found.run}>"
 
 
+def test_a_case_is_found_by_its_id(planted: Path) -> None:
+    cases = case_list(planted)
+    assert cases["wrong"] is cases[2]
+    assert cases[:2] == cases.cases[:2]
+    assert ("wrong" in cases, cases[2] in cases, "wrnog" in cases) == (True, True, False)
+    with pytest.raises(ConfigError, match="the list has 1 case, nearest 'failed'"):
+        cases.only("failed")["faild"]
+    frame = cases.to_pandas()
+    assert list(frame["case_id"]) == [case.case_id for case in cases]
+    assert list(cases.only("wrong").only("truncated").to_pandas().columns) == list(frame.columns)
+
+
 def test_cases_that_have_not_begun_are_counted(session: PlantedSession) -> None:
     session.case("a")
     found = case_list(session.plant(cases=3))
