@@ -22,12 +22,12 @@ class PairedComparison(FrozenModel):
     """Paired comparison of two methods on the same cases (McNemar's exact test).
 
     Attributes:
-        only_first, only_second: cases that only this one got right.
+        only_first, only_second: cases that only this method answered correctly.
         difference: accuracy of the first minus accuracy of the second; None for n = 0.
         p_value: two-sided; None for n = 0.
         n: cases that can be scored for both.
-        interval: 95 % of the difference (Bonett and Price); None for n = 0, and for cases that share a text, which
-            are not independent.
+        interval: 95 % interval of the difference (Bonett and Price); None for n = 0, and for cases that share a text,
+            which are not independent.
     """
 
     only_first: int
@@ -41,11 +41,11 @@ class PairedComparison(FrozenModel):
 def compare_paired(
     first: Sequence[bool | None], second: Sequence[bool | None], *, independent: bool = True
 ) -> PairedComparison:
-    """Compares two methods on the same cases, in the same order; unknown outcomes are left out.
+    """Paired comparison of two methods on the same cases, in the same order, without unknown outcomes.
 
     Args:
-        first, second: whether each is right, by case.
-        independent: whether no two cases are of one group; else there is no interval.
+        first, second: whether each method is right, by case.
+        independent: whether no two cases belong to one group; otherwise there is no interval.
     """
     found = paired_difference(first, second)
     return PairedComparison(
@@ -59,9 +59,10 @@ def compare_paired(
 
 
 def audit_difference(record: RunRecord, finished: Iterable[VerdictRow]) -> PairedComparison | None:
-    """Paired comparison of skipped answers with debates run anyway; None without (`audit_skipped`, `both_branches`).
+    """Paired comparison of the skipped cases' answers with their audited debates; None without such debates.
 
-    In a run of both branches, the cases that the gate skipped count.
+    The settings `audit_skipped` and `both_branches` run them; with both branches, only cases that the gate skipped
+    count.
     """
     gold = {verdict.key: verdict.gold for verdict in finished}
     both = [each for each in record.typed_events(BranchesCompared) if each[1].verdict_from == "skip"]
@@ -77,11 +78,11 @@ class PartAccuracy(FrozenModel):
     """Accuracy in one part of a task, such as one essay set.
 
     Attributes:
-        part: its name; empty for cases without a part.
+        part: the part's name; empty for cases without a part.
         accuracy: in [0, 1]; a verdict without an answer is wrong; None when nothing can be scored.
-        interval: Wilson's, 95 %; None where several cases are about one text.
+        interval: Wilson's 95 % interval; None where several cases are about one text.
         scored: number of scored verdicts.
-        answered: how many of them have an answer.
+        answered: number of scored verdicts with an answer.
     """
 
     part: str
@@ -95,7 +96,6 @@ class RoundsAccuracy(FrozenModel):
     """Accuracy of the verdicts after a number of rounds.
 
     Attributes:
-        rounds: the number of rounds.
         accuracy, interval, scored: as in `PartAccuracy`.
     """
 
@@ -131,7 +131,7 @@ def answered(verdicts: Iterable[VerdictRow]) -> list[VerdictRow]:
 
 
 def accuracy_by_part(finished: Sequence[VerdictRow], references: References) -> list[PartAccuracy] | None:
-    """Accuracy by part, in the order in which they first occur; None where all cases are of one part."""
+    """Accuracy by part, in order of first occurrence; None where all cases are of one part."""
     parts = dict.fromkeys(references[verdict.case_id].part for verdict in finished)
     if len(parts) < 2:
         return None
@@ -145,7 +145,7 @@ def accuracy_by_part(finished: Sequence[VerdictRow], references: References) -> 
 
 
 def accuracy_by_rounds(debated: Sequence[VerdictRow], references: References) -> list[RoundsAccuracy] | None:
-    """Accuracy by number of rounds, the fewest first (SELENE's table 4); None where all have the same."""
+    """Accuracy by number of rounds, ascending (SELENE's table 4); None where all debates have the same number."""
     lengths = sorted({verdict.rounds for verdict in debated})
     if len(lengths) < 2:
         return None
@@ -161,10 +161,10 @@ class VoteFigures(FrozenModel):
 
     Attributes:
         n: finished verdicts decided by a vote.
-        tied: how many of them were ties, decided by a tie-break.
+        tied: ties among them, decided by a tie-break.
         accuracy_untied: accuracy without ties, in [0, 1]; None when nothing can be scored.
-        scored_untied: number of scored verdicts behind it.
-        accuracy_strict: accuracy with every tie counted as wrong: a strict plurality is required.
+        scored_untied: number of scored verdicts that it covers.
+        accuracy_strict: accuracy if every tie counts as wrong (a strict plurality is required).
         scored: number of scored verdicts.
     """
 
@@ -179,7 +179,7 @@ class VoteFigures(FrozenModel):
 
 
 def vote_figures(record: RunRecord, finished: Sequence[VerdictRow]) -> VoteFigures | None:
-    """Counts the verdicts decided by a vote; None without any, and for records from before votes were recorded."""
+    """Vote figures of a run; None without verdicts decided by a vote, and for records without `vote` events."""
     ties = {(event.key, event.path): bool(vote.tied) for event, vote in record.typed_events(VotesCounted)}
     voted = [verdict for verdict in finished if _place(verdict) in ties]
     if not voted:
@@ -202,7 +202,7 @@ def vote_figures(record: RunRecord, finished: Sequence[VerdictRow]) -> VoteFigur
 
 
 def _place(verdict: VerdictRow) -> tuple[CaseKey, str]:
-    """The path of the vote that decided a verdict, if one did."""
+    """Key and path of the vote that decides a verdict, if a vote does."""
     return verdict.key, "vote/consensus" if verdict.how == "skipped" else "vote"
 
 
@@ -234,22 +234,22 @@ class ShortAnswers(FrozenModel):
 
 
 def short_answers(finished: Sequence[VerdictRow], references: References) -> ShortAnswers | None:
-    """Measures a run's short answers; None when none can be scored. Raises nothing."""
-    exact, shared = list[bool](), list[float]()
+    """Exact match and token F1 of a run's short answers; None when none can be scored."""
+    exact, f1_scores = list[bool](), list[float]()
     for verdict in finished:
         reference = references[verdict.case_id]
         if reference.scoring != "short answer" or verdict.correct is None:
             continue
         exact.append(verdict.correct)
-        shared.append(token_f1(verdict.answer or "", accepted_answers(verdict.gold or "", reference)))
+        f1_scores.append(token_f1(verdict.answer or "", accepted_answers(verdict.gold or "", reference)))
     if not exact:
         return None
-    ends, f1_ends = wilson_interval(sum(exact), len(exact)), bca_interval(shared)
+    ends, f1_ends = wilson_interval(sum(exact), len(exact)), bca_interval(f1_scores)
     return ShortAnswers(
         n=len(exact),
         exact_match=sum(exact) / len(exact),
         exact_match_interval=(ends.low, ends.high),
-        token_f1=float(np.mean(shared)),
+        token_f1=float(np.mean(f1_scores)),
         token_f1_interval=(f1_ends.low, f1_ends.high) if f1_ends.resamples else None,
     )
 

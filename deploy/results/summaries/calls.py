@@ -1,6 +1,6 @@
-"""Calls of models among rows of `turns`, on columns: which were paid for here, and whose usage is unknown.
+"""Model calls among rows of `turns`, computed on columns: the paid ones, and those with unknown usage.
 
-`ReplyColumns` has the same for the replies of a whole record.
+`ReplyColumns` computes the same for the replies of a whole record.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from moot.protocols.errors import UNSENT
 USED = ("prompt_tokens", "completion_tokens")
 
 CALL_COLUMNS = ["role", "model", "outcome", "failure", "unconfirmed_attempts", "reused_from", *USED]
-"""Columns of a row."""
+"""Columns of `turns` that these functions read."""
 
 
 def paid_calls(turns: pa.Table) -> pa.Table:
-    """The rows for which a model was called here: no person's, none that was reused, none that was never sent."""
+    """Rows for which this run called a model: not a person's, not reused, and sent."""
     role, failure, reused = (pc.fill_null(turns[name], "") for name in ("role", "failure", "reused_from"))
     paid = pc.and_(pc.not_equal(role, "person"), pc.not_equal(failure, UNSENT))
     return turns.filter(pc.and_(paid, pc.equal(reused, "")))
 
 
 def lacks_usage(calls: pa.Table) -> pa.ChunkedArray:
-    """Whether each call may have used more than is known: a failure without a billed attempt has used nothing."""
+    """Whether the usage of each call is unknown in part; a failed call without a billed attempt has used nothing."""
     prompt, completion = (calls[name] for name in USED)
     return pc.and_(pc.or_(prompt.is_null(), completion.is_null()), pc.invert(_is_free(calls)))
 
 
 def has_known_tokens(calls: pa.Table) -> pa.ChunkedArray:
-    """Whether something is known of what each call used, if only that it was nothing."""
+    """Whether the usage of each call is known at least in part; that of a free call is known."""
     prompt, completion = (calls[name] for name in USED)
     return pc.or_(pc.or_(prompt.is_valid(), completion.is_valid()), _is_free(calls))
 

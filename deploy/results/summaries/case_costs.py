@@ -22,11 +22,11 @@ _SKIP_PATHS = ("judge/consensus/",)
 _SINGLE = "opening/agent/0"
 _OPENINGS = "opening/agent/"
 JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")
-"""The path of one pass of one judge over one variant, as the floor names it: what is judged, and the variant."""
+"""Path of one pass of one judge over one variant; its groups are the judged step and the variant."""
 
 
 def measurement_only(path: str, verdict_from: str | None) -> bool:
-    """Whether a reply is measurement-only: an audit's pass, or the branch that the verdict was not taken from.
+    """Whether a reply is measurement-only: an audit's pass, or of the branch that does not decide the verdict.
 
     Args:
         path: the reply's path.
@@ -43,7 +43,7 @@ class CaseCost:
     """Token cost of one debate; None where a call's usage is unknown.
 
     Attributes:
-        total: all effective replies, whether paid here or reused.
+        total: all effective replies, paid here or reused.
         measuring: the measurement-only part of `total` (see `measurement_only`).
         single: agent 0's independent answer, a re-ask included; None when there is none.
         judge_passes: requested judgments, without measurement-only ones.
@@ -67,7 +67,7 @@ class CasePrice:
     """Cost of one debate in USD at the run's prices; None where a call's usage or price is unknown.
 
     Attributes:
-        method, single, openings: of the parts of `CaseCost` with these names.
+        method, single, openings: costs of the parts of `CaseCost` with these names.
     """
 
     method: float | None
@@ -81,13 +81,13 @@ def case_costs(
     verdict_from: Mapping[CaseKey, str],
     prices: Mapping[str, Price],
 ) -> dict[CaseKey, tuple[CaseCost, CasePrice]]:
-    """Cost by debate in `keys`, without superseded replies: they are the cost of a crash, not of the method.
+    """Costs by debate in `keys`, without superseded replies: a crash costs them, not the method.
 
     Args:
-        replies: all of the run's.
+        replies: all replies of the run.
         keys: the debates.
-        verdict_from: see `measurement_only`; debates that ran one branch are missing.
-        prices: by model.
+        verdict_from: see `measurement_only`; without debates that ran one branch.
+        prices: prices by model.
     """
     order = list(keys)
     debate = _debates(replies, order)
@@ -129,11 +129,11 @@ def _usd(replies: ReplyColumns, prices: Mapping[str, Price]) -> tuple[Floats, Fl
 
 
 _BRANCHES = {"": 0, "skip": 1, "debate": 2}
-"""Branches that a verdict may be from, as numbers; of most debates there is one only."""
+"""Codes of the branch that decides a verdict; 0 for debates that ran one branch."""
 
 
 def _debates(replies: ReplyColumns, order: Sequence[CaseKey]) -> Ints:
-    """The place of each reply's debate among some; -1 for one of another debate."""
+    """Index of each reply's debate in `order`; -1 for other debates."""
     attempts = max((attempt for _, attempt in order), default=0) + 1
     place = np.full((len(replies.case.texts), attempts), -1, np.int64)
     codes = {case_id: code for code, case_id in enumerate(replies.case.texts)}
@@ -153,7 +153,7 @@ def _measuring(paths: Sequence[str], path: Ints, branch: Ints) -> Flags:
 
 
 def _totals(debate: Ints, amounts: Ints | Floats, known: Flags, n: int) -> list[float | None]:
-    """Sum of the amounts by debate; None without replies, or when one is unknown: `total_tokens` of each."""
+    """Sum of the amounts by debate; None without replies, or when one amount is unknown."""
     sums = np.bincount(debate, amounts, n)
     counts, knowns = np.bincount(debate, minlength=n), np.bincount(debate[known], minlength=n)
     whole = (counts > 0) & (counts == knowns)
@@ -161,7 +161,7 @@ def _totals(debate: Ints, amounts: Ints | Floats, known: Flags, n: int) -> list[
 
 
 def total_tokens(replies: Sequence[ReplyRow]) -> int | None:
-    """Total tokens of replies; None without replies, or when one has an unknown usage."""
+    """Total tokens of replies; None without replies, or when the usage of one is unknown."""
     tokens = [reply.tokens for reply in replies]
     known = [each for each in tokens if each is not None]
     return sum(known) if tokens and len(known) == len(tokens) else None
@@ -170,10 +170,10 @@ def total_tokens(replies: Sequence[ReplyRow]) -> int | None:
 def relative_cost(costs: Iterable[CaseCost], shared: int = 0) -> dict[str, Any]:
     """Cost of cases relative to agent 0's openings, by field of `Summary`.
 
-    A case with unknown usage is left out of both sums.
+    A case with unknown usage is excluded.
 
     Args:
-        costs: of the finished cases.
+        costs: costs of the finished cases.
         shared: tokens of replies shared by several cases, added in full.
     """
     known = [cost for cost in costs if cost.total is not None]

@@ -1,6 +1,6 @@
-"""The few figures of a run in a list of many, computed on columns: a million cases take about a second.
+"""Figures of a run for a list of runs, computed on columns: a million cases take about a second.
 
-They are equal to those of the summary, which reads every row.
+They equal those of the summary, which reads every row.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RunFigures(FrozenModel):
     """Figures of a run; see `Summary` for their meaning.
 
     Attributes:
-        cases: that the run is over, or those seen so far where that is unknown.
+        cases: number of cases of the run, or those seen so far where it is unknown.
     """
 
     cases: int
@@ -41,12 +41,12 @@ class RunFigures(FrozenModel):
 
 
 def run_figures(folder: str | Path) -> RunFigures:
-    """The figures of a run, finished or not.
+    """Figures of a run, finished or not.
 
     Raises:
-        RecordError: when there is no run in the folder or it cannot be read.
+        RecordError: the folder has no run or cannot be read.
     """
-    if (Path(folder) / CARD).exists():  # what its classifier was trained on is in no accuracy
+    if (Path(folder) / CARD).exists():  # accuracies exclude claims that the classifier was trained on
         summary = summarise(folder)
         return RunFigures(**{name: getattr(summary, name) for name in RunFigures.model_fields})
     info = read_run_info(folder)
@@ -67,7 +67,7 @@ def run_figures(folder: str | Path) -> RunFigures:
 
 
 def _paid(folder: str | Path, prices: Mapping[str, Price]) -> dict[str, Any]:
-    """Usage of the calls paid for in this run, by field."""
+    """Usage and cost of the calls paid for in this run, by field of `RunFigures`."""
     calls = paid_calls(read_table(folder, "turns", CALL_COLUMNS))
     silent = pc.sum(lacks_usage(calls)).as_py() or 0
     sums = calls.group_by("model").aggregate([(name, "sum") for name in USED]).to_pylist()

@@ -23,26 +23,25 @@ from moot.protocols.errors import ConfigError
 
 
 class RunRow(FrozenModel):
-    """A run of a comparison; the figures are those of its summary.
+    """Row of a run in a comparison, with the figures of its summary.
 
     Attributes:
         n: finished cases.
         tokens_per_case: mean tokens of a finished case, without measurement-only calls.
-        token_cost_x: the same relative to agent 0's openings.
+        token_cost_x: the same relative to the openings of agent 0.
         judge_passes_per_case: mean number of judgments of a finished case, without measurement-only ones.
         flip_rate, judge_stability: from the audit's passes, the same for every protocol; None without an audit.
-            `flip_rate_split` is over the cases with several answers, because a single one cannot flip.
-        answered: the `scored` verdicts with an answer; the others are wrong in `accuracy` and left out of
+            `flip_rate_split` is over the cases with several answers, because a single answer cannot flip.
+        answered: the `scored` verdicts with an answer; the others are wrong in `accuracy` and excluded from
             `accuracy_answered`.
         votes: figures of the verdicts decided by a vote of the agents; None without any.
-        claims: classification figures over claims; None for runs over anything else, or without a usable claim.
+        claims: classification figures over claims; None for other tasks, or without a usable claim.
         seconds: mean duration of a finished claim; None likewise.
         trained_on, group_trained_on: claims excluded because the run's classifier was trained on them, or on others
             of their groups.
-        macro_f1_vs_first: difference of the macro F1 on the claims usable in both; None for the first run itself, and
-            for runs over anything else.
-        vs_first: paired comparison of this run with the first run, on the cases that both scored; None for the first
-            run itself.
+        macro_f1_vs_first: difference of the macro F1 on the claims usable in both; None for the first run and for
+            other tasks.
+        vs_first: paired comparison of this run with the first one, on the cases that both scored; None for the first.
     """
 
     run: str
@@ -89,8 +88,8 @@ class RunComparison(DisplayMixin, FrozenModel):
 
     Attributes:
         rows: the baseline, then the others in the order given.
-        warnings: what differs between the runs, and what is pooled.
-        cases: those that the runs do not all answer alike; None where they were not asked for.
+        warnings: differences between the runs, and figures that pool parts of a task.
+        cases: cases that the runs do not all answer alike; None where they were not requested.
     """
 
     schema_version: int
@@ -110,15 +109,15 @@ class RunComparison(DisplayMixin, FrozenModel):
 
 
 class _Cases:
-    """A run's cases: the content hash of each id, and whether its verdict is right, where it may be scored."""
+    """Cases of a run: content hash, correctness and claim by case id, without cases the classifier was trained on."""
 
     def __init__(self, record: RunRecord) -> None:
         columns = (record.cases[name].to_pylist() for name in ("case_id", "content_hash"))
         self.content: Mapping[str, str] = dict(zip(*columns, strict=True))
         self.references = record.references
         claims = read_claims(record)
-        left_out = ids_trained_on(claims)
-        self.right = {v.case_id: v.correct for v in record.verdicts if v.case_id not in left_out}
+        excluded = ids_trained_on(claims)
+        self.right = {v.case_id: v.correct for v in record.verdicts if v.case_id not in excluded}
         self.claims: Mapping[str, Claim] = {claim.case_id: claim for claim in counted_claims(claims)}
 
     def claims_among(self, case_ids: Iterable[str]) -> dict[str, Claim]:
@@ -135,14 +134,14 @@ def compare(
     """Compares runs of the same cases: `compare(a, b)` or `compare([a, b])`.
 
     Args:
-        folders: the runs, or the first of them: folders, or what `moot.run` and `moot.open_run` return.
+        folders: the runs, or the first of them: folders, or results of `moot.run` and `moot.open_run`.
         others: further runs.
-        baseline: the run that the others are compared with: one of the folders, or the end of its path; the first one
+        baseline: the run that the others are compared with: one of the folders, or the end of its path; the first run
             when None.
         cases: whether to list the cases that differ.
 
     A case is paired when its id has the same text in both runs and both verdicts can be scored. Claims that a run's
-    classifier was trained on, or on others of their groups, are excluded from pairs and accuracies.
+    classifier was trained on, or whose group it was trained on, are excluded from pairs and accuracies.
 
     Raises:
         ConfigError: for fewer than two runs, or runs without a common case.
@@ -150,12 +149,12 @@ def compare(
     """
     runs = [*([folders] if isinstance(folders, str | os.PathLike) else folders), *others]
     if len(runs) < 2:
-        raise ConfigError("name at least two runs to compare: the first one, and others that are compared with it")
+        raise ConfigError("name at least two runs to compare: the first is the baseline of the others")
     return compare_records([RunRecord(folder) for folder in _baseline_first(runs, baseline)], cases=cases)
 
 
 def compare_records(records: Sequence[RunRecord], *, cases: bool = False) -> RunComparison:
-    """The comparison of `compare` from records in memory, the baseline first.
+    """Comparison of records that are open already, the baseline first; see `compare`.
 
     Raises:
         ConfigError: two runs have no case in common.
@@ -179,7 +178,7 @@ def compare_records(records: Sequence[RunRecord], *, cases: bool = False) -> Run
             are = "is" if len(shared) == 1 else "are"
             only = f"only {number_of_cases(len(shared))} {are} shared with {summaries[0].run}"
             warnings.append(f"{summary.run}: {only}")
-        against = compare_paired(
+        paired = compare_paired(
             [each.right.get(i) for i in shared],
             [first.right.get(i) for i in shared],
             independent=first.references.independent(shared),
@@ -197,7 +196,7 @@ def compare_records(records: Sequence[RunRecord], *, cases: bool = False) -> Run
                 macro_f1_vs_first=None
                 if each is first or not each.claims
                 else macro_f1_difference(each.claims_among(shared), first.claims_among(shared)),
-                vs_first=None if each is first else against,
+                vs_first=None if each is first else paired,
             )
         )
     if len({str(row.models["agent"]) for row in rows if "agent" in row.models}) > 1:
@@ -228,7 +227,7 @@ def _baseline_first(folders: Sequence[str | os.PathLike[str]], baseline: str | o
 
 
 def run_names(runs: Sequence[str]) -> list[str]:
-    """Short unique names of runs: as much of the end of their paths as distinguishes them.
+    """Short unique names of runs: the shortest ends of their paths that differ.
 
     >>> run_names(["runs/a/selene", "runs/a/single-agent"]), run_names(["a/selene", "b/selene"])
     (['selene', 'single-agent'], ['a/selene', 'b/selene'])

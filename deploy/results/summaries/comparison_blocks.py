@@ -19,11 +19,11 @@ from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 
 def comparison_blocks(comparison: RunComparison) -> list[Block]:
-    """Report blocks of a comparison: figures, each run against the first, and judges where a run has an audit."""
+    """Report blocks of a comparison: figures, each run against the first, claims, audits of judges, and cases."""
     rows = comparison.rows
     names = run_names([row.run for row in rows])
-    remarks = [SIMULATED] * any(row.simulated for row in rows) + comparison.warnings
-    blocks: list[Block] = [*(Note(remark, "warning") for remark in remarks), Heading("Comparison", 1)]
+    warnings = [SIMULATED] * any(row.simulated for row in rows) + comparison.warnings
+    blocks: list[Block] = [*(Note(warning, "warning") for warning in warnings), Heading("Comparison", 1)]
     blocks += [_figures(rows, names), *_answered(rows, names), *_tied(rows, names)]
     against = [(name, *_against(row.vs_first)) for name, row in zip(names, rows, strict=True) if row.vs_first]
     if against:
@@ -62,7 +62,7 @@ def _against_always_debate(rows: Sequence[RunRow], names: Sequence[str]) -> list
 
 
 def _answered(rows: Sequence[RunRow], names: Sequence[str]) -> list[Table]:
-    """Table of answered cases and their accuracy by run; none where all cases are answered."""
+    """Table of answered cases and their accuracy by run; none where every scored case has an answer."""
     if all(row.answered == row.scored for row in rows):
         return []
     shares = [percent(row.accuracy_answered, row.accuracy_answered_interval) for row in rows]
@@ -72,7 +72,7 @@ def _answered(rows: Sequence[RunRow], names: Sequence[str]) -> list[Table]:
 
 
 def _tied(rows: Sequence[RunRow], names: Sequence[str]) -> list[Table]:
-    """Table of tied votes by run; the accuracy above counts them as the tie-break decided."""
+    """Table of tied votes by run, with the accuracy if ties count as wrong; none without ties."""
     found = [(name, row.votes) for name, row in zip(names, rows, strict=True) if row.votes is not None]
     if not any(votes.tied for _, votes in found):
         return []
@@ -96,14 +96,14 @@ def _figures(rows: Sequence[RunRow], names: Sequence[str]) -> Table:
         "tokens /case": [count(row.tokens_per_case) for row in rows],
         "cost": [times(row.token_cost_x) for row in rows],
     }
-    if all(map(_says_protocol, names, rows)):
+    if all(map(_names_protocol, names, rows)):
         del columns["protocol"]
     if not any(row.open for row in rows):
         del columns["open"]
     return Table("", tuple(columns), list(zip(*columns.values(), strict=True)))
 
 
-def _says_protocol(name: str, row: RunRow) -> bool:
+def _names_protocol(name: str, row: RunRow) -> bool:
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", row.protocol or "unknown")
     return f"{Path(name).name}-".startswith(f"{slug}-")
 
@@ -118,7 +118,7 @@ def _against(found: PairedComparison | None) -> tuple[str, str, str, str]:
 
 
 def _claims(names: Sequence[str], runs: Sequence[RunRow]) -> list[Table]:
-    """Table of F1 by run, with trivial answers to the claims of the first run that has any, and the differences."""
+    """Tables of F1 by run and of its differences, with baselines of one constant answer on the first run's claims."""
     known = next((run.claims for run in runs if run.claims), None)
     judged = any(run.claims and run.claims.has_bare for run in runs)
     rows = [

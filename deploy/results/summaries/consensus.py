@@ -1,4 +1,4 @@
-"""The verdicts of a run that are a consensus of distributions, with what is needed to judge them."""
+"""Consensus verdicts: the verdicts of a run that are a consensus of distributions, and the score of a distribution."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class ConsensusVerdict:
     """Finished verdict whose payload has `distribution_from: consensus`.
 
     Attributes:
-        gold: the label that the task's file calls right; None without one.
-        answer: the likeliest label; None when mass outside the labels leads.
-        correct: whether they agree; None when unknown.
+        gold: the gold label; None without one.
+        answer: the likeliest label; None when the mass outside the labels is larger.
+        correct: whether the answer is right; None when unknown.
         confidence: probability of the answer; None when unknown.
         crit_mean: mean CRIT score of the sides, in [0, 1]; None when unknown.
         labels: the closed set.
-        distribution: over the labels and what is outside; None when it is not on record.
+        distribution: probabilities of the labels and of other answers; None when it is not recorded.
     """
 
     case_id: str
@@ -43,10 +43,10 @@ class ConsensusVerdict:
 
 @once_per_record
 def consensus_verdicts(record: RunRecord) -> list[ConsensusVerdict]:
-    """Those of a run's latest verdicts that did not fail, in order of case id.
+    """Consensus verdicts of a run's latest attempts, without failed cases, in order of case id.
 
     Raises:
-        RecordError: when the record cannot be read.
+        RecordError: the record cannot be read.
     """
     payloads = {
         key: payload
@@ -87,12 +87,12 @@ Unscorable = Literal["no distribution", "no gold label", "gold outside the label
 
 
 class ScoredDistribution(NamedTuple):
-    """A distribution with a known truth.
+    """Distribution with a known true label, and its Brier score.
 
     Attributes:
-        row: probability of each of the case's labels, in their order, then of what is outside (`OTHER`); sums to 1.
-        truth: the true label's place in it.
-        brier: multi-class, 0 to 2.
+        row: probabilities of the case's labels, in their order, then of other answers (`OTHER`); sum 1.
+        truth: index of the true label in `row`.
+        brier: multi-class Brier score, 0 to 2.
     """
 
     row: list[float]
@@ -103,16 +103,16 @@ class ScoredDistribution(NamedTuple):
 def score_distribution(
     distribution: Distribution | None, labels: Sequence[str], gold: str | None
 ) -> ScoredDistribution | Unscorable:
-    """Score a distribution, or say why that cannot be done.
+    """Score of a distribution, or the reason why it has none.
 
-    A label that it does not name has the probability 0 in it. A case without a closed set has no label that could be
-    true in it; a distribution with an unknown share, or with mass on something that is neither a label nor `OTHER`, is
-    none over the labels.
+    A label that is missing in the distribution has the probability 0. The gold label of a case without a closed set is
+    outside the labels. A distribution with an unknown probability, or with mass on something other than the labels and
+    `OTHER`, is no distribution over the labels.
 
     Args:
-        distribution: as the verdict has it; None or empty for none.
-        labels: the case's closed set; empty for none.
-        gold: what the task calls right; None without it.
+        distribution: the verdict's; None or empty without one.
+        labels: the case's closed set; empty without one.
+        gold: the gold label; None without one.
 
     >>> score_distribution({"other": 0.5, "(other)": 0.5}, ("yes", "other"), "other").brier
     0.5

@@ -1,7 +1,7 @@
 """Inter-judge and intra-judge agreement, from the events `assessment`.
 
-Alpha collapses where nearly all ratings are on one level, however high the raw agreement is; so raw agreement and
-Gwet's AC2 are always shown beside it.
+Krippendorff's alpha is near 0 where nearly all ratings are on one level, even if the raw agreement is high. Raw
+agreement and Gwet's AC2 are therefore always reported beside it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed
 from moot.protocols.rubrics.score_sheet import FLAG
 
 FEWEST_UNITS = 2
-"""Replies that two ratings are needed of, for any figure of agreement."""
+"""Units with at least two ratings below which no agreement is computed."""
 
 FEWEST_CLUSTERS = 5
-"""Independent cases below which no interval is given."""
+"""Clusters of cases below which no interval is computed."""
 
 _RESAMPLES, _RESAMPLES_OF_MANY = 500, 200
 _MANY = 5_000
-"""Units from which fewer resamples do: their cost grows with both, and the intervals are narrow anyway."""
+"""Units from which fewer resamples are drawn: the cost grows with both, and the intervals are narrow."""
 
 
 class Agreement(FrozenModel):
@@ -51,11 +51,11 @@ class Agreement(FrozenModel):
         name: the dimension's name, or `critical_flag`.
         raters: judges, or passes.
         n: units with at least two ratings: replies within a judge, replies times passes between judges.
-        clusters: number of independent cases (or groups of cases) behind the units.
-        alpha: Krippendorff's; ordinal for a dimension, nominal for the flag; at most 1, 0 for chance.
+        clusters: number of independent cases (or groups of cases) with these units.
+        alpha: Krippendorff's alpha, ordinal for a dimension and nominal for the flag; at most 1, 0 for chance.
         raw: raw agreement, the share of equal pairs of ratings, in [0, 1].
         ac2: Gwet's AC2 with ordinal weights; AC1 for the flag.
-        why: why alpha is unknown; empty when it is known.
+        why: the reason why alpha is unknown; empty when it is known.
     """
 
     name: str
@@ -80,9 +80,9 @@ class Consistency(FrozenModel):
     """Agreement between and within the judges of a panel.
 
     Attributes:
-        between: by dimension, then the flag; empty with a single judge. A pass of one judge is compared with the pass
-            of the same number of the others.
-        within: by judge; empty with a single pass.
+        between: inter-judge agreement by dimension, then on the flag; empty with a single judge. Passes of the same
+            number are compared.
+        within: intra-judge agreement by judge; empty with a single pass.
     """
 
     between: list[Agreement]
@@ -90,11 +90,11 @@ class Consistency(FrozenModel):
 
 
 def judge_consistency(read: Sequence[ReplyAssessed], clusters: Sequence[str | int]) -> Consistency:
-    """Measures the agreement of judges from the events `assessment`.
+    """Agreement between and within judges, from the events `assessment`.
 
     Args:
         read: the events.
-        clusters: the cluster of each: its case, or its case's group.
+        clusters: the cluster of each event: its case, or its case's group.
 
     Raises:
         ValueError: the numbers of clusters and assessments differ.
@@ -120,7 +120,7 @@ def judge_consistency(read: Sequence[ReplyAssessed], clusters: Sequence[str | in
 
 
 def _scales(read: Sequence[ReplyAssessed]) -> dict[str, tuple[int, int]]:
-    """The lowest and highest possible scores by dimension and for the flag, as far as known."""
+    """Lowest and highest score by dimension and of the flag: the stated ends, and the scores that occur."""
     seen: dict[str, list[int]] = defaultdict(list)
     for each in read:
         for name, ends in each.ends.items():
@@ -138,7 +138,7 @@ def _scales(read: Sequence[ReplyAssessed]) -> dict[str, tuple[int, int]]:
 def _agreements(
     table: Sequence[Sequence[JudgeMark | None]], scales: Mapping[str, tuple[int, int]], clusters: npt.NDArray[Any]
 ) -> list[Agreement]:
-    """Agreement by dimension, then on the flag; `table` has the marks of each rater on each unit."""
+    """Agreement by dimension, then on the flag; `table` has the marks by rater and unit."""
     found = []
     for name, (lowest, highest) in scales.items():
         ratings = np.array([[_rating(mark, name) for mark in row] for row in table], dtype=np.float64)
@@ -183,8 +183,8 @@ def _agreement(name: str, ratings: Floats, levels: Sequence[int], clusters: npt.
 def _figure(value: float, spread: BootstrapInterval, clusters: int, resamples: int) -> IntervalEstimate:
     """Estimate of a statistic with its 95 % interval (percentiles over resampled cases).
 
-    There is no interval for fewer than `FEWEST_CLUSTERS` cases, for a statistic undefined in half of the resamples, and
-    for one that is equal in all of them: that is no certainty, only data without a disagreement.
+    There is no interval for fewer than `FEWEST_CLUSTERS` clusters, for a statistic that is undefined in half of the
+    resamples, and for one that is equal in all of them: such data show no disagreement, which is not certainty.
     """
     if isnan(value):
         return IntervalEstimate()

@@ -22,12 +22,12 @@ from moot.protocols.messages import Usage
 
 
 def run_totals(replies: ReplyColumns, bookkeeping: pa.Table, prices: Mapping[str, Price]) -> dict[str, Any]:
-    """Totals of tokens and money over all attempts of all cases, by field of `Summary`.
+    """Totals of tokens, calls and money over all attempts of all cases, by field of `Summary`.
 
     Args:
-        replies: all of the run's.
+        replies: all replies of the run.
         bookkeeping: its events of the kinds `asked` and `abandoned`.
-        prices: by model.
+        prices: prices by model.
     """
     paid, reused = replies.is_call, replies.flag("reused")
     unconfirmed = {name: int(replies.count(name)[paid].sum()) for name in ("unconfirmed", "unconfirmed_tokens")}
@@ -45,14 +45,14 @@ def run_totals(replies: ReplyColumns, bookkeeping: pa.Table, prices: Mapping[str
     }
 
 
-def _abandoned(bookkeeping: pa.Table, what: str) -> int:
-    """A sum over the asks that ended without a reply."""
+def _abandoned(bookkeeping: pa.Table, field: str) -> int:
+    """Sum of a field over the abandoned asks."""
     data = bookkeeping.filter(pc.equal(bookkeeping["kind"], ABANDONED))["data"]
-    return sum(decode_json(each).get(what) or 0 for each in data.to_pylist())
+    return sum(decode_json(each).get(field) or 0 for each in data.to_pylist())
 
 
 def _usd(replies: ReplyColumns, paid: Flags, prices: Mapping[str, Price]) -> float | None:
-    """The cost of the reported usage, by model; None when the price of one is unknown."""
+    """Cost of the reported usage, in USD; None when a model's price is unknown."""
     total = 0.0
     for code, model in enumerate(replies.model.texts):
         rows = paid & (replies.model.codes == code)
@@ -67,7 +67,7 @@ def _usd(replies: ReplyColumns, paid: Flags, prices: Mapping[str, Price]) -> flo
 
 
 def _at_least(replies: ReplyColumns, some: Flags) -> int | None:
-    """Lower bound of the tokens: the known ones; None when no reply has a known usage."""
+    """Lower bound of the tokens: the sum of the known ones; None when no reply has a known usage."""
     unknown = ~replies.is_known("prompt") & ~replies.is_known("completion") & replies.is_silent
     return None if some.any() and unknown[some].all() else int(replies.known_tokens[some].sum())
 
@@ -75,11 +75,11 @@ def _at_least(replies: ReplyColumns, some: Flags) -> int | None:
 def tokens_repaid(replies: ReplyColumns, bookkeeping: pa.Table) -> int:
     """Upper bound of the tokens paid again for asks in flight when a run was killed.
 
-    Each ask is noted before it is paid for. An ask noted more often than it has replies on record was sent again:
-    the tokens of its effective reply (and of its unreadable first one) count once per extra note, although the
-    call that was lost may have been cut off early or never sent. A superseded reply is in the record, so
-    its ask is no extra one, and what one that was abandoned (a budget, Ctrl-C, a deadline) may have cost is counted
-    with the unconfirmed tokens. A note that was itself lost, less than one flush (1 s) before a `kill -9`, is not seen.
+    An `asked` event is recorded before an ask is paid for. An ask with more of these events than recorded replies was
+    sent again: each extra event counts the tokens of its effective reply (and of its unreadable first one), although
+    the lost call may have been interrupted early or never sent. A superseded reply is in the record, so its ask is not
+    extra. The cost of an abandoned ask (a budget, Ctrl-C, a deadline) is part of the unconfirmed tokens. An event that
+    was itself lost, less than one flush (1 s) before a `kill -9`, is not counted.
     """
     notes = pa.concat_tables([bookkeeping.filter(pc.equal(bookkeeping["kind"], ASKED)), _not_duplicate(bookkeeping)])
     asked = np.where(pc.equal(notes["kind"], ASKED).to_numpy(), 1, -1)
@@ -90,18 +90,18 @@ def tokens_repaid(replies: ReplyColumns, bookkeeping: pa.Table) -> int:
     again = {place: int(extra[code]) for code, place in zip(noted_at.tolist(), _places(notes), strict=True)}
     again = {place: n for place, n in again.items() if n > 0}
     cost: Counter[tuple[str, int, str]] = Counter()
-    standing = ~(replies.flag("superseded") | replies.flag("reused"))
+    effective = ~(replies.flag("superseded") | replies.flag("reused"))
     of_debates = replies.case.that({case_id for case_id, _, _ in again}.__contains__)
-    for reply in replies.rows(standing & of_debates):
+    for reply in replies.rows(effective & of_debates):
         cost[(*reply.key, step_of(reply.path))] += (reply.prompt or 0) + (reply.completion or 0)
     return sum(n * cost[place] for place, n in again.items())
 
 
 def _not_duplicate(bookkeeping: pa.Table) -> pa.Table:
-    """Asks that ended without a reply, but for those of a reply that came twice."""
+    """Abandoned asks, without those of a reply that was received twice."""
     abandoned = bookkeeping.filter(pc.equal(bookkeeping["kind"], ABANDONED))
-    whether = [decode_json(each).get("why") != DUPLICATE for each in abandoned["data"].to_pylist()]
-    return abandoned.filter(pa.array(whether, pa.bool_()))
+    kept = [decode_json(each).get("why") != DUPLICATE for each in abandoned["data"].to_pylist()]
+    return abandoned.filter(pa.array(kept, pa.bool_()))
 
 
 def _places(table: pa.Table) -> list[tuple[str, int, str]]:
@@ -109,7 +109,7 @@ def _places(table: pa.Table) -> list[tuple[str, int, str]]:
 
 
 def _common_places(one: pa.Table, other: pa.Table) -> tuple[Ints, Ints, int]:
-    """Case, attempt and path of the rows of two tables as numbers from 0, equal where these are; and how many are."""
+    """Codes of (case, attempt, path) in the rows of two tables, from 0 and equal for equal keys; and their number."""
     together = pa.concat_tables([each.select(["case_id", "attempt", "path"]) for each in (one, other)])
     case, path = (CodedTexts.of(together[name]) for name in ("case_id", "path"))
     attempt = np.asarray(together["attempt"].to_numpy(), np.int64)
@@ -123,13 +123,13 @@ class StoppedEarly(FrozenModel):
 
     Attributes:
         replies: their number.
-        unknown: those without an estimate: no replacement was kept yet, or its usage is unknown. The estimates are over
-            the others.
-        tokens_used_estimate: their prompt tokens, taken from the replies kept in their place, and the tokens received;
+        unknown: those without an estimate, because no replacement is recorded or its usage is unknown. The estimates
+            are over the others.
+        tokens_used_estimate: their prompt tokens, taken from the replies that replaced them, plus the tokens received;
             None when all are unknown.
-        tokens_saved_estimate: their missing tokens if they had become as long as the kept replies; negative when those
-            were shorter. The comparison is with completing them before asking again, not with a run without early
-            stop. None as above.
+        tokens_saved_estimate: completion tokens of the replacements minus the tokens received; negative when the
+            replacements were shorter. The baseline completes each stopped reply before asking again; it is not a run
+            without early stop. None when all are unknown.
     """
 
     replies: int
@@ -139,22 +139,27 @@ class StoppedEarly(FrozenModel):
 
 
 def stopped_early(replies: ReplyColumns) -> StoppedEarly | None:
-    """Sums over a run's early stops; None without any."""
+    """Totals of a run's early stops; None without any."""
     is_stopped = replies.outcome.that(lambda outcome: outcome == CUT)
     if not is_stopped.any():
         return None
     stopped = replies.rows(is_stopped)
     debates = {reply.case_id for reply in stopped}
-    standing = replies.rows(~is_stopped & ~replies.flag("superseded") & replies.case.that(debates.__contains__))
-    kept = {(*reply.key, reply.path): reply for reply in standing}
+    effective = replies.rows(~is_stopped & ~replies.flag("superseded") & replies.case.that(debates.__contains__))
+    kept = {(*reply.key, reply.path): reply for reply in effective}
     used, saved, unknown = 0, 0, 0
     for reply in stopped:
-        instead = _kept_for(reply, kept)
-        if instead is None or instead.prompt is None or instead.completion is None or reply.received is None:
+        replacement = _replacement_of(reply, kept)
+        if (
+            replacement is None
+            or replacement.prompt is None
+            or replacement.completion is None
+            or reply.received is None
+        ):
             unknown += 1
             continue
-        used += instead.prompt + reply.received
-        saved += instead.completion - reply.received
+        used += replacement.prompt + reply.received
+        saved += replacement.completion - reply.received
     known = unknown < len(stopped)
     return StoppedEarly(
         replies=len(stopped),
@@ -164,8 +169,8 @@ def stopped_early(replies: ReplyColumns) -> StoppedEarly | None:
     )
 
 
-def _kept_for(reply: ReplyRow, kept: Mapping[tuple[str, int, str], ReplyRow]) -> ReplyRow | None:
-    """The reply that was kept for the same call: an unreadable first one, or the one that ended the ask."""
+def _replacement_of(reply: ReplyRow, kept: Mapping[tuple[str, int, str], ReplyRow]) -> ReplyRow | None:
+    """The reply that replaced a stopped one: an unreadable first reply of the ask, or its last one."""
     call = call_of(reply.path) or reply.path
     step = step_of(reply.path)
     first = kept.get((*reply.key, step + INVALID_SUFFIX))

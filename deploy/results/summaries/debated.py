@@ -1,4 +1,4 @@
-"""Which cases a gate skipped and which were debated, with the figures of both."""
+"""Skipped and debated cases of a run, with the figures of both."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from moot.deploy.results.text import mean_of
 
 
 def skipped_and_debated(record: RunRecord, finished: Sequence[VerdictRow]) -> tuple[list[VerdictRow], list[VerdictRow]]:
-    """The verdicts whose debate a gate skipped, and those of debates; a single answer is neither.
+    """Verdicts whose debate a gate skipped, and verdicts of debates; a single answer is neither.
 
     Args:
         record: the run's record.
-        finished: verdicts of cases that did not fail.
+        finished: verdicts of the cases that did not fail.
     """
     skipped = [verdict for verdict in finished if verdict.how == "skipped"]
     return skipped, [verdict for verdict in finished if verdict.key in record.debated]

@@ -1,4 +1,4 @@
-"""The cases on which runs over the same cases differ: gold label, each run's answer, and whether it is right."""
+"""Differing cases of runs over the same cases: gold label, each run's answer, and whether it is right."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import visible_line
 
 MOST = 50
-"""Cases that a terminal lists; JSON has all."""
+"""Cases listed in a terminal; JSON has all."""
 
 _QUESTION = 100
 """Characters of a question in a table; a terminal shows as many as fit on a line."""
 
 
 class RunAnswer(FrozenModel):
-    """A run's answer to a case.
+    """Answer of one run to a case.
 
     Attributes:
-        answer: None where it has none, failed, or is open.
-        correct: None when unknown.
-        state: `finished`, `failed`, or `open` without a verdict.
+        answer: the answer; None for a verdict without one, a failed case and an open one.
+        correct: whether it is right; None when unknown.
+        state: `finished`, `failed`, or `open` (no verdict).
     """
 
     answer: str | None
@@ -34,10 +34,10 @@ class RunAnswer(FrozenModel):
 
 
 class DifferingCase(FrozenModel):
-    """A case that the runs do not all answer alike.
+    """Case that the runs do not all answer alike.
 
     Attributes:
-        gold: its gold label; None without one.
+        gold: the gold label; None without one.
         answers: by run, in the order given, the baseline first.
     """
 
@@ -48,14 +48,14 @@ class DifferingCase(FrozenModel):
 
     @property
     def outcome_differs(self) -> bool:
-        """Whether some runs are right and others are not: wrong, failed or open."""
+        """Whether some runs are right and others are wrong, failed or open."""
         return 0 < sum(each.correct is True for each in self.answers) < len(self.answers)
 
 
 def differing_cases(runs: Sequence[RunRecord | str | Path]) -> list[DifferingCase]:
-    """The differing cases of runs; those whose outcome differs come first, then in order of the first run's file.
+    """Differing cases of runs: those whose outcome differs first, then in the order of the first run's file.
 
-    Only cases whose content is the same in all runs are compared.
+    Only cases with the same content in all runs are compared.
 
     Raises:
         RecordError: a record cannot be read.
@@ -104,8 +104,8 @@ def differing_blocks(found: Sequence[DifferingCase], names: Sequence[str], most:
 
     Args:
         found: see `differing_cases`.
-        names: of the runs.
-        most: cases that are listed.
+        names: names of the runs.
+        most: the number of cases listed at most.
     """
     outcome = sum(each.outcome_differs for each in found)
     if not found:

@@ -1,7 +1,7 @@
 """Evaluation of a run's distributions: the true label's rank, Brier scores and calibration, each with its cases.
 
-Only distributions that are a consensus of stated probabilities are judged (`distribution_from: consensus` in the
-verdict's payload). SELENE's are shares of votes, not probabilities of being right.
+Only distributions that are a consensus of stated probabilities are scored (`distribution_from: consensus` in the
+verdict's payload). SELENE's distributions are shares of votes, not probabilities of being right.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from moot.metrics.ranking import accuracy_at_k, mean_reciprocal_rank, rank_of_tr
 from moot.protocols.verdict_sources import VerdictSources
 
 BINS = 15
-"""Bins of the calibration error; equally many cases in each, as far as equal confidences allow."""
+"""Bins of the calibration error, of equal frequency as far as equal confidences allow."""
 
 
 class MetricValue(FrozenModel):
-    """A figure; None when there is nothing that it could be over.
+    """Value of a metric with its number of cases.
 
     Attributes:
+        value: the metric; None when it is undefined.
         n: cases that it is over.
-        coverage: their share of the cases with a label that is one of the closed set, failed and open ones included.
+        coverage: their share of the cases whose gold label is one of the closed set, failed and open ones included.
     """
 
     value: float | None
@@ -46,15 +47,15 @@ class Evaluation(FrozenModel):
     """Distributions scored against the labels.
 
     Attributes:
-        cases: cases of the run with a label that is one of the closed set.
+        cases: cases of the run whose gold label is one of the closed set.
         accuracy_at_1, accuracy_at_3, mean_reciprocal_rank: of the true label among the labels sorted by probability,
             ties at their worst; `accuracy_at_3` is None where no case has more than three labels.
-        macro_f1: of the answers; a case whose mass lies mostly outside the labels has none, which is wrong.
+        macro_f1: of the answers; a case with most of its mass outside the labels has no answer, which counts as wrong.
         brier_multiclass: over all labels, 0 to 2.
         brier_top_label: of the likeliest label alone, 0 to 1.
         calibration_error: of the likeliest label's probability, 15 equal-frequency bins.
-        calibration_null: 95 % of perfect forecasters with these probabilities would be found between these;
-            None of too few cases.
+        calibration_null: central 95 % of the error of a perfectly calibrated forecaster with these probabilities;
+            None for too few cases.
     """
 
     cases: int
@@ -69,18 +70,18 @@ class Evaluation(FrozenModel):
 
 
 def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> Evaluation | None:
-    """Scores the distributions of a run; None when none has a label.
+    """Evaluation of a run's distributions; None when none can be scored.
 
     Args:
         verdicts: see `consensus_verdicts`.
-        cases: cases of the run with a label that is one of the closed set.
+        cases: cases of the run whose gold label is one of the closed set.
     """
-    judged = _scored(verdicts)
-    if not judged:
+    pairs = _scored(verdicts)
+    if not pairs:
         return None
-    scores = [each for _, each in judged]
-    answers = [verdict.answer for verdict, _ in judged]
-    truths = [verdict.labels[each.truth] for verdict, each in judged]
+    scores = [each for _, each in pairs]
+    answers = [verdict.answer for verdict, _ in pairs]
+    truths = [verdict.labels[each.truth] for verdict, each in pairs]
     ranks = [float(rank_of_truth(each.row, each.truth)) for each in scores]
     _, tops, right = zip(*top_label_confidences(verdicts), strict=True)
     labels = sorted({label for verdict in verdicts for label in verdict.labels})
@@ -106,8 +107,8 @@ def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> 
 
 
 def _scored(verdicts: Sequence[ConsensusVerdict]) -> list[tuple[ConsensusVerdict, ScoredDistribution]]:
-    judged = [(verdict, score_distribution(verdict.distribution, verdict.labels, verdict.gold)) for verdict in verdicts]
-    return [(verdict, each) for verdict, each in judged if isinstance(each, ScoredDistribution)]
+    pairs = [(verdict, score_distribution(verdict.distribution, verdict.labels, verdict.gold)) for verdict in verdicts]
+    return [(verdict, each) for verdict, each in pairs if isinstance(each, ScoredDistribution)]
 
 
 def top_label_confidences(verdicts: Sequence[ConsensusVerdict]) -> list[ScoredConfidence]:
@@ -119,7 +120,7 @@ def top_label_confidences(verdicts: Sequence[ConsensusVerdict]) -> list[ScoredCo
 
 
 def evaluation_rows(found: Evaluation) -> list[tuple[str, str]]:
-    """Figures as pairs of name and text; the ECE is shown beside that of a perfect forecaster."""
+    """Rows of the figures, as name and text; the ECE is shown beside that of a perfectly calibrated forecaster."""
     rows = [("Acc@1", _share(found.accuracy_at_1))]
     if found.accuracy_at_3 is not None:
         rows.append(("Acc@3", _share(found.accuracy_at_3)))
@@ -147,18 +148,18 @@ def _base(found: MetricValue) -> str:
 
 
 class ConfidenceFigures(FrozenModel):
-    """Confidences of verdicts against whether these are right.
+    """Calibration of the verdicts' confidences, of one source and stage; several are never pooled.
 
     Attributes:
-        source: what the confidence is: `judge`, a judge's score of the answer; `intrinsic`, the mean probability that
-            the answer had for those who gave it. The two are different things and are never pooled.
-        stage: where these probabilities are taken, see `Intrinsic.stage`; those of several are never pooled either.
-            None where none is on record: of a judge's score, of a p from further replies, in older records.
+        source: `judge`: a judge's score of the answer; `intrinsic`: the answer's mean intrinsic probability
+            over the replies that gave it.
+        stage: the replies with these probabilities, see `Intrinsic.stage`; None for a judge's score, for a probability
+            from further replies, and in older records.
         n: verdicts with a confidence that can be scored.
         brier: mean of (confidence - [right])^2, in [0, 1].
         calibration_error: expected calibration error, 15 equal-frequency bins.
-        calibration_null: 95 % of perfectly calibrated forecasters with these confidences would be found between these;
-            None of too few cases.
+        calibration_null: central 95 % of the error of a perfectly calibrated forecaster with these confidences; None
+            for too few cases.
     """
 
     source: str
@@ -170,7 +171,7 @@ class ConfidenceFigures(FrozenModel):
 
 
 def confidence_figures(record: RunRecord, counted: Sequence[VerdictRow]) -> list[ConfidenceFigures] | None:
-    """The figures by source and stage; None where no scored verdict states the source of its confidence.
+    """Calibration of confidences by source and stage; None where no scored verdict states the source of its confidence.
 
     Raises:
         RecordError: the record cannot be read.
@@ -190,7 +191,7 @@ class ScoredConfidence(NamedTuple):
 def scored_confidences(
     record: RunRecord, counted: Sequence[VerdictRow]
 ) -> dict[tuple[str, str], list[ScoredConfidence]]:
-    """The confidences of verdicts that can be scored, by source and stage (see `ConfidenceFigures`; empty: none).
+    """Confidences of the verdicts that can be scored, by source and stage (see `ConfidenceFigures`; empty: unknown).
 
     Raises:
         RecordError: the record cannot be read.
@@ -204,7 +205,7 @@ def scored_confidences(
 
 
 def _confidences(record: RunRecord) -> Mapping[CaseKey, tuple[str, str, float]]:
-    """Source, stage (empty: not on record) and confidence of each verdict that states them."""
+    """Source, stage (empty: not recorded) and confidence of each verdict that states them."""
     table = record.verdict_table
     columns = (table[name].to_pylist() for name in ("case_id", "attempt", "confidence"))
     stated = {(case_id, attempt): confidence for case_id, attempt, confidence in zip(*columns, strict=True)}
@@ -229,7 +230,7 @@ def _figures(source: str, stage: str, found: Sequence[ScoredConfidence]) -> Conf
 
 
 def confidence_rows(figures: Sequence[ConfidenceFigures]) -> list[tuple[str, str]]:
-    """Figures as pairs of name and text; the ECE is shown beside that of a perfect forecaster."""
+    """Rows of the figures, as name and text; the ECE is shown beside that of a perfectly calibrated forecaster."""
     rows = []
     for each in figures:
         kind = f"{each.source} ({each.stage})" if each.stage else f"{each.source} confidence"

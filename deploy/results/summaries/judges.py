@@ -1,4 +1,4 @@
-"""Judge stability: over evidence variants, how often a winner flips, and how often a judge contradicts itself."""
+"""Judge stability over evidence variants, flip rate of winners, and contradictory judgments."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from moot.protocols.selene.scoring import contradicts_score
 
 
 def judge_figures(record: RunRecord, finished: Sequence[VerdictRow]) -> dict[str, Any]:
-    """Stability and flip rate of the verdicts' own judging and of audits, each in [0, 1] or None when unknown.
+    """Stability and flip rate of the verdicts' own judging and of audits, by field of `Summary`.
 
-    The flip rate is given twice: where at least two answers were judged it can be other than 0 (`_split`), beside all.
-    `judgments_at_odds` counts the own judgments that contradict themselves among the `judgments_read`; None without
-    any.
+    Each is in [0, 1], None when unknown. `_split` covers the judgings of at least two answers: a single answer cannot
+    flip. `judgments_at_odds` counts the own judgments whose support contradicts their score, among the
+    `judgments_read`; None without any.
 
     Raises:
         RecordError: the record cannot be read.
@@ -62,7 +62,7 @@ def _stabilities(judgings: Iterable[CandidatesJudged]) -> list[float | None]:
 
 
 def _at_odds(judgings: Iterable[CandidatesJudged]) -> dict[str, int | None]:
-    """Counts contradictory judgments from the judgments themselves, which older records have, too."""
+    """Counts of contradictory judgments, from support and score, which records of all versions have."""
     judgments = [one for judged in judgings for candidate in judged.candidates for one in candidate.judgments]
     read = [(one.support, one.score) for one in judgments if one.support and one.score is not None]
     return {
@@ -72,7 +72,7 @@ def _at_odds(judgings: Iterable[CandidatesJudged]) -> dict[str, int | None]:
 
 
 def _stability_of_judgments(folder: str | Path, keys: set[CaseKey]) -> float | None:
-    """Stability from the table of judgments, for protocols without `judging` events, by the floor's own paths."""
+    """Stability from the table of judgments and their paths, for protocols without `judging` events."""
     scores: dict[tuple[str, int, str], dict[int, list[float]]] = {}
     for row in read_table(folder, "judgments", ["score"]).to_pylist():
         place = JUDGE_PASS.fullmatch(row["path"])
@@ -87,6 +87,6 @@ def _stability_of_judgments(folder: str | Path, keys: set[CaseKey]) -> float | N
 
 
 def verdict_sources(record: RunRecord) -> dict[CaseKey, str]:
-    """The branch of the verdict, `skip` or `debate`, by debate that ran both branches."""
+    """Branch of the verdict, `skip` or `debate`, of each debate that ran both branches."""
     both = (*record.typed_events(BranchesCompared), *record.typed_events(SkipAudited))
     return {event.key: branches.verdict_from for event, branches in both}

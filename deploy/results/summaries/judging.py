@@ -1,4 +1,4 @@
-"""Summary of a judging run: scores by judge and pass, agreement, and the panel's verdict on each reply."""
+"""Summary of a judging run: scores by judge and pass, agreement, and panel verdicts by reply."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from moot.protocols.rubrics.score_sheet import FLAG
 
 
 class CaseAssessment(NamedTuple):
-    """An assessment with its case.
+    """Assessment of a reply, with its case.
 
     Attributes:
-        cluster: the case's group, or the case itself: dependent cases share it.
+        cluster: the case's group, else the case's id; dependent cases share it.
     """
 
     case_id: str
@@ -35,7 +35,7 @@ class CaseAssessment(NamedTuple):
 
 @once_per_record
 def read_assessments(record: RunRecord) -> list[CaseAssessment]:
-    """Reads the assessments of the attempts that count (see `counted_rows`), in the order of the task's file.
+    """Assessments of the attempts that count (see `counted_rows`), in the order of the task's file.
 
     Raises:
         RecordError: the record cannot be read.
@@ -58,7 +58,7 @@ class PassScores(FrozenModel):
     Attributes:
         marks: number of available marks.
         scores: mean by dimension; None without marks.
-        quality: mean Q: the sum of the dimensions, 0 when flagged.
+        quality: mean Q; Q is the sum of the dimensions, 0 when flagged. None without marks.
         flagged: share of the marks that flag; None without marks, or under a rubric without a flag.
         missing: number of missing marks by kind of failure.
     """
@@ -74,15 +74,15 @@ class PassScores(FrozenModel):
 
 
 class PanelVerdict(FrozenModel):
-    """The panel's verdict on one reply; everything but the counts is None without a mark.
+    """Verdict of the panel on one reply; everything but the counts is None without a mark.
 
     Attributes:
-        reply: its path.
+        reply: the reply's path.
         means, medians: by dimension.
         quality: mean Q over the marks.
         flag: share of the marks that flag; None under a rubric without a flag.
         marks: number of available marks.
-        missing: number of missing ones by kind of failure: judges that failed or abstained.
+        missing: number of missing marks (the judge failed or abstained) by kind of failure.
     """
 
     case_id: str
@@ -100,14 +100,14 @@ class JudgingSummary(FrozenModel):
     """Summary of a judging run.
 
     Attributes:
-        run: its folder.
-        simulated: whether any judge was the simulated model: then the figures mean nothing.
+        run: the run's folder.
+        simulated: whether any judge was the simulated model; the figures then say nothing about real models.
         rubrics: names of the used rubrics, usually one.
-        scales: the lowest and the highest score, by dimension and for the flag where there is one.
+        scales: lowest and highest score, by dimension and of the flag where there is one.
         replies: number of judged replies, those without any mark included.
-        passes: by judge and pass.
+        passes: scores by judge and pass.
         consistency: agreement of the judges.
-        verdicts: in the order of the task's file.
+        verdicts: panel verdicts, in the order of the task's file.
     """
 
     run: str
@@ -127,10 +127,10 @@ class JudgingSummary(FrozenModel):
 
 @once_per_record
 def summarise_judging(record: RunRecord) -> JudgingSummary | None:
-    """Summarises the assessments of a run; None when it has none.
+    """Summary of the assessments of a run; None without any.
 
     Raises:
-        RecordError: there is no run in the folder, or it cannot be read.
+        RecordError: the folder has no run or cannot be read.
     """
     facts, found = record.info, read_assessments(record)
     if not found:
@@ -157,16 +157,16 @@ def _passes(found: Sequence[CaseAssessment], dimensions: Sequence[str], *, flagg
     rows = []
     for judge, pass_index in sorted(by_pass, key=lambda key: (natural_sort_key(key[0]), key[1])):
         marks = by_pass[judge, pass_index]
-        there = [mark for mark in marks if mark.scores is not None]
+        available = [mark for mark in marks if mark.scores is not None]
         rows.append(
             PassScores(
                 judge=judge,
                 model=next((mark.model for mark in marks if mark.model), ""),
                 pass_index=pass_index,
-                marks=len(there),
-                scores={name: mean_of((mark.scores or {}).get(name) for mark in there) for name in dimensions},
-                quality=mean_of(mark.total for mark in there),
-                flagged=fmean(bool(mark.flag) for mark in there) if there and flagging else None,
+                marks=len(available),
+                scores={name: mean_of((mark.scores or {}).get(name) for mark in available) for name in dimensions},
+                quality=mean_of(mark.total for mark in available),
+                flagged=fmean(bool(mark.flag) for mark in available) if available and flagging else None,
                 missing=abstentions(marks),
             )
         )
@@ -189,17 +189,17 @@ def _verdict(each: CaseAssessment) -> PanelVerdict:
 
 
 _SHOWN = 20
-"""Replies that are listed; JSON has all."""
+"""Replies listed in a terminal; JSON has all."""
 
 _FEW_CLUSTERS = 30
-"""Independent cases below which the intervals cover less than they say."""
+"""Independent cases below which the intervals cover less than their nominal 95 %."""
 
 
 _LEGEND = "alpha, AC2: 1 is full agreement, 0 is chance; [95 % intervals], cases drawn"
 
 
 def show_judging(found: JudgingSummary, form: str = "text", console: Console | None = None) -> None:
-    """Shows a judging run on the console."""
+    """Shows the summary of a judging run on the console."""
     head = [*banner(found.simulated), Heading("Judges", 1)]
     show_report(found, lambda: [*head, *judging_tables(found)], form, console)
 
@@ -212,11 +212,11 @@ def judging_tables(found: JudgingSummary) -> list[Block]:
         title = f"agreement of {agreement.between[0].raters} judges with each other"
         blocks.append(_agreement(title, "(replies x passes)", agreement.between))
     blocks += [_agreement(f"agreement of {each.judge} with itself", "replies", each.rows) for each in agreement.within]
-    return [*blocks, _verdicts(found), Items(_remarks(found))]
+    return [*blocks, _verdicts(found), Items(_caveats(found))]
 
 
 def _agreement(title: str, units: str, rows: Sequence[Agreement]) -> Table:
-    """Table of agreement; the number of units is in its title where it is the same for all rows."""
+    """Table of agreement; a number of units that all rows share is in the title."""
     counts = {row.n for row in rows}
     alike = f", n = {counts.pop():,} {units}" if len(counts) == 1 else ""
     header = ("", *(() if alike else ("n",)), "Krippendorff's alpha", "raw", "Gwet's AC2")
@@ -247,7 +247,7 @@ def _score_heads(found: JudgingSummary) -> tuple[str, ...]:
 def _means(
     row: PassScores | PanelVerdict, means: Mapping[str, float | None], flagged: float | None, found: JudgingSummary
 ) -> Iterable[str]:
-    """Cells: means by dimension, Q, the share of flags where there is a flag, and the number of marks (of how many)."""
+    """Cells of a row: means by dimension, Q, the share of flags under a rubric with a flag, and the number of marks."""
     yield from (number(means.get(name), 2) for name in found.dimensions)
     yield number(row.quality, 2)
     if FLAG in found.scales:
@@ -256,10 +256,10 @@ def _means(
 
 
 def _verdicts(found: JudgingSummary) -> Table:
-    """Table of the panel's means, the lowest Q first; replies without any mark before all others."""
+    """Table of the panel's means by ascending Q; replies without a mark come first."""
     rows = sorted(found.verdicts, key=lambda row: -1.0 if row.quality is None else row.quality)
-    what = "" if len(rows) <= _SHOWN else f", {_SHOWN} of {len(rows):,}"
-    title = f"the panel's verdicts: means over the marks, lowest Q first{what}"
+    shown = "" if len(rows) <= _SHOWN else f", {_SHOWN} of {len(rows):,}"
+    title = f"the panel's verdicts: means over the marks, lowest Q first{shown}"
     cells = [
         (
             row.case_id if row.reply == "reply" else f"{row.case_id} {row.reply}",
@@ -275,26 +275,26 @@ def _figures(row: Agreement) -> tuple[str, ...]:
     return (alpha, in_units(row.raw, 2, unknown="-"), in_units(row.ac2, 2, unknown="-"))
 
 
-def _remarks(found: JudgingSummary) -> list[str]:
+def _caveats(found: JudgingSummary) -> list[str]:
     models = {row.judge: row.model or "no usable reply" for row in found.passes}
-    remarks = ["; ".join(f"{judge}: {model}" for judge, model in models.items())]
+    caveats = ["; ".join(f"{judge}: {model}" for judge, model in models.items())]
     missing: dict[str, Counter[str]] = {}
     for row in found.passes:
         missing.setdefault(row.judge, Counter()).update(row.missing)
-    remarks += [f"missing marks of {judge}: {counts_in_words(kinds)}" for judge, kinds in missing.items() if kinds]
+    caveats += [f"missing marks of {judge}: {counts_in_words(kinds)}" for judge, kinds in missing.items() if kinds]
     agreements = [*found.consistency.between, *(row for each in found.consistency.within for row in each.rows)]
     if agreements:
-        remarks.append(_LEGEND)
+        caveats.append(_LEGEND)
     independent = max((row.clusters for row in agreements), default=0)
     if agreements and independent < _FEW_CLUSTERS:
-        remarks.append(f"{independent} independent cases: below about {_FEW_CLUSTERS} the intervals are too narrow")
+        caveats.append(f"{independent} independent cases: below about {_FEW_CLUSTERS} the intervals are too narrow")
     if found.consistency.between and (same := _same_model(found.passes)):
-        remarks.append(f"{same} are the same model: their agreement is no more evidence than that of its passes")
-    return remarks
+        caveats.append(f"{same} are the same model: their agreement is no more evidence than that of its passes")
+    return caveats
 
 
 def _same_model(passes: Sequence[PassScores]) -> str:
-    """The judges on the model that most of them share; empty when no two share one."""
+    """Judges of the model that most judges share; empty when no two share one."""
     judges: dict[str, dict[str, None]] = {}
     for row in passes:
         if row.model:

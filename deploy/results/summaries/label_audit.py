@@ -1,6 +1,6 @@
 """Label audit: cases whose label is contradicted by a converged, confident consensus of good arguments.
 
-No debate ever sees a label; only a reader of the record can compare.
+Debates see no labels; the comparison is made from the record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from moot.protocols.crit.scoring import out_of_ten
 from moot.protocols.errors import ConfigError
 
 CONFIDENCE, CRIT = 0.8, 0.7
-"""Thresholds of a confident consensus and of good arguments; both in [0, 1]."""
+"""Least confidence of a consensus and least mean CRIT score of its arguments; both in [0, 1]."""
 
 NOTE = (
     "These are cases to look at, not errors that were found: models that share a mistake agree on it, too. The source's"
@@ -30,10 +30,10 @@ _QUESTION_LENGTH = 60
 
 
 class LabelIssue(FrozenModel):
-    """A label to review.
+    """Label to review.
 
     Attributes:
-        confidence: the consensus' probability of its answer.
+        confidence: probability of the answer in the consensus.
         crit_mean: mean CRIT score of the sides, in [0, 1].
     """
 
@@ -46,12 +46,12 @@ class LabelIssue(FrozenModel):
 
 
 class LabelAudit(FrozenModel):
-    """Labels of a run to review, the most confidently contradicted first.
+    """Labels of a run to review, sorted by falling confidence of the consensus that contradicts them.
 
     Attributes:
         confidence_from, crit_from: the lower bounds, both in [0, 1].
         compared: cases with a converged consensus and a label.
-        unknown: cases that contradict their label with an unknown confidence or CRIT score.
+        unknown: cases whose consensus contradicts the label with an unknown confidence or CRIT score.
         note: the limits of the audit.
     """
 
@@ -67,11 +67,16 @@ class LabelAudit(FrozenModel):
 
 
 def audit_labels(folder: str | Path, confidence: float = CONFIDENCE, crit: float = CRIT) -> LabelAudit:
-    """Finds the labels of a run to review.
+    """Label audit of a run.
+
+    Args:
+        folder: the run's folder.
+        confidence: least confidence of a consensus, in [0, 1].
+        crit: least mean CRIT score of its arguments, in [0, 1].
 
     Raises:
         ConfigError: a bound is outside [0, 1].
-        RecordError: when there is no run in the folder or it cannot be read.
+        RecordError: the folder has no run or cannot be read.
     """
     for flag, bound in (("--confidence", confidence), ("--crit", crit)):
         if not 0.0 <= bound <= 1.0:

@@ -27,13 +27,13 @@ from moot.protocols.reply_parsing import is_outside_labels
 from moot.protocols.text.repetition import LEAST_LENGTH, is_repetitive
 
 MOST_TRUNCATED = 0.05
-"""Share of a role's replies above which truncation is warned of."""
+"""Share of truncated replies of a role above which a warning is given."""
 
-FOLLOWED_BY = "`moot doctor --model M --protocol P` says how each prompt was followed; or try another model"
-"""Remedy where no reply was usable."""
+FOLLOWED_BY = "`moot doctor --model M --protocol P` reports whether the model follows each prompt; or try another model"
+"""Remedy for a role without a usable reply."""
 
 USABLE = frozenset({"ok", "repaired", "reasked"})
-"""Outcomes of an ask that got a usable reply."""
+"""Outcomes of an ask with a usable reply."""
 
 _REFUSED = frozenset({"refused", "content_filter"})
 _BY_THE_SERVER = "HTTP "
@@ -41,24 +41,24 @@ _COLUMNS = ("role", "template", "outcome", "failure", "error", "finish_reason", 
 
 
 class ModelReplies(FrozenModel):
-    """Reply counts of one role and template; also computed for records from before they were kept.
+    """Reply counts of one role and template, computed from the turns of a record of any version.
 
     Attributes:
-        role: the family.
-        template: the prompt; empty in the sum over all of them.
+        role: the role's family.
+        template: the prompt's template; empty in a sum over templates.
         asks: completed asks.
-        usable: asks with a usable reply; so for the next two.
-        repaired: whose JSON had to be repaired.
-        reasked: that were asked a second time.
-        by_prefix: whose label is the start of a longer answer.
-        replies: received texts, unreadable ones included; so for the rest.
-        truncated: that were truncated at their token limit.
-        repetitive: that repeat one passage over and over.
-        refused: refusals of the model or a content filter.
-        outside_labels: whose answer is not one of the labels.
-        from_reasoning: that the server returned in the field of hidden reasoning.
-        unaligned: whose tokens do not concatenate to their text, so that the answer's probability is unknown.
-        reasoning_tokens: of hidden reasoning; None when no server reports them.
+        usable: asks with a usable reply.
+        repaired: usable asks whose JSON was repaired.
+        reasked: usable asks that were asked a second time.
+        by_prefix: usable asks whose label is the start of a longer answer.
+        replies: received texts, unreadable ones included.
+        truncated: replies truncated at their token limit.
+        repetitive: replies that repeat one passage.
+        refused: refusals by the model or by a content filter.
+        outside_labels: replies whose answer is not one of the labels.
+        from_reasoning: replies that the server returned in the field of hidden reasoning.
+        unaligned: replies whose tokens do not concatenate to their text; the answer's probability is unknown.
+        reasoning_tokens: tokens of hidden reasoning; None when no server reports them.
     """
 
     role: str
@@ -79,7 +79,7 @@ class ModelReplies(FrozenModel):
 
     @property
     def noteworthy(self) -> bool:
-        """Whether anything but plain usable replies was received."""
+        """Whether some ask had no usable reply, or some reply had one of the counted defects."""
         return self.usable < self.asks or any(getattr(self, name) for name in _NOTEWORTHY)
 
 
@@ -88,9 +88,9 @@ _NOTEWORTHY = tuple(name for name in _COUNTS if name not in ("asks", "usable", "
 
 
 def model_replies(*runs: RunRecord | str | Path) -> list[ModelReplies]:
-    """Counts the replies of the attempts that count (see `counted_rows`) by role and template, in order.
+    """Reply counts of the attempts that count (see `counted_rows`), sorted by role and template.
 
-    Replies that were replaced and persons' decisions are not counted.
+    Superseded replies and persons' decisions are excluded.
 
     Raises:
         RecordError: a record cannot be read.
@@ -106,11 +106,11 @@ def model_replies(*runs: RunRecord | str | Path) -> list[ModelReplies]:
             if row["reasoning_tokens_count"]:
                 with_reasoning_tokens.add(key)
                 marked["reasoning_tokens"] += row["reasoning_tokens_sum"]
-    return [_made(*key, counts[key], known=key in with_reasoning_tokens) for key in sorted(counts)]
+    return [_from_counts(*key, counts[key], known=key in with_reasoning_tokens) for key in sorted(counts)]
 
 
 def _kinds_of_replies(record: RunRecord) -> list[dict[str, Any]]:
-    """The replies of the attempts that count, one row for all that are alike in what is counted, with their number."""
+    """Replies of the attempts that count, grouped by the counted properties; `count_all` is a group's size."""
     table = record.rows_that_count(record.turns)
     asked = pc.not_equal(pc.fill_null(table["role"], ""), "person")
     table = table.filter(pc.and_(asked, pc.invert(table["superseded"])))
@@ -122,7 +122,7 @@ def _kinds_of_replies(record: RunRecord) -> list[dict[str, Any]]:
 
 
 def _repetitive(texts: pa.ChunkedArray) -> pa.Array:
-    """Whether each text is repetitive; a missing one is not."""
+    """Whether each text is repetitive; False for a missing one."""
     long = pc.fill_null(pc.greater_equal(pc.utf8_length(texts), LEAST_LENGTH), False)
     found = np.zeros(len(texts), np.bool_)
     batches = (
@@ -133,10 +133,10 @@ def _repetitive(texts: pa.ChunkedArray) -> pa.Array:
 
 
 _AT_ONCE = 4096
-"""Texts that are Python's at one time."""
+"""Texts that are converted to Python strings at a time."""
 
 
-def _made(role: str, template: str, found: Counter[str], *, known: bool) -> ModelReplies:
+def _from_counts(role: str, template: str, found: Counter[str], *, known: bool) -> ModelReplies:
     counts = {name: found[name] for name in _COUNTS}
     tokens = found["reasoning_tokens"] if known else None
     return ModelReplies(role=role, template=template, **counts, reasoning_tokens=tokens)
@@ -170,18 +170,18 @@ def _marks(row: dict[str, Any]) -> Iterator[str]:
 
 
 def by_role(found: Sequence[ModelReplies]) -> list[ModelReplies]:
-    """Sums the counts over the templates of each role."""
+    """Reply counts by role, summed over the templates."""
     summed: dict[str, Counter[str]] = {}
     for each in found:
         counts = summed.setdefault(each.role, Counter())
         counts.update({name: getattr(each, name) for name in _COUNTS})
         counts["reasoning_tokens"] += each.reasoning_tokens or 0
     known = {each.role for each in found if each.reasoning_tokens is not None}
-    return [_made(role, "", counts, known=role in known) for role, counts in summed.items()]
+    return [_from_counts(role, "", counts, known=role in known) for role, counts in summed.items()]
 
 
 def warnings_of(found: Sequence[ModelReplies]) -> list[str]:
-    """Warnings, each with a remedy, for roles that were often truncated or got nothing usable."""
+    """Warnings, each with a remedy, of roles with many truncated replies or without a usable one."""
     return [line for each in by_role(found) for line in _warnings(each)]
 
 
@@ -197,13 +197,13 @@ def _warnings(role: ModelReplies) -> Iterator[str]:
         yield f"{of} ({100.0 * role.truncated / role.replies:.0f} %) were truncated: {RAISE_MAX_TOKENS}"
     if role.from_reasoning:
         yield (
-            f"{role.from_reasoning:,} replies of {role.role} came where hidden reasoning belongs and were read there: "
+            f"{role.from_reasoning:,} replies of {role.role} were read from the field of hidden reasoning: "
             "start the server with its model's reasoning parser"
         )
 
 
 def members_without_replies(folder: str | Path) -> list[str]:
-    """Members of a role family without a usable reply, where other members have some.
+    """Roles without a usable reply whose family has other members with one.
 
     Raises:
         RecordError: the record cannot be read.
@@ -216,7 +216,7 @@ def members_without_replies(folder: str | Path) -> list[str]:
 
 
 def commonest_failure(folder: str | Path) -> str:
-    """The most frequent failure reason of asks, with its count; empty when none failed.
+    """The most frequent failure reason of asks, with its count; empty without a failed ask.
 
     Raises:
         RecordError: the record cannot be read.
@@ -237,7 +237,7 @@ def _counted_replies(folder: str | Path, columns: list[str]) -> list[dict[str, A
 
 
 def _reason(kind: str, error: str) -> str:
-    """The common part of failures: the remedy where one is named, else the message without a model's text."""
+    """Reason of a failure, equal for all failures of one cause: without a model's text."""
     # Older records say "not held to a schema"; the remedy is the same.
     if error.startswith(TRUNCATED) or UNCONSTRAINED.partition(" to ")[2] in error:
         return error
@@ -260,11 +260,11 @@ _HEADER = {
 }
 _ALWAYS = ("asks", "usable", "replies")
 
-REPLIES_NOTE = "What the models did: by role and template. Asks first, then every text that came."
+REPLIES_NOTE = "Replies of the models, by role and template: counts of asks, then of received texts."
 
 
 def reply_blocks(found: Sequence[ModelReplies]) -> list[Block]:
-    """Table with a row for each noteworthy role, without empty columns."""
+    """Table with a row for each noteworthy role and template, without columns of zeros."""
     shown = [each for each in found if each.noteworthy]
     names = [name for name in _HEADER if name in _ALWAYS or any(getattr(each, name) for each in shown)]
     counts = [["-" if (n := getattr(each, name)) is None else count(n) for name in names] for each in shown]
@@ -274,7 +274,7 @@ def reply_blocks(found: Sequence[ModelReplies]) -> list[Block]:
 
 
 def replies_words(found: Sequence[ModelReplies]) -> str:
-    """The counts over all templates, in one line.
+    """Reply counts by role as one line.
 
     >>> replies_words([ModelReplies(role="agent", template="a", asks=4, usable=3, replies=4, truncated=1)])
     'agent 3 of 4 asks usable, truncated 1'

@@ -15,17 +15,16 @@ from moot.protocols.socrasynth.events import JointProposal, SocraSynthPayload
 
 
 class PanelVerdictCounts(FrozenModel):
-    """Counts of panel verdicts.
+    """Counts of panel verdicts over finished debates.
 
     Attributes:
-        winners: finished debates by who closed better: `For`, `Against`, `Tie`, and `none` where that is unknown;
-            without those on a closed list, whose sides argue for answers of their own.
-        consensus: finished debates on a closed list by how the sides reached consensus: `at once`, `concession`,
-            `proposal`, and `none`.
-        first_mover_advantage: the advantage of the first position, in marks, mean over `judgings`; None when unknown.
+        winners: debates by the side with the better closing: `For`, `Against`, `Tie`, and `none` where it is unknown;
+            without debates on a closed list, whose sides argue for answers of their own.
+        consensus: debates on a closed list by the way to consensus: `at once`, `concession`, `proposal`, and `none`.
+        first_mover_advantage: advantage of the first position, in marks, mean over `judgings`; None when unknown.
         judgings: pairs of a debate and a judge that judged it in both orders.
-        joint: finished debates by their joint proposal: `both consent`, `reservations` (a side does not), `not known`
-            (a side did not say), `no proposal`.
+        joint: debates by their joint proposal: `both consent`, `reservations` (a side does not consent), `not known`
+            (a side's consent is unknown), `no proposal`.
     """
 
     winners: dict[str, int]
@@ -36,11 +35,11 @@ class PanelVerdictCounts(FrozenModel):
 
 
 SOCRASYNTH_KEY = '"position_bias"'
-"""What every `SocraSynthPayload` has in its JSON."""
+"""Text that the JSON of every `SocraSynthPayload` contains."""
 
 
 def count_panel_verdicts(record: RunRecord, finished: Sequence[VerdictRow]) -> PanelVerdictCounts | None:
-    """Counts the panel verdicts of a run; None without any.
+    """Panel verdict counts of a run; None without a panel verdict.
 
     Raises:
         RecordError: the record cannot be read.
@@ -49,15 +48,15 @@ def count_panel_verdicts(record: RunRecord, finished: Sequence[VerdictRow]) -> P
     known = [payload for key, payload in record.payloads(SocraSynthPayload, SOCRASYNTH_KEY) if key in keys]
     if not known:
         return None
-    worth = [bias for payload in known for bias in payload.position_bias.values() if bias is not None]
+    biases = [bias for payload in known for bias in payload.position_bias.values() if bias is not None]
     winners = Counter(payload.winner or "none" for payload in known if payload.positions is None)
     consensus = Counter(payload.consensus or "none" for payload in known if payload.positions is not None)
     joint = Counter(_agreement(payload.joint) for payload in known)
     return PanelVerdictCounts(
         winners={name: winners[name] for name in ("For", "Against", "Tie", "none")},
         consensus={name: consensus[name] for name in ("at once", "concession", "proposal", "none")},
-        first_mover_advantage=mean_of(worth),
-        judgings=len(worth),
+        first_mover_advantage=mean_of(biases),
+        judgings=len(biases),
         joint={name: joint[name] for name in ("both consent", "reservations", "not known", "no proposal")},
     )
 
@@ -71,14 +70,14 @@ def _agreement(joint: JointProposal | None) -> str:
 
 def panel_verdict_rows(found: PanelVerdictCounts) -> Iterable[tuple[str, str]]:
     """Rows of the panel verdicts, as name and text."""
-    worth = found.first_mover_advantage
+    advantage = found.first_mover_advantage
     if any(found.winners.values()):
         yield "verdicts", counts_in_words(found.winners)
     if any(found.consensus.values()):
         yield "consensus", counts_in_words(found.consensus)
     yield (
         "position bias",
-        f"{signed(worth, 2)} marks (n = {found.judgings:,})" if worth is not None else "unknown",
+        f"{signed(advantage, 2)} marks (n = {found.judgings:,})" if advantage is not None else "unknown",
     )
     yield "joint proposals", counts_in_words(found.joint)
 
@@ -90,8 +89,9 @@ class RoleReasoning(FrozenModel):
         role: the role.
         quality: mean Q of the replies with a judgment; None without any.
         flagged: share of them that at least half of their judgments flag; None without any.
-        replies: number of replies with a judgment.
-        judgments: requested ones; `missing` of them failed and are excluded from the means.
+        replies: replies with a judgment.
+        judgments: requested judgments.
+        missing: judgments that failed; the means exclude them.
     """
 
     role: str
@@ -103,7 +103,7 @@ class RoleReasoning(FrozenModel):
 
 
 def reasoning_by_role(record: RunRecord, finished: Collection[CaseKey]) -> list[RoleReasoning] | None:
-    """Reasoning quality by role, from the `assessment` events of finished debates; None when there are none."""
+    """Reasoning quality by role, from the `assessment` events of finished debates; None without such events."""
     found: dict[str, list[ReplyAssessed]] = {}
     for event, assessment in record.typed_events(ReplyAssessed):
         if event.key in finished:

@@ -1,7 +1,6 @@
-"""Agreement of a run's text scores with human raters, trait by trait, beside that of the raters with each other.
+"""Agreement of a run's text scores with human raters, by trait, beside that of the raters with each other.
 
-Never over several traits or parts of a task at once: what two traits' scores share is no evidence of how well either is
-scored.
+Traits and parts of a task are never pooled: differences between traits would count as agreement on each of them.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ from moot.protocols.case import Criterion
 from moot.protocols.tasks.numbers import stated_number
 
 RESAMPLES = 1000
-"""Resamples of the essays for every interval."""
+"""Bootstrap resamples of the cases' groups for each interval."""
 
 VERDICT, MEAN = "verdict", "raters' mean"
-"""Names of the two columns that are no single rater's."""
+"""Names of the scorers that are not single raters."""
 
 
 class ScorePair(FrozenModel):
-    """Agreement of two scorers of the same texts. None when unknown; intervals are 95 %, by group of cases.
+    """Agreement of two scorers of the same texts. None is unknown; intervals are 95 %, by group of cases.
 
     Attributes:
         first, second: `verdict`, `rater 1`, `rater 2` ... or `raters' mean`.
-        n: cases with a verdict that both have scored.
+        n: cases that both have scored, with a score in the verdict.
         qwk: quadratically weighted kappa, in [-1, 1].
-        exact: share of equal scores; unknown for a mean of raters, which may be off the scale.
-        adjacent: share of scores at most 1 apart. Between human raters it is nearly always 1, so it is not informative.
+        exact: share of equal scores; unknown for a mean of raters, which may lie between the scores of the scale.
+        adjacent: share of scores at most 1 apart; nearly always 1 between human raters, so little informative.
     """
 
     first: str
@@ -61,9 +60,10 @@ class TraitScores(FrozenModel):
     """Scores of one trait of one assignment.
 
     Attributes:
-        part: of the task, such as an essay set; empty for a task of one part.
-        trait, lowest, highest, assignment: of the criterion.
-        cases: finished cases of this trait; `without_score` of them have a verdict that is no score of the scale.
+        part: part of the task, such as an essay set; empty for a task of one part.
+        trait, lowest, highest, assignment: fields of the criterion.
+        cases: finished cases of this trait.
+        without_score: cases whose verdict is no score of the scale.
         pairs: the verdict with each rater and with their mean, then the raters with each other.
     """
 
@@ -78,14 +78,14 @@ class TraitScores(FrozenModel):
 
 
 def trait_scores(record: RunRecord, finished: Sequence[VerdictRow]) -> list[TraitScores] | None:
-    """Measures the agreement by part and trait, in order of first occurrence; None for a run that scores no texts.
+    """Agreement by part and trait, in order of first occurrence; None for a run that scores no texts.
 
     Args:
         record: the run's record.
         finished: the verdicts that did not fail.
 
     Raises:
-        RecordError: when the record cannot be read.
+        RecordError: the record cannot be read.
     """
     references = record.references
     scored = [verdict for verdict in finished if references[verdict.case_id].scoring == "score"]
@@ -126,7 +126,7 @@ def _trait(part: str, criterion: Criterion, verdicts: Sequence[VerdictRow], refe
 
 
 def _columns(criterion: Criterion, verdicts: Sequence[VerdictRow], references: References) -> dict[str, Floats]:
-    """Scores by scorer, `(cases,)` each, NaN for none. The mean is that of at least two raters."""
+    """Scores by scorer, each of shape `(cases,)`, NaN without a score. A mean needs at least two raters."""
     ratings = [references[verdict.case_id].ratings for verdict in verdicts]
     raters = max(map(len, ratings), default=0)
     table = np.full((raters, len(verdicts)), np.nan)
@@ -171,7 +171,7 @@ def _pair(
 
 
 def _interval(resampled: Floats) -> tuple[float, float] | None:
-    """Percentile interval (95 %); None for fewer than two groups that vary."""
+    """Percentile interval (95 %); None if most resamples are undefined, or the known ones are equal."""
     known = resampled[~np.isnan(resampled)]
     if len(known) < len(resampled) / 2 or np.ptp(known) == 0.0:
         return None

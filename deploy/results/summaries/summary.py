@@ -74,7 +74,7 @@ class Summary(DisplayMixin, FrozenModel):
         open: cases without a verdict; `parked` of them wait for a person.
         reused: cases that already had a verdict before the last session.
         answered: number of scored verdicts with an answer; `accuracy_answered` is the accuracy of these.
-        accuracy: share of right answers over all parts of the task; `accuracy_by_part` is None for a task of one part.
+        accuracy: share of right answers over all parts of the task; `accuracy_by_part` is None for one part.
         scored: number of verdicts that `accuracy` covers; likewise `scored_skipped` and `scored_debated`.
         skip_rate: share of the finished cases with a gate whose debate was skipped; None without a gate.
         debate_rounds_mean: mean over all finished cases; `debate_rounds_mean_debated` over the debated ones.
@@ -84,44 +84,44 @@ class Summary(DisplayMixin, FrozenModel):
         flip_rate: share of variants that alone would choose another winner than most variants, mean over the judgings;
             `flip_rate_split` covers those with at least two answers, because a single answer cannot flip.
         judgments_at_odds: number of judgments whose `support` contradicts their own score, among the `judgments_read`
-            that belong to the protocol; None if no judging was noted.
-        judge_passes_per_case: judgments per finished case, without those that only measure.
+            of the protocol; None without any.
+        judge_passes_per_case: judgments per finished case, without measurement-only ones.
         accuracy_by_rounds: accuracy of the debated cases by number of rounds; None if all debates have the same length.
         confidence: calibration of the verdicts' confidences, by source; None if unknown.
         rulings: verdicts of the panels that judged debates on subjects; None if there are none.
-        reasoning: results of the judges of reasoning, by role; None if there are none.
+        reasoning: reasoning quality by role; None if it was not judged.
         judging: scores by judge and pass and the judges' agreement, for a run that only judges replies; None for any
             other.
         labels_questioned: number of cases whose label a converged, confident consensus contradicts, see
             `moot.deploy.results.summaries.label_audit`; None if no verdict allows this comparison.
         evaluation: quality of the distributions; None if none is a consensus that can be compared with a label.
         scores: agreement of scores of texts with the human raters, by trait; None for a run that scores no texts.
-        detection: figures of claim checking; None for a run over anything else. A claim left open counts as wrong, as
-            in `accuracy`.
+        detection: figures of claim checking; None for other tasks. An open claim counts as wrong, as in `accuracy`.
         votes: figures of the verdicts that a vote of the agents decided, with ties separate; None if no vote decided.
         short_answers: similarity of the answers to the accepted ones; None if there are no short answers.
         tokens_paid: tokens of every reply that this run paid for, in any attempt; a lower bound if
             `calls_without_usage` is not 0.
         tokens_reused: tokens of the `replies_reused` replies from another run, by `--reuse` or `replay/RUN`; a lower
             bound if the usage of one is unknown, None if that of all is.
-        tokens_repaid: upper bound of what was paid again after a kill; see `tokens_repaid`.
+        tokens_repaid: upper bound of the tokens paid again after a kill; see `costs.tokens_repaid`.
         tokens_unconfirmed: lower and upper bound of the tokens of the `attempts_unconfirmed` attempts that may have
             been billed although the server reported no usage.
-        unsettled: by budget (`tokens`, `usd`), what killed sessions had reserved beyond the record; the run's budgets
-            count it as spent. Known once the run was resumed; empty if there is none, or no budget was set.
+        unsettled: amounts that killed sessions had reserved beyond the record, by budget (`tokens`, `usd`); the run's
+            budgets count them as spent. Known once the run was resumed; empty without any, or without a budget.
         cost_usd: cost of the reported usage; None if the price of a model is unknown.
-        stopped_by: why the last session stopped by itself, in words; None if it did not.
+        stopped_by: the reason why the last session stopped by itself; None if it did not.
         calls: number of replies that this run paid for.
         usage_estimated: replies whose server reported fewer tokens than their texts must have; an estimate is used.
         token_cost_x: all tokens of the finished cases divided by the tokens of agent 0's openings on the same cases;
-            `token_cost_x_without_audits` leaves out what only measures.
-        tokens_per_case: tokens per finished case, without what only measures.
+            `token_cost_x_without_audits` excludes measurement-only replies.
+        tokens_per_case: tokens per finished case, without measurement-only replies.
         wall_s: seconds over all sessions; None if the time of one is unknown (a killed session).
         wall_unknown_since: start of the first session without a recorded end; None if there is none.
         how: verdicts by how they were reached, including failed ones.
         failures: failed cases by kind.
         asks_failed: asks without a usable reply by kind; `replies`: replies by outcome; both of the latest attempts.
-        model_replies: what the models did, by role and template; `warnings` says it in words, with a remedy.
+        model_replies: reply counts by role and template.
+        warnings: warnings about the replies, each with a remedy.
         stopped_early: replies that were stopped early, with estimates; None if there are none.
         audit: comparison of the skipped answers (first) with the debated ones, if skipped cases were also debated
             (`audit_skipped`, `both_branches`).
@@ -214,17 +214,17 @@ class Summary(DisplayMixin, FrozenModel):
 
 
 def summarise(folder: str | os.PathLike[str]) -> Summary:
-    """Summarises a run, finished or not.
+    """Summary of a run, finished or not.
 
     Raises:
-        RecordError: when there is no run in the folder or it cannot be read.
+        RecordError: the folder has no run or cannot be read.
     """
     return record_summary(folder)
 
 
 @once_per_record
 def record_summary(record: RunRecord) -> Summary:
-    """The same of a record."""
+    """Summary of a record, computed once per record."""
     facts, verdicts, references, replies = record.info, record.verdicts, record.references, record.replies
     latest = _of_latest_attempts(replies, record.by_case)
     finished = [verdict for verdict in verdicts if not verdict.failed]
@@ -249,8 +249,8 @@ def record_summary(record: RunRecord) -> Summary:
         failures=_counted(verdict.failure or "unknown" for verdict in verdicts if verdict.failed),
         asks_failed=_named(replies.failure.counted(latest & replies.is_failed)),
         replies=_named(replies.outcome.counted(latest)),
-        model_replies=(behaviour := model_replies(record)),
-        warnings=warnings_of(behaviour),
+        model_replies=(reply_counts := model_replies(record)),
+        warnings=warnings_of(reply_counts),
         audit=audit_difference(record, counted),
         judge_passes_per_case=mean_of(cost.judge_passes for cost in costs.values()),
         confidence=confidence_figures(record, counted),
@@ -273,7 +273,7 @@ def record_summary(record: RunRecord) -> Summary:
 
 
 def _of_latest_attempts(replies: ReplyColumns, verdicts: Mapping[str, VerdictRow]) -> Flags:
-    """The replies of each case's latest attempt, and of cases without a verdict all."""
+    """Replies of each case's latest attempt with a verdict; all replies of a case without one."""
     attempts = [verdicts[case_id].attempt if case_id in verdicts else _ANY for case_id in replies.case.texts]
     latest = np.array(attempts, np.int64)[replies.case.codes]
     found: Flags = (latest == _ANY) | (latest == replies.attempt)
@@ -284,12 +284,12 @@ _ANY = -1
 
 
 def costs_of_finished(record: RunRecord) -> dict[CaseKey, CaseCost]:
-    """Tokens by debate, of those that did not fail."""
+    """Token costs of the finished debates."""
     return {key: tokens for key, (tokens, _) in record.once(_costs).items()}
 
 
 def prices_of_finished(record: RunRecord) -> dict[CaseKey, CasePrice]:
-    """USD by debate, of those that did not fail."""
+    """Costs of the finished debates in USD."""
     return {key: usd for key, (_, usd) in record.once(_costs).items()}
 
 
@@ -299,12 +299,12 @@ def _costs(record: RunRecord) -> dict[CaseKey, tuple[CaseCost, CasePrice]]:
 
 
 def _judges_only(record: RunRecord) -> bool:
-    """Whether the run's cases are replies that were given elsewhere, and only judged in it."""
+    """Whether the run only judges: its cases are replies that were made elsewhere."""
     return record.has_events(ReplyAssessed) and record.cases["judged"].null_count < record.cases.num_rows
 
 
 def _consensus(record: RunRecord, trained_on: Collection[str]) -> dict[str, Any]:
-    """Evaluation of the verdicts that are a consensus of distributions, without claims that were trained on."""
+    """Evaluation and label audit of consensus verdicts, without cases that the classifier was trained on."""
     verdicts = [verdict for verdict in consensus_verdicts(record) if verdict.case_id not in trained_on]
     if not verdicts:
         return {"labels_questioned": None, "evaluation": None}
@@ -319,7 +319,7 @@ def _consensus(record: RunRecord, trained_on: Collection[str]) -> dict[str, Any]
 
 
 def _named(counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts by name, of which none is empty."""
+    """Counts by name, sorted; an empty name becomes `unknown`."""
     named = Counter[str]()
     for name, n in counts.items():
         named[name or "unknown"] += n

@@ -17,7 +17,7 @@ from moot.deploy.results.text import calls, count, counts_in_words, number, p_va
 def summary_rows(summary: Summary) -> list[tuple[str, str]]:
     """Rows of the summary, as name and text, in display order.
 
-    There is no row for what the run has no instance of (a debated case, answers judged over several variants).
+    A figure without an instance in the run (a debated case, an answer judged on several variants) has no row.
     """
     rows = [
         ("protocol", summary.protocol or "unknown"),
@@ -30,7 +30,7 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
-    """Rows of debates only: a run that judges replies has neither answers nor rounds."""
+    """Rows of debates; a run that judges replies has neither answers nor rounds."""
     rows = _answer_rows(summary)
     if summary.votes is not None:
         rows += vote_rows(summary.votes)
@@ -74,7 +74,7 @@ def _judge_rows(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
-    """Rows of the accuracy; where answers are missing (which is wrong), also coverage and accuracy of the rest."""
+    """Rows of the accuracy; where answers are missing (they count as wrong), also coverage and accuracy of the rest."""
     scored = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
     named = "a rater's score given" if summary.scores else "accuracy"
     rows = [(f"{named}, all parts" if summary.accuracy_by_part else named, scored)]
@@ -100,8 +100,8 @@ def _gate_rows(summary: Summary, skip_rate: float) -> Iterator[tuple[str, str]]:
 
 
 def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
-    unsaid = summary.calls_without_usage
-    at_least = "at least " if unsaid and summary.tokens_paid is not None else ""
+    without_usage = summary.calls_without_usage
+    at_least = "at least " if without_usage and summary.tokens_paid is not None else ""
     reused = f"{count(summary.tokens_reused)} in {count(summary.replies_reused)} replies"
     rows = [
         ("tokens paid", f"{at_least}{count(summary.tokens_paid)} in {calls(summary.calls)}"),
@@ -113,11 +113,11 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
         rows.append(
             ("cost", "unknown: no price" if summary.cost_usd is None else f"{at_least}{summary.cost_usd:.4f} USD")
         )
-    if summary.token_cost_x is not None or unsaid:
+    if summary.token_cost_x is not None or without_usage:
         apart = " (of the cases without stopped replies)" if summary.stopped_early else ""
         rows.append(("cost, one agent's answer = 1", times(summary.token_cost_x) + apart))
-    if unsaid:
-        rows.insert(1, ("calls without usage", count(unsaid)))
+    if without_usage:
+        rows.insert(1, ("calls without usage", count(without_usage)))
     if summary.token_cost_x_without_audits != summary.token_cost_x:
         rows.append(("cost without measurements", times(summary.token_cost_x_without_audits)))
     if summary.stopped_by is not None:
@@ -140,7 +140,7 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _wall_time(summary: Summary) -> str:
-    """Wall time over all sessions; where the end of one is not recorded, since when it is unknown."""
+    """Wall time over all sessions; if the end of one is not recorded, the start of that session."""
     if summary.wall_s is not None:
         return f"{summary.wall_s:,.1f} s"
     since = summary.wall_unknown_since
@@ -148,7 +148,7 @@ def _wall_time(summary: Summary) -> str:
 
 
 def _uncertain_rows(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Rows of the usage that servers did not report, or not credibly."""
+    """Rows of the usage that servers did not report, or reported implausibly."""
     if summary.attempts_unconfirmed:
         attempts = count(summary.attempts_unconfirmed)
         yield "tokens unconfirmed", f"0 to {count(summary.tokens_unconfirmed[1])} in {attempts} attempts"
