@@ -1,4 +1,4 @@
-"""Analysis of token confidence: replies in, tables and figures out."""
+"""Analysis of token confidence: tables and figures from judged replies."""
 
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ Draw = Callable[[], "Figure | None"]
 
 
 class AnalysisScope(FrozenModel):
-    """Scope of an analysis: its replies, and what was left out.
+    """Scope of an analysis: counts of its replies, and of excluded ones.
 
     Attributes:
         sources: the analysed runs, or the file.
         replies: number of replies.
         cases, groups: number of cases and of groups; replies of one group are not independent.
-        with_logprobs: replies with log-probabilities; the others are left out of every figure about confidence and
-            stay in those about scores.
+        with_logprobs: replies with log-probabilities; figures about confidence exclude the others, figures about scores
+            include them.
         judged: replies with a score, a Q or a flag.
         scored: replies whose case's answer can be compared with a gold label.
         empty: replies with log-probabilities of no token.
         one_token: replies of a single token, which have no slope.
         features: number of features extracted from each reply.
         unknown_tokens: tokens with an invalid log-probability (not finite, or a vendor's -9999); windows with one
-            are left out.
+            are excluded.
         left_out: excluded replies by reason.
         simulated: whether any reply is from a simulated model.
-        model_replies: counts of how the runs' models replied, by role and template; empty for a table.
+        model_replies: reply counts of the runs by role and template; empty for a table.
     """
 
     sources: list[str]
@@ -88,10 +88,10 @@ class Analysis:
     """Result of an analysis: tables and figures.
 
     Attributes:
-        facts: its scope.
-        settings: its settings.
-        tables: by name, in the order in which they are read.
-        charts: by name of the figure, what it shows; empty when there is nothing to show.
+        facts: the scope.
+        settings: the settings.
+        tables: tables by name, in display order.
+        charts: charts by name of the figure; empty without data.
     """
 
     facts: AnalysisScope
@@ -101,11 +101,11 @@ class Analysis:
 
     @property
     def figures(self) -> Mapping[str, Draw]:
-        """Functions that draw the figures, by name; each returns None when there is nothing to show."""
+        """Functions that draw the figures, by name; each returns None without data."""
         return {name: partial(draw_charts, several) for name, several in self.charts.items()}
 
     def table(self, name: str) -> pa.Table:
-        """The rows of a table as Arrow (`.to_pandas()` where pandas is installed).
+        """Arrow table of a table's rows (`.to_pandas()` where pandas is installed).
 
         Raises:
             ConfigError: there is no such table.
@@ -115,7 +115,7 @@ class Analysis:
         return self.tables[name].arrow()
 
     def figure(self, name: str) -> Figure | None:
-        """Draws a figure, for a notebook; None when there is nothing to show.
+        """Figure for a notebook; None without data.
 
         Raises:
             ConfigError: there is no such figure, or matplotlib is not installed.
@@ -139,10 +139,10 @@ def analyze(
     """Compares token confidence with judged reasoning and correctness, over runs or over a table of your own.
 
     Args:
-        runs: folders of runs whose replies were judged.
-        table: a Parquet file instead, one row for each reply; its columns are those of
+        runs: folders of runs with judged replies.
+        table: a Parquet file instead of runs, one row for each reply, with the columns of
             `moot.deploy.results.analysis.imported.COLUMNS`.
-        vocabulary: tokens in the models' vocabulary, for the upper bound of the entropies; None when unknown.
+        vocabulary: size of the models' vocabulary, for the upper bound of the entropies; None when unknown.
         settings: settings of the analysis.
         keep_truncated: whether to include replies of runs that were truncated at their token limit.
 
@@ -162,7 +162,7 @@ def analyze(
     )
     sources = [display_name(source) for source in runs] if table is None else [str(table)]
     return analyze_replies(
-        replies, sources, settings or AnalysisSettings(), simulated=simulated, behaviour=model_replies(*runs)
+        replies, sources, settings or AnalysisSettings(), simulated=simulated, reply_counts=model_replies(*runs)
     )
 
 
@@ -172,9 +172,17 @@ def analyze_replies(
     settings: AnalysisSettings,
     *,
     simulated: bool,
-    behaviour: Sequence[ModelReplies] = (),
+    reply_counts: Sequence[ModelReplies] = (),
 ) -> Analysis:
-    """All tables and figures over these replies; `behaviour` counts how the runs' models replied."""
+    """Analysis of these replies.
+
+    Args:
+        replies: the replies.
+        sources: names of the runs, or of the file.
+        settings: the settings.
+        simulated: whether any reply is from a simulated model.
+        reply_counts: reply counts of the runs.
+    """
     measured = extract_features(replies)
     named, by_domain = strata(replies), strata(replies, "domain")
     by_dataset = [stratum for stratum in named if len(stratum.rows) >= settings.too_few]
@@ -207,7 +215,7 @@ def analyze_replies(
         "signals": signal_charts(measured, by_domain, settings),
     }
     return Analysis(
-        _facts(measured, sources, simulated, behaviour),
+        _facts(measured, sources, simulated, reply_counts),
         settings,
         {each.name: each for each in tables},
         {name: list(several) for name, several in charts.items()},
@@ -215,7 +223,7 @@ def analyze_replies(
 
 
 def _facts(
-    measured: ReplyFeatures, sources: Sequence[str], simulated: bool, behaviour: Sequence[ModelReplies]
+    measured: ReplyFeatures, sources: Sequence[str], simulated: bool, reply_counts: Sequence[ModelReplies]
 ) -> AnalysisScope:
     replies = measured.replies
     lengths = replies.logprobs.lengths[replies.has_logprobs]
@@ -233,11 +241,11 @@ def _facts(
         unknown_tokens=measured.unknown_tokens,
         left_out=dict(replies.left_out),
         simulated=simulated,
-        model_replies=list(behaviour),
+        model_replies=list(reply_counts),
     )
 
 
 def _judged(replies: Replies) -> npt.NDArray[np.bool_]:
-    """`(R,)`, whether a reply has any mark."""
+    """Whether each reply has any mark, shape `(R,)`."""
     marks = [*replies.scores.values(), replies.quality, replies.flag]
     return np.asarray(np.isfinite(marks).any(axis=0))

@@ -1,5 +1,4 @@
-"""Charts of the analysis: confidence along the replies (the papers' Figure 2), scores (Figure 3), and how confidence,
-judged reasoning and correct answers go together."""
+"""Charts of the analysis: confidence along the replies (the papers' Figure 2), scores (Figure 3), associations."""
 
 from __future__ import annotations
 
@@ -29,34 +28,34 @@ _PHASES = {
 
 
 def band_charts(found: Sequence[ConfidenceTrajectory]) -> Iterator[Chart]:
-    """Log-probability from 0 to 100 % of a reply for each stratum: mean, 25-75 and 10-90 bands, all on one scale."""
+    """Charts of log-probability from 0 to 100 % of a reply by stratum, on one scale: mean, 25-75 and 10-90 % bands."""
     lows = [float(np.nanmin(each.bands.low_10)) for each in found if np.isfinite(each.bands.low_10).any()]
     scale = (min(lows), 0.0) if lows else None
     for place, each in enumerate(found):
-        across, bands = list(range(len(each.bands.n))), each.bands
+        percents, bands = list(range(len(each.bands.n))), each.bands
         yield Chart(
             f"bands-{place + 1}",
             f"Confidence along the replies, {each.stratum.words} (n = {each.n:,})",
             [
-                _band("10 to 90 %", across, bands.low_10, bands.high_90, place),
-                _band("25 to 75 %", across, bands.low_25, bands.high_75, place),
-                Series("mean", across, _list(bands.mean), mark="line", style=place),
+                _band("10 to 90 %", percents, bands.low_10, bands.high_90, place),
+                _band("25 to 75 %", percents, bands.low_25, bands.high_75, place),
+                Series("mean", percents, _list(bands.mean), mark="line", style=place),
             ],
             x_label="% of the reply",
             y_label="log-probability, nat",
             x_range=(0.0, 100.0),
             y_range=scale,
-            note="0: each token was certain. The dark band holds the middle half of the replies, the light one the "
-            "middle four fifths. Where a line falls, the model becomes less sure of its words.",
+            note="0: each token was certain. The dark band contains the central 50 % of the replies, the light one the "
+            "central 80 %. Where a line falls, the model becomes less confident.",
         )
 
 
-def _band(name: str, across: Sequence[int], low: Floats, high: Floats, style: int) -> Series:
-    return Series(name, across, low=_list(low), high=_list(high), mark="band", style=style)
+def _band(name: str, percents: Sequence[int], low: Floats, high: Floats, style: int) -> Series:
+    return Series(name, percents, low=_list(low), high=_list(high), mark="band", style=style)
 
 
 def position_charts(found: Sequence[ConfidenceTrajectory]) -> Iterator[Chart]:
-    """Mean token probability by position, a line for each role, with the ends of the phases."""
+    """Charts of mean token probability by position, a line for each role, with the ends of the phases."""
     curves = {each.stratum.words: each for each in found if len(each.by_position.mean)}
     several = settings_of([each.stratum for each in curves.values()])
     for place, (words, strata) in enumerate(several):
@@ -83,7 +82,7 @@ def position_charts(found: Sequence[ConfidenceTrajectory]) -> Iterator[Chart]:
 
 
 def score_charts(replies: Replies, strata: Sequence[Stratum]) -> Iterator[Chart]:
-    """Distribution of the judges' scores for each stratum, by dimension; a reply's mean is rounded to a whole score."""
+    """Charts of the judges' scores by stratum and dimension; a reply's mean is rounded to a whole score."""
     for place, stratum in enumerate(strata):
         known = {name: values[stratum.rows] for name, values in replies.scores.items()}
         known = {name: np.rint(values[np.isfinite(values)]) for name, values in known.items()}
@@ -107,12 +106,12 @@ def score_charts(replies: Replies, strata: Sequence[Stratum]) -> Iterator[Chart]
             x_label="score",
             y_label="share of the replies",
             note="A reply's score is its mean over the marks, rounded. Where nearly all replies have one score, "
-            "nothing can be found that goes with it.",
+            "no association with it can be found.",
         )
 
 
 def divergence_charts(rows: Sequence[Mapping[str, Value]]) -> Iterator[Chart]:
-    """Rates of disagreement of the signals in each stratum, with intervals, beside those of independent signals."""
+    """Charts of the prevalence of each divergence by stratum, with intervals, beside that of independent signals."""
     strata = list(dict.fromkeys(str(row["stratum"]) for row in rows))
     for place, stratum in enumerate(strata):
         of_stratum = [row for row in rows if row["stratum"] == stratum]
@@ -129,13 +128,12 @@ def divergence_charts(rows: Sequence[Mapping[str, Value]]) -> Iterator[Chart]:
                 Series("if they were independent", names, independent, style=3),
             ],
             y_label="share of the replies",
-            note="Well above what independent signals would give, a disagreement is systematic. Bars are 95 % "
-            "intervals.",
+            note="A disagreement well above the share of independent signals is systematic. Bars are 95 % intervals.",
         )
 
 
 def signal_charts(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> Iterator[Chart]:
-    """Mean log-probability of each reply against its judged quality; those whose signals disagree are highlighted."""
+    """Charts of mean log-probability against judged quality by stratum; replies with a divergence are highlighted."""
     mu, quality = measured.mu, measured.replies.quality
     for place, stratum in enumerate(strata):
         rows = stratum.rows[np.isfinite(mu[stratum.rows]) & np.isfinite(quality[stratum.rows])]
@@ -163,7 +161,7 @@ def signal_charts(measured: ReplyFeatures, strata: Sequence[Stratum], settings: 
                 Guide("well reasoned", y=settings.high_quality),
             ],
             note="Each point is a reply; on a run's page a click opens its case. Right of the line for "
-            f"confident lie the surest {number(100 * settings.quantile)} % of the replies.",
+            f"confident are the {number(100 * settings.quantile)} % most confident replies.",
         )
 
 
@@ -174,9 +172,9 @@ def _replies(measured: ReplyFeatures, name: str, rows: np.ndarray, style: int) -
 
 
 def strength_charts(sweeps: Sequence[Sweep]) -> Iterator[Chart]:
-    """Spearman's rho of Q with every log-probability feature from token 0, by window; none where Q is in no sweep."""
-    there = [each for each in sweeps if each.kind == "spearman" and QUALITY in each.targets]
-    for place, sweep in enumerate(there):
+    """Charts of Spearman's rho of Q with each log-probability feature from token 0, by window, for sweeps with Q."""
+    with_quality = [each for each in sweeps if each.kind == "spearman" and QUALITY in each.targets]
+    for place, sweep in enumerate(with_quality):
         t = sweep.targets.index(QUALITY)
         rho = {
             (feature.statistic, feature.window): finite_or_none(float(sweep.value[f, t]))
@@ -185,7 +183,7 @@ def strength_charts(sweeps: Sequence[Sweep]) -> Iterator[Chart]:
         }
         yield Chart(
             f"strengths-{place + 1}",
-            f"What goes with judged reasoning: each feature of the tokens, {sweep.stratum.words}",
+            f"Association of judged reasoning with each feature of the tokens, {sweep.stratum.words}",
             [
                 Series(statistic, list(WINDOWS), [rho.get((statistic, window)) for window in WINDOWS])
                 for statistic in STATISTICS
@@ -193,8 +191,8 @@ def strength_charts(sweeps: Sequence[Sweep]) -> Iterator[Chart]:
             x_label="tokens of the reply",
             y_label="Spearman's rho with Q",
             guides=[Guide("", y=0.0)],
-            note="Far from 0: the feature tells good reasoning from weak. Of so many features some lie apart by "
-            "chance; the table of top features has intervals and p-values.",
+            note="Far from 0: the feature separates good reasoning from weak. With so many features some are far "
+            "from 0 by chance; the table of top features has intervals and p-values.",
         )
 
 

@@ -1,7 +1,7 @@
 """Correlations of judged quality, confidence and correctness ("The Confident Liar", section 3.6.1).
 
-Also nested logistic regressions: do confidence features predict a right answer, and does the slope add to the mean
-(RQ 1.2)?
+Nested logistic regressions test whether confidence features predict a right answer, and whether the slope adds to the
+mean (RQ 1.2).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PAIRS = (
 
 
 def signal_pairs_table(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> AnalysisTable:
-    """Correlations of Q with mu and sigma, of correctness with Q and mu, and of each with the reply's length."""
+    """Table of correlations: Q with mu and sigma, correctness with Q and mu, Q and correctness with the length."""
     return AnalysisTable(
         name="signal_pairs",
         title="Judged quality, confidence and correctness in pairs",
@@ -51,7 +51,7 @@ def signal_pairs_table(measured: ReplyFeatures, strata: Sequence[Stratum], setti
         notes=(
             "mu and sigma: mean and standard deviation of the whole reply's log-probabilities. Intervals: 95 %, cases "
             "resampled; p: of Spearman's rho, cases permuted; of Pearson's, from its resamples; q: Benjamini-Hochberg "
-            "over this table. A dash: undefined, as one of the two does not vary, or too few replies have both.",
+            "over this table. A dash: undefined, because one of the two does not vary, or too few replies have both.",
         ),
     )
 
@@ -72,12 +72,12 @@ def _pair_rows(measured: ReplyFeatures, stratum: Stratum, settings: AnalysisSett
         if not both.any():
             continue
         row: dict[str, Value] = {**stratum.named, "pair": f"({first}, {second})"}
-        where = stratum.rows[both]
-        yield row | _pair(a[both], b[both], replies.group[where], replies.slot[where].astype(str), settings)
+        known = stratum.rows[both]
+        yield row | _pair(a[both], b[both], replies.group[known], replies.slot[known].astype(str), settings)
 
 
 def _with_q(rows: list[dict[str, Value]]) -> list[dict[str, Value]]:
-    """Adds the Benjamini-Hochberg q-value to each p-value."""
+    """The rows, with a Benjamini-Hochberg q-value for each p-value."""
     for name in ("p", "pearson_p"):
         found = benjamini_hochberg([p if isinstance(p := row[name], float) else None for row in rows])
         for row, q in zip(rows, found.tolist(), strict=True):
@@ -107,7 +107,7 @@ def _figure(name: str, value: float, resampled: Floats | None) -> dict[str, Valu
 
 
 FEATURES = ("full.mean", "full.std", "full.slope", "first-10.mean", "first-3.range", "last-10.mean", "full.min")
-"""Features of the log-probabilities; chosen in advance, few enough for a small run."""
+"""Predictors from the log-probabilities; specified in advance, few enough for a small run."""
 
 SHOWN = (
     Column("stratum", "stratum"),
@@ -122,7 +122,7 @@ SHOWN = (
 
 
 def correctness_table(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> AnalysisTable:
-    """Nested logistic regressions of correctness, cross-validated by case."""
+    """Table of nested logistic regressions of correctness, cross-validated by case."""
     return AnalysisTable(
         name="correctness",
         title="Predictors of a right answer",
@@ -130,8 +130,8 @@ def correctness_table(measured: ReplyFeatures, strata: Sequence[Stratum], settin
         shown=SHOWN,
         notes=(
             "Logistic regressions, each row with the predictors of the rows above it; probabilities are those of "
-            f"models that have not seen the case ({settings.folds} folds by case). Gain: log-loss saved, nats; an "
-            "interval above 0 means that the block helps.",
+            f"models that were fitted without the case ({settings.folds} folds by case). Gain: reduction of the "
+            "log-loss, nats; an interval above 0 means that the block adds information.",
             "Features: " + ", ".join(FEATURES) + " of the log-probabilities.",
         ),
     )
@@ -162,18 +162,18 @@ def _rows(measured: ReplyFeatures, stratum: Stratum, settings: AnalysisSettings)
 
 
 def _questions(measured: ReplyFeatures, rows: npt.NDArray[np.int64]) -> dict[str, Mapping[str, Floats]]:
-    """Blocks of predictors by question, in the order in which they are added."""
+    """Blocks of predictors by question, in the order of the nested models."""
     features = np.column_stack([measured.column(f"logprob.{name}")[rows] for name in FEATURES])
     mean, slope = (measured.column(f"logprob.full.{name}")[rows] for name in ("mean", "slope"))
     length, quality = np.log(measured.length[rows]), measured.replies.quality[rows]
-    nothing = np.empty((len(rows), 0))
+    intercept = np.empty((len(rows), 0))
     questions: dict[str, Mapping[str, Floats]] = {
-        "does the slope add to the mean?": {"share": nothing, "mean": mean, "and slope": slope},
-        "do the features predict it?": {"share": nothing, "features": features},
+        "does the slope add to the mean?": {"share": intercept, "mean": mean, "and slope": slope},
+        "do the features predict it?": {"share": intercept, "features": features},
     }
     if np.isfinite(quality).any():
         questions["... beyond length and Q?"] = {
-            "share": nothing,
+            "share": intercept,
             "log T": length,
             "and Q": quality,
             "and features": features,
@@ -182,7 +182,7 @@ def _questions(measured: ReplyFeatures, rows: npt.NDArray[np.int64]) -> dict[str
 
 
 FEWEST_GROUPS = 5
-"""Independent groups of replies below which no interval is given."""
+"""Independent groups of replies below which no interval is computed."""
 
 STATED_SHOWN = (
     Column("stratum", "stratum"),
@@ -195,11 +195,11 @@ STATED_SHOWN = (
 
 
 def stated_confidence_table(replies: Replies, strata: Sequence[Stratum], settings: AnalysisSettings) -> AnalysisTable:
-    """Brier score of the stated confidence, for each stratum with replies that state one and can be scored."""
+    """Table of Brier scores of the stated confidence, for strata with scored replies that state one."""
     found = [row for stratum in strata if (row := _row(replies, stratum, settings)) is not None]
     note = (
-        "Brier: mean of (c - [right])^2, 0 (best) to 1, of the one confidence c that was stated of the answer given; "
-        "not of the larger of c and 1 - c. Whoever always states the share of right answers scores the last column."
+        "Brier: mean of (c - [right])^2, 0 (best) to 1, where c is the stated confidence in the given answer, not the "
+        "larger of c and 1 - c. The last column is the score of always stating the share of right answers."
     )
     return AnalysisTable(
         "stated_confidence", "Stated confidence against right answers", found, STATED_SHOWN, notes=(note,)

@@ -40,7 +40,7 @@ CASES = (
 
 
 FEWEST_CLUSTERS = 5
-"""Resamples of fewer clusters say more about these few than about what they were drawn from: they get no interval."""
+"""Clusters below which no interval is computed: resamples of few clusters underestimate the variance."""
 
 _ROUNDING = 1e-12
 
@@ -48,10 +48,12 @@ _ROUNDING = 1e-12
 def divergence_tables(
     measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings
 ) -> list[AnalysisTable]:
-    """Prevalence of each divergence, the value expected under independence, and the cases to read.
+    """Tables of the prevalence of each divergence beside its value under independence, and of the cases to read.
 
     Args:
-        strata: by domain rather than by data set: high and low are quantiles within (domain, role).
+        measured: the feature matrix.
+        strata: strata by domain, because high and low confidence are quantiles within (domain, role).
+        settings: the settings of the analysis.
     """
     counted: list[dict[str, Value]] = []
     listed: list[dict[str, Value]] = []
@@ -80,7 +82,7 @@ def divergence_tables(
 def conditions_in(
     measured: ReplyFeatures, rows: npt.NDArray[np.int64], settings: AnalysisSettings
 ) -> Iterator[ConditionPair]:
-    """The three divergences among some replies; high and low confidence are quantiles of these replies."""
+    """The three divergences among the replies in `rows`; high and low confidence are quantiles of these replies."""
     replies, mu = measured.replies, measured.mu[rows]
     return conditions(
         mu,
@@ -101,10 +103,10 @@ def _counted(each: ConditionPair, groups: npt.NDArray[np.int64], settings: Analy
     shares = sums[:, :3] / sums[:, 3:]
     prevalence, independent = float(both.mean()), float(first.mean() * second.mean())
     number = len(np.unique(clusters))
-    # Without such a reply, or without any other, the resamples do not vary.
-    nothing_to_draw = int(both.sum()) in (0, len(both))
+    # If no reply or every reply has the divergence, the resamples do not vary.
+    is_constant = int(both.sum()) in (0, len(both))
     excess = shares[:, 0] - shares[:, 1] * shares[:, 2]
-    ends = (None, None) if nothing_to_draw else _percentiles(excess, number)
+    ends = (None, None) if is_constant else _percentiles(excess, number)
     return {
         "n": len(both),
         "count": int(both.sum()),
@@ -115,8 +117,10 @@ def _counted(each: ConditionPair, groups: npt.NDArray[np.int64], settings: Analy
 
 
 def _prevalence_interval(both: Booleans, shares: Floats, clusters: int) -> tuple[float | None, float | None]:
-    """Percentile interval of the resamples; Wilson's interval where the prevalence is 0 or 1, so that resamples do not
-    vary, and each reply is its own cluster."""
+    """Percentile interval of a prevalence, 95 %.
+
+    Wilson's interval where the prevalence is 0 or 1, so that resamples do not vary, and each reply is its own cluster.
+    """
     count = int(both.sum())
     if count in (0, len(both)) and clusters == len(both) >= FEWEST_CLUSTERS:
         wilson = wilson_interval(count, len(both))
@@ -125,7 +129,7 @@ def _prevalence_interval(both: Booleans, shares: Floats, clusters: int) -> tuple
 
 
 def _percentiles(resamples: Floats, clusters: int) -> tuple[float | None, float | None]:
-    """Percentile interval, 95 %; unknown for too few clusters, and for resamples that do not vary."""
+    """Percentile interval, 95 %; None for too few clusters, and for resamples that do not vary."""
     if clusters < FEWEST_CLUSTERS or np.ptp(resamples) < _ROUNDING:
         return None, None
     low, high = np.percentile(resamples, [2.5, 97.5]).tolist()

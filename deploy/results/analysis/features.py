@@ -40,11 +40,11 @@ TOP_FEATURES = (
 def top_features_table(measured: ReplyFeatures, sweeps: Sequence[Sweep], settings: AnalysisSettings) -> AnalysisTable:
     """Top three features for each stratum, target, signal and origin.
 
-    A feature that ranks the replies as a better one does (the variance as the standard deviation, a window with the
-    same tokens as another) is left out; so are features that fewer than `settings.least_n` replies have.
+    A feature with the same ranking of the replies as a stronger one (the variance and the standard deviation, two
+    windows with the same tokens) is excluded, as is a feature of fewer than `settings.least_n` replies.
     """
     rows = [row for each in sweeps for row in _rows(measured, each, settings)]
-    # Without the interval: it ignores the selection, and a terminal has room for one caveat only.
+    # No interval in a terminal: it ignores the selection, and a terminal has room for one caveat only.
     terse = [{name: value for name, value in row.items() if name not in ("value_low", "value_high")} for row in rows]
     return AnalysisTable(
         name="top_features",
@@ -58,7 +58,7 @@ def top_features_table(measured: ReplyFeatures, sweeps: Sequence[Sweep], setting
             f"feature chosen on the others ({settings.folds} folds), in the direction found there; compare it with "
             "`folded`, the value in either direction, as the papers print it. `p, max` is the chance that the "
             "best of the sweep is this good when nothing is related.",
-            "`length` is what the reply's length alone gives.",
+            "`length` is the value of the reply's length alone.",
         ),
     )
 
@@ -85,7 +85,7 @@ def _rows(measured: ReplyFeatures, sweep: Sweep, settings: AnalysisSettings) -> 
 def _top(
     measured: ReplyFeatures, sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, settings: AnalysisSettings
 ) -> list[int]:
-    """The strongest features without redundant ones, which rank the replies as a stronger one does."""
+    """Indices of the strongest features, without those that rank the replies as a stronger one does."""
     x = measured.x[sweep.stratum.rows]
     chosen: list[int] = []
     for f in _rank(sweep, numbers, t, settings):
@@ -113,7 +113,7 @@ def may_rank(feature: Feature) -> bool:
 def _held_out(
     measured: ReplyFeatures, sweep: Sweep, numbers: npt.NDArray[np.int64], settings: AnalysisSettings
 ) -> Floats:
-    """Held-out value for each target; NaN where there are too few cases for folds."""
+    """Held-out value for each target, shape `(T,)`; NaN where there are fewer cases than folds."""
     rows = sweep.stratum.rows
     targets = measured.replies.ordinal if sweep.kind == "spearman" else measured.replies.binary
     clusters = measured.replies.group[rows]
@@ -149,7 +149,7 @@ ABLATION = (
 def ablation_table(sweeps: Sequence[Sweep], settings: AnalysisSettings) -> AnalysisTable:
     """Ablation of the sweep: each window over all statistics, each statistic over all windows, by stratum and target.
 
-    Only over the features that `top_features` ranks: others have too few replies, or too few of one class.
+    It covers the features with enough replies for a rank, and of a binary target enough of the rarer class.
     """
     return AnalysisTable(
         name="ablation",
@@ -194,7 +194,7 @@ def _ablation_rows(sweep: Sweep, settings: AnalysisSettings) -> Iterator[dict[st
 
 
 LENGTH = "length"
-"""The baseline's name: the number of the reply's tokens."""
+"""Name of the baseline feature: the number of the reply's tokens."""
 
 ASSOCIATIONS = (
     Column("stratum", "stratum"),
@@ -212,7 +212,7 @@ ASSOCIATIONS = (
 
 
 def associations_table(sweeps: Sequence[Sweep]) -> AnalysisTable:
-    """All associations of the sweep."""
+    """Table of all associations of the sweep."""
     return AnalysisTable(
         name="associations",
         title="Every feature against every target",
@@ -234,7 +234,7 @@ def associations_table(sweeps: Sequence[Sweep]) -> AnalysisTable:
 
 
 def association(sweep: Sweep, f: int, t: int) -> dict[str, Value]:
-    """The association of a feature and a target as a row; the index after the last feature is the reply's length."""
+    """Row of the association of a feature and a target; the index after the last feature is the reply's length."""
     feature = sweep.features[f] if f < len(sweep.features) else None
     value = float(sweep.value[f, t])
     further = ("second", "given_length", "within_openings", "p", "q", "max_p")
@@ -257,11 +257,11 @@ def association(sweep: Sweep, f: int, t: int) -> dict[str, Value]:
 
 
 def direction(sweep: Sweep, f: int, t: int) -> str:
-    """Direction of the association for a confident reply: more flags are worse, more of anything else is better.
+    """Direction of the association for a confident reply: more flags are worse, more of any other target is better.
 
-    Empty for a feature without orientation (a slope, the length) and for no association.
+    It is empty for a feature without orientation (a slope, the length) and without an association.
     """
     orientation = sweep.features[f].orientation if f < len(sweep.features) else 0
-    lean = float(sweep.value[f, t]) - (0.5 if sweep.kind == "auroc" else 0.0)
-    sign = orientation * (1 if lean > 0 else -1 if lean < 0 else 0) * (-1 if sweep.targets[t] == FLAG else 1)
+    deviation = float(sweep.value[f, t]) - (0.5 if sweep.kind == "auroc" else 0.0)
+    sign = orientation * (1 if deviation > 0 else -1 if deviation < 0 else 0) * (-1 if sweep.targets[t] == FLAG else 1)
     return {1: "confident -> better", -1: "confident -> worse", 0: ""}[sign]

@@ -29,44 +29,44 @@ COLUMNS: Mapping[str, str] = {
     "token": "list of texts: the tokens, to find where the content starts",
     "alternatives": "whole number K: how many alternatives are listed for each token",
     "alt_logprob": "list of T x K numbers: the alternatives' log-probabilities, token by token",
-    "case": "text: what the reply is about; replies with one case are not independent",
-    "group": "text: what several cases have in common, such as an essay; the case when missing",
-    "slot": "text: the place of a case in its group, such as the trait; p-values exchange like places only",
-    "reply": "text: names the reply in the lists of cases to read",
+    "case": "text: the subject of the reply; replies with one case are not independent",
+    "group": "text: the group of dependent cases, such as those on one essay; the case when missing",
+    "slot": "text: the position of a case in its group, such as the trait; permutations exchange equal slots only",
+    "reply": "text: name of the reply in the lists of cases to read",
     "dataset": "text; replies of different data sets are never pooled",
     "domain": "text",
-    "role": "text: who wrote it",
+    "role": "text: the role that wrote the reply",
     "model": "text; replies of different models are never pooled",
     "rubric": "text; scores given under different rubrics are never pooled",
     "temperature": "number; replies sampled differently are never pooled",
     "top_p": "number",
     "logprob_stage": "text: `before` or `after` temperature and top-p; `raw` or `masked`, before or after a schema",
     "correct": "true, false or null: whether the outcome is right",
-    "confidence": "number from 0 to 1: the probability that was stated of the answer being right",
+    "confidence": "number from 0 to 1: the stated probability that the answer is right",
     "flag": "true, false or null, or the share of judges that flag the reply",
     "quality": "number: Q; when missing the sum of the scores, 0 for a flagged reply",
 }
 """Columns of a table, besides `score_NAME` for each dimension. `logprob`, scores or `confidence` are required."""
 
 ROUNDING = 1e-3
-"""Rounding tolerance of a log-probability above 0; a larger value is a probability, or some other number."""
+"""Largest rounding error of a log-probability above 0; a larger value is not a log-probability."""
 
 _INDEX = re.compile(r"__index_level_\d+__")
-"""Name that pandas gives to a column of row numbers."""
+"""Name of the column that pandas writes for an index."""
 
 _LISTS = {"logprob": pa.list_(pa.float32()), "alt_logprob": pa.list_(pa.float32()), "token": pa.list_(pa.string())}
 _NUMBERS = ("alternatives", "temperature", "top_p", "correct", "confidence", "flag", "quality")
-"""One number, or truth value, for each reply; so are scores. All else is text."""
+"""Columns of one number or truth value for each reply, as scores are; the others are text."""
 
 
 def read_columns(path: Path) -> pa.Table:
-    """Reads a user's Parquet table, and checks the names, types and lists of its columns.
+    """Reads a user's Parquet table and checks the names, types and lists of its columns.
 
-    A column of nulls only gets its documented type; categories are read as text.
+    A column of nulls gets its documented type; categories are read as text.
 
     Raises:
-        ConfigError: one line: the file cannot be read or has no rows, a column is unknown or of another type, the lists
-            of a row do not fit each other, or a log-probability is above 0.
+        ConfigError: the file cannot be read or has no rows, a column is unknown or of another type, the lists of a row
+            have different lengths, or a log-probability is above 0. The message is one line.
     """
     table = read_user_table(
         f"--table {path}", "Parquet", lambda: pq.read_table(path, partitioning=None)
@@ -114,7 +114,7 @@ def _check_names(path: Path, table: pa.Table) -> None:
 
 
 def _typed(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column, cast to its documented type where it has none of its own."""
+    """The column with its type checked; a column of nulls is cast to its documented type."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
@@ -166,12 +166,12 @@ def _check_lists(path: Path, table: pa.Table) -> None:
 def _check_logprobs(path: Path, name: str, column: pa.ChunkedArray) -> None:
     highest = pc.max(pc.list_flatten(column).cast(pa.float32())).as_py()
     if highest is not None and highest > ROUNDING:
-        raise ConfigError(f"--table {path}: `{name}` holds {highest:g}, expected natural logarithms, at most 0")
+        raise ConfigError(f"--table {path}: `{name}` contains {highest:g}, expected natural logarithms, at most 0")
 
 
 def _check_alternatives(path: Path, table: pa.Table) -> None:
     if "logprob" not in table.column_names:
-        raise ConfigError(f"--table {path}: `alt_logprob` needs `logprob`, what the chosen tokens have")
+        raise ConfigError(f"--table {path}: `alt_logprob` needs `logprob`, those of the chosen tokens")
     tokens, listed = (_lengths(table[name]) for name in ("logprob", "alt_logprob"))
     each = np.nan_to_num(np.asarray(pc.fill_null(table["alternatives"], 0), np.float64))
     wrong = np.flatnonzero((listed > 0) & (tokens * each != listed))
@@ -184,7 +184,7 @@ def _check_alternatives(path: Path, table: pa.Table) -> None:
 
 
 def _lengths(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
-    """The length of each row's list; 0 for none."""
+    """Length of each row's list; 0 without a list."""
     return np.asarray(pc.fill_null(pc.list_value_length(column), 0), np.float64)
 
 
@@ -193,11 +193,11 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
 
     Args:
         path: the file.
-        vocabulary: tokens in the model's vocabulary; None when unknown.
+        vocabulary: size of the model's vocabulary; None when unknown.
 
     Raises:
-        ConfigError: one line: the file cannot be read, a column is unknown, of another type or out of its range, or
-            there is nothing in it to analyse.
+        ConfigError: the file cannot be read, has no rows or none of the required columns, or a column is unknown, of
+            another type or out of its range. The message is one line.
     """
     table = read_columns(path)
     count = table.num_rows
@@ -266,13 +266,13 @@ def _quality(path: Path, table: pa.Table, scores: Mapping[str, Floats], flag: Fl
 
 
 def _numbers(path: Path, table: pa.Table, name: str) -> Floats:
-    """NaN where there is none."""
+    """Numbers of a column; NaN for a missing one."""
     if name not in table.column_names:
         return np.full(table.num_rows, np.nan)
     found = numbers(table[name].to_pylist())
-    endless = np.flatnonzero(np.isinf(found))
-    if len(endless):
-        raise ConfigError(f"--table {path}: `{name}` is {found[endless[0]]:g} in row {endless[0]}, expected a number")
+    infinite = np.flatnonzero(np.isinf(found))
+    if len(infinite):
+        raise ConfigError(f"--table {path}: `{name}` is {found[infinite[0]]:g} in row {infinite[0]}, expected a number")
     return found
 
 

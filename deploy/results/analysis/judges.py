@@ -30,7 +30,7 @@ CONSISTENCY = (
 
 
 def consistency_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
-    """Agreement between judges and within each, for every dimension and the flag."""
+    """Table of inter-judge and intra-judge agreement, for every dimension and the flag."""
     rows = [row for stratum in strata for row in _consistency(replies, stratum)]
     return AnalysisTable(
         name="judge_consistency",
@@ -38,8 +38,8 @@ def consistency_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTa
         rows=rows,
         shown=CONSISTENCY,
         notes=(
-            "Alpha: ordinal for dimensions, nominal for the flag; it collapses where nearly all scores are alike, so "
-            "raw agreement and AC2 stand beside it.",
+            "Alpha: ordinal for dimensions, nominal for the flag; it is near 0 where nearly all scores are equal, so "
+            "raw agreement and AC2 are shown beside it.",
             "n: replies within a judge, replies times passes between judges. Mean rho: over pairs of raters.",
         ),
     )
@@ -67,7 +67,7 @@ Marks = list[JudgeMark | None]
 
 
 def _marks(assessments: Sequence[ReplyAssessed]) -> dict[tuple[str, int], Marks]:
-    """The marks of each reply by judge and pass."""
+    """Marks by judge and pass, one for each assessment; None where it has none."""
     found: dict[tuple[str, int], Marks] = {}
     for place, each in enumerate(assessments):
         for mark in each.judges:
@@ -124,7 +124,7 @@ DISTRIBUTIONS = (
 
 
 def score_distributions_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
-    """Score distribution by target and stratum, with the ceiling that its ties set on Spearman's rho."""
+    """Table of score distributions by target and stratum, with the largest |rho| that their ties permit."""
     return AnalysisTable(
         name="score_distributions",
         title="Distributions of the judges' scores",
@@ -133,8 +133,8 @@ def score_distributions_table(replies: Replies, strata: Sequence[Stratum]) -> An
         notes=(
             "A reply passes a dimension when its mean score is at least the rubric's passing score, and it is not "
             "flagged; unknown where the rubric has none. `share at top`: replies to which every mark gives the "
-            "highest possible score; unknown for a table, which names no scale. `|rho| at most`: what a feature "
-            "without ties could reach with scores tied like these.",
+            "highest possible score; unknown for a table, which states no scale. `|rho| at most`: the largest value "
+            "for a feature without ties, given the ties of the scores.",
         ),
     )
 
@@ -148,9 +148,9 @@ def _distributions(replies: Replies, stratum: Stratum) -> Iterator[dict[str, Val
             continue
         levels, counts = np.unique(known, return_counts=True)
         tops = _tops(replies, stratum, target)
-        # The lowest score that passes under the rubric that each reply was judged by.
+        # The passing score is that of the rubric under which each reply was judged.
         judged = [replies.assessments[row] for row in stratum.rows]
-        bar = numbers(None if each is None else each.passes_at.get(target) for each in judged)
+        passing = numbers(None if each is None else each.passes_at.get(target) for each in judged)
         yield {
             **stratum.named,
             "target": target,
@@ -159,27 +159,29 @@ def _distributions(replies: Replies, stratum: Stratum) -> Iterator[dict[str, Val
             "mean": float(known.mean()),
             "distribution": _in_words(levels, counts),
             "at_top": _share(scores == tops, scores, tops),
-            "passed": None if target in (FLAG, QUALITY) else _share((scores >= bar) & (flag != 1.0), scores, bar),
+            "passed": None
+            if target in (FLAG, QUALITY)
+            else _share((scores >= passing) & (flag != 1.0), scores, passing),
             "ceiling": None if target == FLAG else float(spearman_ceiling(known)),
         }
 
 
 def _tops(replies: Replies, stratum: Stratum, target: str) -> Floats:
-    """The highest possible score of each reply, for Q their sum; NaN where the assessment does not have it."""
+    """Highest possible score of each reply, for Q the sum over the dimensions; NaN where it is unknown."""
     scales = [{} if each is None else each.ends for each in (replies.assessments[row] for row in stratum.rows)]
     if target != QUALITY:
         return numbers(ends[target][1] if target in ends else None for ends in scales)
     return numbers(sum(high for name, (_, high) in ends.items() if name != FLAG_KEY) or None for ends in scales)
 
 
-def _share(holds: npt.NDArray[np.bool_], scores: Floats, bounds: Floats) -> float | None:
-    """The share of true values, among the scores that are known and have a known bound; None without any."""
+def _share(is_met: npt.NDArray[np.bool_], scores: Floats, bounds: Floats) -> float | None:
+    """Share of true values among the known scores with a known bound; None without any."""
     known = np.isfinite(scores) & np.isfinite(bounds)
-    return float(holds[known].mean()) if known.any() else None
+    return float(is_met[known].mean()) if known.any() else None
 
 
 def _in_words(levels: Floats, counts: npt.NDArray[np.int64]) -> str:
-    """A distribution as text: up to eight levels one by one, more as quartiles."""
+    """Distribution as text: counts of at most eight levels, else quartiles."""
     if len(levels) <= 8:
         return ", ".join(f"{level:g}: {count:,}" for level, count in zip(levels, counts, strict=True))
     quartiles = np.quantile(np.repeat(levels, counts), [0.0, 0.25, 0.5, 0.75, 1.0])

@@ -1,4 +1,4 @@
-"""Inter-rater agreement of a user's table of ratings: one row for each item, rater and score."""
+"""Inter-rater agreement of a user's table of ratings, one row for each item and rater."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from moot.metrics.weighted_kappa import cohen_kappa, quadratic_weighted_kappa
 from moot.protocols.errors import ConfigError, unknown_name
 
 NEEDED, OPTIONAL = ("item", "rater", "score"), ("group",)
-"""Columns of the table; `group` is what several items have in common: such items are drawn together."""
+"""Columns of the table; items with the same `group` are dependent and resampled together."""
 
 FEWEST_CLUSTERS = 5
-"""Independent items below which no interval is given."""
+"""Independent items below which no interval is computed."""
 
 _FEW = 30
-"""Independent items below which the intervals cover less than they say."""
+"""Independent items below which the intervals cover less than their nominal 95 %."""
 
 
 class Statistic(FrozenModel):
-    """An agreement coefficient with its 95 % interval; each None when unknown.
+    """Agreement coefficient with its 95 % interval; each None when unknown.
 
     Attributes:
-        name: of the coefficient, with its weights or level.
+        name: name of the coefficient, with its weights or level.
         raters: the two raters; None for all of them.
         n: items scored by at least two of these raters.
     """
@@ -68,12 +68,12 @@ class RatingAgreement(FrozenModel):
     Attributes:
         source: the file.
         items, groups: number of rated items and of their groups; an item without a group is a group of its own.
-        raters: their names.
+        raters: names of the raters.
         ratings: number of scores.
-        categories: the scores that occur, in order; AC2 takes them as all possible ones.
-        numeric: whether scores are numbers; others have nominal figures only.
+        categories: the scores that occur, in order; AC2 assumes that no others are possible.
+        numeric: whether scores are numbers; other scores have nominal figures only.
         together: alpha, AC2 and raw agreement of all raters.
-        pairs: Cohen's kappa of each two raters, and for numbers the quadratically weighted one.
+        pairs: Cohen's kappa of each pair of raters, and for numbers the quadratically weighted one.
     """
 
     source: str
@@ -88,17 +88,17 @@ class RatingAgreement(FrozenModel):
 
 
 def rating_agreement(path: str | Path, *, resamples: int = 1000, seed: int = 0) -> RatingAgreement:
-    """Measures the inter-rater agreement of a table, with intervals from resampled items (or groups of items).
+    """Inter-rater agreement of a table, with intervals from resampled items (or groups of items).
 
     Args:
         path: a CSV or Parquet file with the columns `item`, `rater`, `score` and, optionally, `group`. A score is a
             number or a text; empty or null is missing.
         resamples: number of resamples for every interval.
-        seed: of the resamples.
+        seed: random seed of the resamples.
 
     Raises:
-        ConfigError: one line: the file cannot be read, a column is missing, unknown or has no value where one is
-            needed, a rater scores an item twice, an item is in two groups, or there are fewer than two raters.
+        ConfigError: the file cannot be read, a column is unknown, or missing, or lacks a required value, a rater scores
+            an item twice, an item is in two groups, or there are fewer than two raters. The message is one line.
     """
     path = Path(path)
     rows = _rows(path)
@@ -131,11 +131,11 @@ def rating_agreement(path: str | Path, *, resamples: int = 1000, seed: int = 0) 
 
 
 Figure = tuple[Callable[[Floats], float], Callable[..., BootstrapInterval]]
-"""A coefficient of ratings `(raters, items)`, and its interval."""
+"""Coefficient of ratings of shape `(raters, items)`, and its interval."""
 
 
 def _together(categories: Sequence[float], *, numeric: bool) -> dict[str, Figure]:
-    """Krippendorff's alpha, AC2 where more than one score occurs, and raw agreement."""
+    """Coefficients of all raters: Krippendorff's alpha, AC2 where more than one score occurs, and raw agreement."""
     levels: tuple[Level, ...] = ("nominal", "ordinal", "interval") if numeric else ("nominal",)
     weights: tuple[Weights, ...] = ("identity", "ordinal", "quadratic") if numeric else ("identity",)
     found: dict[str, Figure] = {
@@ -154,7 +154,7 @@ def _together(categories: Sequence[float], *, numeric: bool) -> dict[str, Figure
 
 
 def _pair(categories: Sequence[float], *, numeric: bool) -> dict[str, Figure]:
-    """Cohen's kappa, and for numbers the quadratically weighted one."""
+    """Coefficients of two raters: Cohen's kappa, and for numbers the quadratically weighted one."""
     statistics: dict[str, Callable[[Floats], float]] = {"Cohen's kappa": lambda two: cohen_kappa(two[0], two[1])}
     if numeric and categories:
         low, high = categories[0], categories[-1]
@@ -170,7 +170,7 @@ def _statistics(
     resamples: int,
     seed: int,
 ) -> list[Statistic]:
-    """Computes the coefficients over the items scored by at least two raters."""
+    """Coefficients over the items scored by at least two raters."""
     known = np.isfinite(ratings).sum(axis=0) >= 2
     ratings, clusters = ratings[:, known], clusters[known]
     enough, found = len(np.unique(clusters)) >= FEWEST_CLUSTERS, []
@@ -224,7 +224,7 @@ def _cells(path: Path, rows: Sequence[dict[str, Any]], scores: dict[Any, float])
 
 
 def _groups(path: Path, rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """The group of each item that has one."""
+    """Groups by item, of the items that have one."""
     groups: dict[str, str] = {}
     for row in rows:
         if (group := row.get("group")) in (None, ""):
@@ -238,7 +238,7 @@ def show_ratings(found: RatingAgreement, form: str = "text", console: Console | 
     """Shows the figures on the console.
 
     Raises:
-        ConfigError: for an unknown format.
+        ConfigError: the format is unknown.
     """
     show_report(found, lambda: _blocks(found), form, console)
 
@@ -266,7 +266,7 @@ def _notes(found: RatingAgreement) -> Sequence[str]:
         f"n: items that two of the raters have scored; intervals from {FEWEST_CLUSTERS} independent items on",
     ]
     if not found.numeric:
-        notes.append("scores are no numbers: nominal figures only")
+        notes.append("scores are not numbers: nominal figures only")
     if found.groups < _FEW:
         notes.append(f"{found.groups} independent items: below about {_FEW} the intervals are too narrow")
     return notes

@@ -32,7 +32,7 @@ _TRUNCATED = "truncated at the token limit (--keep-truncated keeps them)"
 
 
 class _JudgedReply(NamedTuple):
-    """A judged reply of a debate that did not fail."""
+    """Judged reply of a debate that did not fail."""
 
     run: str
     key: Key
@@ -43,7 +43,7 @@ class _JudgedReply(NamedTuple):
 
     @property
     def slot(self) -> str:
-        """Distinguishes the cases of one group: the rest of the case's id after the group's, such as the trait."""
+        """Position of the case in its group: the part of its id after the group's, such as the trait."""
         case = self.key[0]
         return case.removeprefix(self.cluster) if case.startswith(self.cluster) else ""
 
@@ -51,20 +51,19 @@ class _JudgedReply(NamedTuple):
 def replies_of_runs(
     folders: Sequence[str | Path], vocabulary: int | None = None, *, keep_truncated: bool = False
 ) -> Replies:
-    """Reads every judged reply of these runs.
+    """Judged replies of several runs.
 
-    A debate counts with its latest attempt that has a verdict; replies of failed and open debates are left out and
-    counted, as are events `assessment` of another form.
+    Of each debate, the latest attempt with a verdict is read. Replies of failed and open debates and `assessment`
+    events of another form are excluded and counted.
 
     Args:
-        folders: of runs.
-        vocabulary: tokens in the models' vocabulary, for the upper bound of the entropies; None when unknown.
+        folders: folders of the runs.
+        vocabulary: size of the models' vocabulary, for the upper bound of the entropies; None when unknown.
         keep_truncated: whether to include replies that were truncated at their token limit.
 
     Raises:
         ConfigError: a run is named twice.
-        RecordError: there is no run in a folder, it cannot be read, or none of them has a judged reply of a
-            debate that did not fail.
+        RecordError: a folder has no run or cannot be read, or no run has a judged reply of a debate that did not fail.
     """
     same = [folder for folder, count in Counter(Path(each).resolve() for each in folders).items() if count > 1]
     if same:
@@ -94,7 +93,7 @@ def replies_of_runs(
 
 
 def _none_judged(runs: Sequence[RunInfo]) -> str:
-    """Error message for runs without a reply that was judged under a rubric."""
+    """Error message for runs without a reply judged under a rubric."""
     protocols = ", ".join(dict.fromkeys(str(run.protocol) for run in runs))
     task = shlex.quote(next((run.task for run in runs if run.task), "TASK"))
     return (
@@ -105,13 +104,13 @@ def _none_judged(runs: Sequence[RunInfo]) -> str:
 
 
 def _name(folder: Path, folders: Sequence[str | Path]) -> str:
-    """A run's name; its path where another run has the same name."""
+    """Name of a run; its path if another run has the same name."""
     same = [other for other in map(Path, folders) if other.name == folder.name]
     return folder.name if len(same) == 1 else str(folder)
 
 
 def _datasets(folders: Sequence[Path]) -> dict[Path, str]:
-    """Names of the runs' data sets, for cases without parts: the task, and its file where several runs differ."""
+    """Names of the runs' data sets, for cases without parts: the task, with its file where the runs' files differ."""
     specs = {folder: read_run_info(folder).task or folder.name for folder in folders}
     files = {folder: spec.partition(":")[::2] for folder, spec in specs.items()}
     several = {name for name, _ in files.values() if len({file for other, file in files.values() if other == name}) > 1}
@@ -155,7 +154,7 @@ def _why_not(attempt: int, latest: VerdictRow | None) -> str:
 
 
 def _tokens(folder: Path, keys: Sequence[Key]) -> Tokens:
-    """Reads the tokens of these replies, in their order; a reply without log-probabilities has none."""
+    """Tokens of these replies, in their order; empty for a reply without log-probabilities."""
     columns = ["token", "logprob", "alternatives", "alt_logprob"]
     table = read_table(folder, "tokens", columns)
     place = {key: number for number, key in enumerate(_keys(table))}
@@ -165,7 +164,7 @@ def _tokens(folder: Path, keys: Sequence[Key]) -> Tokens:
 
 
 def _turns(folder: Path, keys: set[Key]) -> dict[Key, Mapping[str, Any]]:
-    """Reads the replies' roles, models and sampling parameters."""
+    """Roles, models and sampling parameters of these replies."""
     columns = ["role", "model", "temperature", "top_p", "logprob_stage", "held", "finish_reason"]
     table = read_table(folder, "turns", columns)
     table = table.filter(pc.invert(table["superseded"]))
@@ -195,7 +194,7 @@ def _replies(
     tokens = tokens.own(sampling)
     dimensions = list(dict.fromkeys(name for each in judged for name in each.data.dimensions))
     flags = [each.data.flag for each in judged]
-    there = {each.data.role for each in judged}
+    occurring = {each.data.role for each in judged}
     return Replies(
         run=texts(each.run for each in judged),
         case=texts(each.key[0] for each in judged),
@@ -220,10 +219,10 @@ def _replies(
         confidence=np.full(len(judged), np.nan),
         assessments=[each.data for each in judged],
         left_out=dict(left_out),
-    ).in_order([*(role for role in dict.fromkeys(roles) if role in there), *sorted(there - set(roles))])
+    ).in_order([*(role for role in dict.fromkeys(roles) if role in occurring), *sorted(occurring - set(roles))])
 
 
 def _roles(facts: RunInfo) -> tuple[str, ...]:
-    """The roles of a run's protocol in its order; none for a protocol that is not built in."""
+    """Roles of a run's protocol, in its order; empty for a protocol that is not built in."""
     entry = PROTOCOLS.get(facts.protocol or "")
     return tuple(entry.make({}).roles) if entry is not None else ()

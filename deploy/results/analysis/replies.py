@@ -19,31 +19,32 @@ Texts = npt.NDArray[np.object_]
 Rows = npt.NDArray[np.int64]
 
 QUALITY, FLAG = "quality", "critical flag"
-"""Targets that every rubric has: Q, and whether at least half of the marks flag the reply."""
+"""Targets of every rubric: Q, and whether at least half of the marks flag the reply."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replies:
-    """R replies as columns, in an order that does not depend on how they were recorded.
+    """Replies as columns of R rows, in an order that does not depend on the order of the record.
 
     Attributes:
         run, case, reply: the run or file, the case's id, and the reply's path.
-        group: cluster number from 0: replies on one case, or on cases of one group, are not independent.
+        group: cluster index from 0: replies on one case, or on cases of one group, are not independent.
         slot: the case's position in its group, such as the trait of an essay; empty when unknown.
-        rubric: the rubric of its judges; empty when unknown.
-        dataset, domain, role, model: its data set, domain, role and model.
-        sampling: its sampling parameters.
-        logprobs: per token, nats; empty rows for replies without any.
-        has_logprobs: whether it has log-probabilities; an empty reply may have them, of no token.
-        content_start: number of the first token after the section label or other fixed opening.
-        opening: that opening as text; empty when there is none.
-        entropies: by name (`lower`, `renormalised`, `upper`), per token, nats; without alternatives there are none.
-        scores: by dimension, mean over the marks; NaN where it is missing.
+        rubric: the rubric of the judges; empty when unknown.
+        dataset, domain, role, model: data set, domain, role and model.
+        sampling: sampling parameters.
+        logprobs: log-probability of each token, in nats; empty rows for replies without any.
+        has_logprobs: whether the reply has log-probabilities; an empty reply may have them, of no token.
+        content_start: index of the first token after the section label or other fixed opening.
+        opening: that opening as text; empty without one.
+        entropies: entropy of each token, in nats, by name (`lower`, `renormalised`, `upper`); empty without
+            alternatives.
+        scores: mean over the marks, by dimension; NaN where it is missing.
         quality: mean Q; NaN where every mark is missing.
-        flag: 1 where at least half of the marks flag it, else 0; NaN where every mark is missing.
+        flag: 1 where at least half of the marks flag the reply, else 0; NaN where every mark is missing.
         correct: 1 where the case's answer is right, else 0; NaN where it cannot be scored.
         confidence: the stated probability of the answer, in [0, 1]; NaN where none was stated, as in a run.
-        assessments: its event `assessment`; None where it was not judged.
+        assessments: the event `assessment`; None where the reply was not judged.
         left_out: excluded replies by reason.
     """
 
@@ -76,19 +77,19 @@ class Replies:
 
     @property
     def ordinal(self) -> dict[str, Floats]:
-        """Ordinal targets: every dimension, and Q."""
+        """Ordinal targets by name: every dimension, and Q."""
         return {**self.scores, QUALITY: self.quality}
 
     @property
     def binary(self) -> dict[str, Floats]:
-        """Binary targets: the flag, and whether the answer is right."""
+        """Binary targets by name: the flag, and whether the answer is right."""
         return {FLAG: self.flag, "correct": self.correct}
 
     def in_order(self, roles: Sequence[str]) -> Replies:
-        """The replies sorted by data set, group, slot, case, role, run and reply; groups are numbered in that order.
+        """Replies sorted by data set, group, slot, case, role, run and reply, with groups renumbered in that order.
 
         Args:
-            roles: every role, in the order in which they are shown.
+            roles: every role, in display order.
         """
         place = {role: number for number, role in enumerate(roles)}
         role_order = [place[role] for role in self.role]
@@ -98,29 +99,29 @@ class Replies:
         first = np.unique(group, return_index=True)[1]
         renumbered = np.empty(int(group.max()) + 1 if len(group) else 0, np.int64)
         renumbered[group[np.sort(first)]] = np.arange(len(first))
-        taken = {each.name: _taken(getattr(self, each.name), rows) for each in fields(self) if each.name != "left_out"}
+        taken = {each.name: _take(getattr(self, each.name), rows) for each in fields(self) if each.name != "left_out"}
         return replace(self, **taken | {"group": renumbered[group]})
 
 
-def _taken(column: Any, rows: Rows) -> Any:
-    """The given rows of a field of `Replies`, whatever its type."""
+def _take(column: Any, rows: Rows) -> Any:
+    """Rows of a field of `Replies` of any type."""
     if isinstance(column, RaggedArray):
         return column.take(rows)
     if isinstance(column, np.ndarray):
         return column[rows]
     if isinstance(column, Mapping):
-        return {name: _taken(values, rows) for name, values in column.items()}
+        return {name: _take(values, rows) for name, values in column.items()}
     return [column[row] for row in rows.tolist()]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stratum:
-    """A stratum: replies that may be pooled, of one data set, model, sampling, rubric and role.
+    """Stratum of replies that may be pooled: one data set, model, sampling, rubric and role.
 
     Attributes:
         dataset: the data set; the domain, for strata by domain.
-        rows: indices of its replies.
-        words: its name for readers, unique among the strata: `asap-7 / constructor`.
+        rows: indices of the replies.
+        words: display name, unique among the strata: `asap-7 / constructor`.
     """
 
     dataset: str
@@ -133,12 +134,12 @@ class Stratum:
 
     @property
     def named(self) -> dict[str, Any]:
-        """Name and keys of a group: the first columns of most tables."""
+        """Display name and keys: the first columns of most tables."""
         return {"stratum": self.words, **self.keys}
 
     @property
     def keys(self) -> dict[str, Any]:
-        """The columns that identify it."""
+        """Columns that identify the stratum."""
         return {
             "dataset": self.dataset,
             "model": self.model,
@@ -149,17 +150,17 @@ class Stratum:
 
 
 def texts(values: Iterable[str]) -> Texts:
-    """Texts as an array."""
+    """Array of texts, of dtype object."""
     return np.array(list(values), dtype=object)
 
 
 def numbers(values: Iterable[float | bool | None]) -> Floats:
-    """Numbers as an array; None is NaN."""
+    """Array of numbers, with NaN for None."""
     return np.array(list(values), np.float64)
 
 
 def strata(replies: Replies, by: Literal["dataset", "domain"] = "dataset") -> list[Stratum]:
-    """Stratifies replies by data set, model, sampling, rubric and role; roles in the order of their first occurrence.
+    """Strata of replies by data set, model, sampling, rubric and role; roles in order of first occurrence.
 
     With `by="domain"`, the data sets of a domain are pooled.
     """
@@ -178,23 +179,26 @@ def strata(replies: Replies, by: Literal["dataset", "domain"] = "dataset") -> li
 
 
 def _stages(replies: Replies) -> list[Sampling]:
-    """The sampling of each reply; one without log-probabilities takes the stage of comparable ones, if they share it.
+    """Sampling of each reply, with the stage of comparable replies for one without log-probabilities.
 
-    Its own stage has no meaning, and its scores are pooled with theirs.
+    The stage of such a reply is undefined; it takes that of the replies with the same data set, model, temperature and
+    top-p, if they share one, so that its scores are pooled with theirs.
     """
-    beside: dict[tuple[Any, ...], set[str]] = {}
+    comparable: dict[tuple[Any, ...], set[str]] = {}
     keys = list(zip(replies.dataset, replies.model, (each[:2] for each in replies.sampling), strict=True))
     for key, sampling, known in zip(keys, replies.sampling, replies.has_logprobs, strict=True):
         if known:
-            beside.setdefault(key, set()).add(sampling.stage)
+            comparable.setdefault(key, set()).add(sampling.stage)
     return [
-        sampling._replace(stage=next(iter(beside[key]))) if not known and len(beside.get(key, ())) == 1 else sampling
+        sampling._replace(stage=next(iter(comparable[key])))
+        if not known and len(comparable.get(key, ())) == 1
+        else sampling
         for key, sampling, known in zip(keys, replies.sampling, replies.has_logprobs, strict=True)
     ]
 
 
 def settings_of(several: Sequence[Stratum]) -> Iterator[tuple[str, list[Stratum]]]:
-    """Groups strata that differ only in the role: their common name, and the strata."""
+    """Groups of strata that differ only in the role: their common name, and the strata."""
     found: dict[tuple[str, str, Sampling, str], list[Stratum]] = {}
     for stratum in several:
         found.setdefault((stratum.dataset, stratum.model, stratum.sampling, stratum.rubric), []).append(stratum)
@@ -203,7 +207,7 @@ def settings_of(several: Sequence[Stratum]) -> Iterator[tuple[str, list[Stratum]
 
 
 ENTROPY = "renormalised"
-"""Which entropy is a feature: the one over the listed alternatives alone. The bounds are in a table of their own."""
+"""Name of the entropy whose features are extracted: that over the listed alternatives alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,10 +217,10 @@ class ReplyFeatures:
     Attributes:
         replies: the replies.
         features: names of the columns.
-        x: `(R, F)`, NaN where a reply has no token in the window.
-        mu: `(R,)`, mean log-probability of the whole reply; NaN without any.
-        sigma: its standard deviation over the tokens (of the population).
-        length: number of tokens with a log-probability; NaN without any.
+        x: features, shape `(R, F)`; NaN where a reply has no token in the window.
+        mu: mean log-probability of each reply, in nats, shape `(R,)`; NaN without any.
+        sigma: population standard deviation of the log-probabilities of each reply, shape `(R,)`.
+        length: number of tokens with a log-probability, shape `(R,)`; NaN without any.
         unknown_tokens: number of tokens without a valid log-probability (not finite, or a vendor's -9999).
     """
 
@@ -229,12 +233,12 @@ class ReplyFeatures:
     unknown_tokens: int
 
     def column(self, name: str) -> Floats:
-        """A feature's column by name."""
+        """Column of a feature, shape `(R,)`."""
         return self.x[:, [feature.name for feature in self.features].index(name)]
 
 
 def extract_features(replies: Replies) -> ReplyFeatures:
-    """Extracts every feature: both signals, where there are alternatives, and both origins."""
+    """Feature matrix of replies, for log-probability and (with alternatives) entropy, from token 0 and from content."""
     signals: list[tuple[Signal, RaggedArray]] = [("logprob", replies.logprobs)]
     if ENTROPY in replies.entropies:
         signals.append(("entropy", replies.entropies[ENTROPY]))

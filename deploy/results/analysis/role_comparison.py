@@ -1,4 +1,4 @@
-"""Comparison of roles: the same fixed features in every stratum and in both roles, and the ratio of the roles' best."""
+"""Comparison of strata and roles: features specified in advance, and the ratio of the roles' best associations."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from moot.metrics.rank_correlation import somers_d
 from moot.metrics.role_asymmetry import RoleResamples, association_difference, ratio_of_maxima
 
 FIXED = ("logprob.full.mean", "logprob.first-3.range", "logprob.first-10.mean")
-"""Features that are compared across strata, specified before any data was seen."""
+"""Features that are compared across strata and roles, specified in advance."""
 
 MOSTLY = 0.8
-"""Below this share of exchangeable replies, a caveat names the share that the p-values rest on."""
+"""Share of exchangeable replies below which a caveat states it."""
 
 STRATA = (
     Column("stratum", "stratum"),
@@ -47,21 +47,21 @@ _WORD = re.compile(r"[A-Za-z]+")
 def strata_table(
     measured: ReplyFeatures, strata: Sequence[Stratum], sweeps: Sequence[Sweep], settings: AnalysisSettings
 ) -> AnalysisTable:
-    """Summary of the strata: one row each."""
+    """Table of the strata: size, means and the associations of the features specified in advance."""
     return AnalysisTable(
         name="strata",
         title="The same features in every stratum",
         rows=[_row(measured, stratum, sweeps, settings) for stratum in strata],
         shown=STRATA,
         notes=(
-            f"A stratum with fewer than {settings.too_few} replies is listed and not analysed; a feature that fewer "
-            f"than {settings.least_n} replies have is not ranked.",
+            f"A stratum with fewer than {settings.too_few} replies is listed and not analysed; a feature of fewer "
+            f"than {settings.least_n} replies is not ranked.",
         ),
     )
 
 
 def family_of_model(name: str) -> str:
-    """The model family, from the start of the name: `openai/gpt-4o-mini` is `gpt`; of a path the last part counts.
+    """Family of a model: the first word of the last part of its name, such as `gpt` for `openai/gpt-4o-mini`.
 
     >>> family_of_model("http://127.0.0.1:8000/v1#meta-llama/Llama-3.1-8B-Instruct")
     'llama'
@@ -71,7 +71,7 @@ def family_of_model(name: str) -> str:
 
 
 def size_of_model(name: str) -> float | None:
-    """The number of parameters in units of 10^9, where the model's name has it.
+    """Number of parameters in units of 10^9, from the model's name; None where it has none.
 
     >>> size_of_model("Llama-3.1-8B-Instruct"), size_of_model("gpt-4o-mini")
     (8.0, None)
@@ -104,7 +104,7 @@ def _row(
 
 
 def _caveats(row: Mapping[str, Value], mu: Floats, settings: AnalysisSettings) -> Iterator[str]:
-    """Caveats of a stratum: what it is too small for, or lacks."""
+    """Caveats of a stratum: too few replies, or missing log-probabilities or p-values."""
     replies, with_logprobs, exchangeable = (row[name] for name in ("replies", "with_logprobs", "exchangeable"))
     assert isinstance(replies, int)
     assert isinstance(with_logprobs, int)
@@ -140,7 +140,7 @@ def _mean(values: Floats) -> float | None:
 
 
 MEAN = Feature("logprob", "token 0", "full", "mean")
-"""The feature whose differences a terminal shows."""
+"""Feature whose differences a terminal shows."""
 
 DIFFERENCES = (
     Column("setting", "data and roles"),
@@ -165,7 +165,7 @@ RATIOS = (
 def role_comparison_tables(
     measured: ReplyFeatures, strata: Sequence[Stratum], sweeps: Sequence[Sweep], settings: AnalysisSettings
 ) -> list[AnalysisTable]:
-    """Pairwise comparison of the roles of each data set, model and sampling."""
+    """Tables of pairwise comparisons of the roles of each data set, model, sampling and rubric."""
     differences: list[dict[str, Value]] = []
     ratios: list[dict[str, Value]] = []
     for words, members in settings_of(strata):
@@ -195,14 +195,14 @@ def role_comparison_tables(
         ),
         AnalysisTable(
             "role_ratios",
-            "Best values, role over role",
+            "Best values: ratios of the roles",
             ratios,
             RATIOS,
             notes=(
                 "Strength: |rho|, or the AUROC's distance from one half; log-probability features from token 0, as in "
                 "the papers (.335 over .177, their mean of the best rho; AUROC .804 over .634, which is .304 over "
-                ".134). A ratio of best values is no test: each is the luckiest of its sweep; the interval holds the "
-                "luck of the choice.",
+                ".134). A ratio of best values is no test, because each is selected as the largest of its sweep; the "
+                "interval includes this selection.",
             ),
         ),
     ]
@@ -277,5 +277,5 @@ def _ratios(a: Sweep, b: Sweep, targets: Sequence[str], settings: AnalysisSettin
 
 
 def _mean_of_best(sweep: Sweep, features: Sequence[int], targets: Sequence[int]) -> float:
-    """Mean of the largest strength over the targets."""
+    """Mean over the targets of the largest strength of a feature."""
     return float(np.nan_to_num(sweep.strength[np.ix_(features, targets)]).max(axis=0).mean())

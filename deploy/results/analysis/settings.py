@@ -17,13 +17,12 @@ class AnalysisSettings(BaseModel):
         permutations: number of cluster permutations for every p-value.
         seed: random seed of resamples, permutations and folds.
         folds: number of folds of every cross-validation, grouped by case.
-        least_n: a feature that fewer replies have is not ranked.
-        least_class: a yes/no target with fewer replies of its rarer class has no intervals and is not ranked.
-        too_few: a stratum with fewer replies is listed as too small and not analysed.
-        quantile: tail share within (domain, role): confidence is high above the upper quantile, and low below the lower
-            one.
-        low_quality: a reply with at most this Q, or a flagged one, is weak.
-        high_quality: a reply with at least this Q, and not flagged, is well reasoned.
+        least_n: fewest replies with a feature for it to be ranked.
+        least_class: fewest replies of the rarer class for a binary target to have intervals and be ranked.
+        too_few: fewest replies of a stratum that is analysed; a smaller one is listed as too small.
+        quantile: tail share of confidence within (domain, role); high and low confidence are the two tails.
+        low_quality: largest Q of a weak reply; a flagged reply is weak, too.
+        high_quality: smallest Q of a well-reasoned reply, which must not be flagged.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,7 +39,7 @@ class AnalysisSettings(BaseModel):
     high_quality: float = HIGH_QUALITY
 
     @model_validator(mode="after")
-    def _apart(self) -> Self:
+    def _check_order(self) -> Self:
         if self.low_quality >= self.high_quality:
             raise ValueError(f"low_quality, {self.low_quality:g}, is not below high_quality, {self.high_quality:g}")
         return self

@@ -1,4 +1,4 @@
-"""Report of an analysis: on a terminal, as JSON, as Markdown, and as files with tables, figures and an HTML page."""
+"""Report of an analysis: in a terminal, as JSON, as Markdown, and as files with tables, figures and an HTML page."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from moot.deploy.results.text import visible
 from moot.protocols.errors import ConfigError, RecordError
 
 MOST_ROWS = 200
-"""Most rows of a table on the page; the files contain all."""
+"""Rows of a table that the page shows at most; the files contain all."""
 
 TITLE = "Confidence signals against judged reasoning"
 
 FEW_GROUPS = 30
-"""Below this number of groups, intervals from resampled groups are too narrow."""
+"""Number of groups below which intervals from resampled groups are too narrow."""
 
 _NO_FIGURES = "need matplotlib (pip install 'moot[plot]')"
 
 
 class AnalysisView(BaseModel):
-    """An analysis as JSON.
+    """JSON form of an analysis.
 
     Attributes:
         tables: rows by table; NaN is null.
-        files: the folder with everything.
+        files: the folder of the analysis' files.
     """
 
     facts: AnalysisScope
@@ -60,19 +60,19 @@ def show_analysis(found: Analysis, written: Path, form: str = "text", console: C
         form: `text`, `json` or `md`.
 
     Raises:
-        ConfigError: for an unknown format.
+        ConfigError: the format is unknown.
     """
     tables = {each.name: each.arrow().to_pylist() for each in _tables(found, folded=False)}
     data = AnalysisView(
         facts=found.facts, settings=found.settings.model_dump(), tables=tables, files=str(written.parent)
     )
-    but = "" if has_matplotlib() else f" (as files, figures {_NO_FIGURES})"
-    end = Note(f"page with all tables and figures{but}: {written}")
+    exception = "" if has_matplotlib() else f" (as files, figures {_NO_FIGURES})"
+    end = Note(f"page with all tables and figures{exception}: {written}")
     show_report(data, lambda: [*_front(found), *_read(found), end], form, console)
 
 
 def analysis_page(found: Analysis) -> str:
-    """Renders the analysis as a self-contained HTML page."""
+    """Self-contained HTML page of an analysis."""
     counted = "; ".join(f"{name} = {value}" for name, value in found.settings.model_dump().items())
     more = [block for table in _tables(found, folded=True) for block in _blocks(table, table.title)]
     how = "Intervals are 95 %, with replies on one case, or on cases of one group, resampled together."
@@ -97,7 +97,7 @@ def _front(found: Analysis) -> list[Block]:
 def _figures(found: Analysis) -> Iterable[Block]:
     yield Heading("Figures")
     if not has_matplotlib():
-        yield Note(f"Beside this page there are no figures as files: they {_NO_FIGURES}.", "dim")
+        yield Note(f"No figures were written as files: they {_NO_FIGURES}.", "dim")
     for name, charts in found.charts.items():
         yield from charts
         if charts and has_matplotlib():
@@ -118,7 +118,7 @@ def _blocks(table: AnalysisTable, title: str, most: int | None = MOST_ROWS) -> I
 
 
 def scope_words(facts: AnalysisScope) -> Iterator[str]:
-    """The scope as text: one line per fact, without lines for counts of 0."""
+    """Scope of an analysis as lines of text, without counts of 0."""
     groups = f" in {facts.groups:,} groups" if facts.groups != facts.cases else ""
     replies = _count(facts.replies, "reply", "replies")
     yield f"{', '.join(facts.sources)}: {replies} on {number_of_cases(facts.cases)}{groups}"
@@ -162,7 +162,7 @@ _FORMULA = re.compile(r"^[=+\-@\t]")
 
 
 def write_analysis(found: Analysis, folder: Path) -> Path:
-    """Writes the analysis as files; those of an earlier analysis in the folder are removed, other files stay.
+    """Writes an analysis as files, and removes those of an earlier analysis in the folder but no others.
 
     Returns:
         The page's path.
@@ -201,9 +201,9 @@ def _table_files(found: Analysis) -> Iterable[tuple[str, bytes]]:
 
 
 def _plain(rows: pa.Table) -> pa.Table:
-    """Makes rows safe for CSV, which needs a type for every column, and for spreadsheets.
+    """Rows that are safe for CSV, which needs a type for every column, and for spreadsheets.
 
-    Control characters are escaped, and a text that a spreadsheet would take for a formula gets an apostrophe in front.
+    Control characters are escaped; a text that a spreadsheet would read as a formula gets a leading apostrophe.
     """
     for place, field in enumerate(rows.schema):
         if pa.types.is_null(field.type):
@@ -215,7 +215,7 @@ def _plain(rows: pa.Table) -> pa.Table:
 
 
 def _figure_files(found: Analysis) -> dict[str, bytes]:
-    """Renders every figure that has data; none without matplotlib."""
+    """Figure files with content, by name; empty without matplotlib."""
     if not has_matplotlib():
         return {}
     files = dict[str, bytes]()
@@ -228,7 +228,11 @@ def _figure_files(found: Analysis) -> dict[str, bytes]:
 
 
 def _earlier(folder: Path) -> set[str]:
-    """The files of an earlier analysis in the folder, from its manifest."""
+    """Files of an earlier analysis in the folder, from its manifest.
+
+    Raises:
+        RecordError: the manifest cannot be read.
+    """
     try:
         named = msgspec.json.decode((folder / MANIFEST).read_bytes())["files"]
     except (FileNotFoundError, NotADirectoryError):

@@ -27,24 +27,29 @@ from moot.metrics.significance import benjamini_hochberg
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sweep:
-    """Associations of one kind in one stratum. Arrays are `(F + 1, T)`: the last row is the reply's length, a baseline.
+    """Associations of one kind in one stratum.
+
+    Arrays have the shape `(F + 1, T)` unless stated otherwise; the last row is the baseline, the reply's length.
 
     Attributes:
-        kind: `spearman` for ordinal targets, or `auroc` for yes/no targets (directed: above .5 when a high value
-            goes with yes).
-        targets: names of the columns.
-        n: replies with both feature and target.
-        rarer: number of replies of the rarer class of a yes/no target; n for other targets.
+        stratum: the stratum.
+        kind: `spearman` for ordinal targets, or `auroc` for binary targets (directed: above .5 when high values of the
+            feature go with yes).
+        features: the F features, without the baseline.
+        targets: names of the T targets.
+        n: number of replies with both feature and target.
+        rarer: number of replies of the rarer class of a binary target; n for other targets.
         value: the association; NaN where it is undefined.
-        low, high: its 95 % interval, by cluster bootstrap.
-        second: Kendall's tau-b beside Spearman's rho, the point-biserial correlation beside the AUROC.
-        given_length: the partial rank correlation given the reply's length, for an AUROC, too.
-        within_openings: the association within groups of replies with the same opening.
-        p: by permutation of clusters; q: Benjamini-Hochberg over the whole sweep without the baseline.
-        max_p: adjusted by the largest association of the sweep over the features of one signal and origin; NaN for
-            features of too few replies.
-        movable: `(T,)`, the share of the replies in exchangeable groups; at 0 there are no p-values.
-        resampled: `(B, F + 1, T)`, the association in every resample.
+        low, high: 95 % interval of the association, by cluster bootstrap.
+        second: Kendall's tau-b for `spearman`, the point-biserial correlation for `auroc`.
+        given_length: partial rank correlation given the reply's length, of both kinds.
+        within_openings: association within groups of replies with the same opening.
+        p: p-value by permutation of clusters.
+        max_p: p-value against the largest association over the features of one signal and origin; NaN for features of
+            too few replies.
+        q: Benjamini-Hochberg over the whole sweep; NaN for the baseline.
+        movable: share of the replies in exchangeable groups, shape `(T,)`; at 0 there are no p-values.
+        resampled: association in each of B resamples, shape `(B, F + 1, T)`.
     """
 
     stratum: Stratum
@@ -66,32 +71,32 @@ class Sweep:
     resampled: Floats
 
     def enough(self, settings: AnalysisSettings) -> npt.NDArray[np.bool_]:
-        """Whether a feature has enough replies to be ranked for a target."""
+        """Whether each feature has enough replies to be ranked for each target, shape `(F + 1, T)`."""
         least = settings.least_n if self.kind == "spearman" else settings.least_class
         return (self.n >= settings.least_n) & (self.rarer >= least)
 
     @property
     def strength(self) -> Floats:
-        """Strength: the distance from no association, in [0, 1] or [0, .5]."""
+        """Strength: |rho| in [0, 1], or the AUROC's distance from one half in [0, .5]."""
         return np.abs(self.value - (0.5 if self.kind == "auroc" else 0.0))
 
 
 def feature_blocks(features: Sequence[Feature]) -> Iterator[tuple[str, str, npt.NDArray[np.int64]]]:
-    """Blocks of features: (signal, origin, indices of the features); the papers' sweep is one of them."""
+    """Blocks of features as (signal, origin, indices of the features); the papers' sweep is one block."""
     keys = [(feature.signal, feature.origin) for feature in features]
     for key in dict.fromkeys(keys):
         yield *key, np.array([number for number, other in enumerate(keys) if other == key], np.int64)
 
 
 def run_sweep(measured: ReplyFeatures, strata: Sequence[Stratum], settings: AnalysisSettings) -> list[Sweep]:
-    """Runs the sweep over every stratum that is large enough and has log-probabilities."""
+    """Sweeps of the strata with at least `settings.too_few` replies with features."""
     kinds: list[tuple[Statistic, Mapping[str, Floats]]] = [
         ("spearman", measured.replies.ordinal),
         ("auroc", measured.replies.binary),
     ]
     found = []
     for _, members in settings_of(strata):
-        # The clusters that the roles of one setting have: a case is drawn for all its roles at once.
+        # The roles of one setting share their resamples: a case is drawn for all its roles at once.
         group = measured.replies.group
         clusters = np.unique(np.concatenate([group[stratum.rows] for stratum in members]))
         weights = cluster_weights(clusters, settings.resamples, settings.seed)
@@ -100,14 +105,14 @@ def run_sweep(measured: ReplyFeatures, strata: Sequence[Stratum], settings: Anal
                 continue
             drawn = weights[:, np.searchsorted(clusters, group[stratum.rows])]
             for kind, targets in kinds:
-                there = {name: values[stratum.rows] for name, values in targets.items()}
-                there = {name: values for name, values in there.items() if np.isfinite(values).any()}
-                if there:
-                    found.append(_one(measured, stratum, kind, there, drawn, settings))
+                of_stratum = {name: values[stratum.rows] for name, values in targets.items()}
+                known = {name: values for name, values in of_stratum.items() if np.isfinite(values).any()}
+                if known:
+                    found.append(_sweep(measured, stratum, kind, known, drawn, settings))
     return _with_q(found)
 
 
-def _one(
+def _sweep(
     measured: ReplyFeatures,
     stratum: Stratum,
     kind: Statistic,
@@ -126,7 +131,7 @@ def _one(
     low, high = interval_from(resampled, value, lowest=-1.0 if ranked else 0.0)
     n = pairwise_n(x, y)
     rarer = n if ranked else np.minimum(pairwise_n(x, _only(y, 1.0)), pairwise_n(x, _only(y, 0.0)))
-    if not ranked:  # an interval around what one or two replies say would be no more than their luck
+    if not ranked:  # resamples of a class with very few replies underestimate the variance
         low, high = (np.where(rarer >= settings.least_class, end, np.nan) for end in (low, high))
     p, max_p, movable = _tests(measured, stratum, x, y, n, kind, settings)
     return Sweep(
@@ -159,9 +164,9 @@ def _tests(
     kind: Statistic,
     settings: AnalysisSettings,
 ) -> tuple[Floats, Floats, Floats]:
-    """Permutation tests: `p`, `max_p` and `movable` of a sweep.
+    """Permutation tests of a sweep: its `p`, `max_p` and `movable`.
 
-    By chance the features of few replies have the largest associations: they are left out of the maximum.
+    Features of few replies are excluded from the maximum, because by chance they have the largest associations.
     """
     clusters, slots = measured.replies.group[stratum.rows], measured.replies.slot[stratum.rows].astype(str)
     p, max_p = np.full(n.shape, np.nan), np.full(n.shape, np.nan)
@@ -182,7 +187,7 @@ def _tests(
 
 
 def targets_by_features(enough: npt.NDArray[np.bool_]) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
-    """Groups targets by the features that have enough replies for them."""
+    """Groups of targets for which the same features have enough replies: their indices, and a mask of the features."""
     masks, kind = np.unique(enough, axis=1, return_inverse=True)
     for number in range(masks.shape[1]):
         yield np.flatnonzero(kind.ravel() == number), masks[:, number]
@@ -194,19 +199,19 @@ def _only(flags: Floats, value: float) -> Floats:
 
 
 def _varied(area: Floats, x: Floats, y: Floats) -> Floats:
-    """The AUROC, unknown where the feature does not vary over the rows with both: one half was not observed there."""
+    """AUROC; NaN where the feature does not vary over the replies with both, because .5 is then no observation."""
     ranges = np.stack([_spread(x[~np.isnan(target)]) for target in y.T], axis=1)
     return np.where(ranges > 0.0, area, np.nan)
 
 
 def _spread(x: Floats) -> Floats:
-    """Range of the known values, `(F,)`; 0 where there is none."""
+    """Range of the known values, shape `(F,)`; 0 without any."""
     least, greatest = np.fmin.reduce(x, axis=0), np.fmax.reduce(x, axis=0)
     return np.asarray(np.nan_to_num(greatest - least), np.float64)
 
 
 def _with_q(sweeps: Sequence[Sweep]) -> list[Sweep]:
-    """Benjamini-Hochberg over all tests of all strata, without the baselines."""
+    """Sweeps with q-values: Benjamini-Hochberg over all tests of all strata, without the baselines."""
     if not sweeps:
         return []
     adjusted = benjamini_hochberg(np.concatenate([each.p[:-1].ravel() for each in sweeps]))

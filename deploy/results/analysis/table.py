@@ -1,4 +1,4 @@
-"""Tables of the analysis: rows for files, and the columns that readers see."""
+"""Tables of the analysis: rows for files, and columns for display."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from moot.deploy.results.report.blocks import Table as Block
 from moot.deploy.results.text import p_value
 
 Value = str | float | int | bool | None
-"""Cell. NaN and None are both unknown; null in files."""
+"""Value of a cell. NaN and None are unknown, null in files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, and how it is shown.
+    """Column of a table with its format.
 
     Attributes:
-        key: its name in files.
-        title: its name for readers.
+        key: name in files.
+        title: displayed name.
         interval: whether the columns `KEY_low` and `KEY_high` contain its 95 % interval.
         digits: decimals of a number; None for text and counts.
         is_p: whether it is a p-value (or a q-value).
-        short: its title on a terminal, which has little room; empty for a column of the page and the files only.
+        short: title in a terminal; empty for a column of the page and the files only.
     """
 
     key: str
@@ -38,16 +38,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisTable:
-    """A table of an analysis.
+    """Table of an analysis.
 
     Attributes:
-        name: the name of its files.
-        title: its title for readers.
-        rows: by column name; every row has the same keys, in the same order.
-        shown: the columns that readers see, in order; on a terminal the first one heads the rows that share it.
-        notes: caveats for readers.
-        in_files_only: whether it is too long to be read: it is in the files, and collapsed in the page.
-        terse: the rows that a terminal shows; None for all of them.
+        name: name of its files.
+        title: displayed title.
+        rows: values by column name; every row has the same keys, in the same order.
+        shown: displayed columns, in order; in a terminal the first one is the heading of the rows that share it.
+        notes: caveats.
+        in_files_only: whether a terminal omits the table and the page collapses it.
+        terse: rows shown in a terminal; None for all of them.
     """
 
     name: str
@@ -59,13 +59,13 @@ class AnalysisTable:
     terse: Sequence[Mapping[str, Value]] | None = None
 
     def block(self, title: str = "", most: int | None = None) -> Block:
-        """The table as a report block, or its first rows; a terminal, which has little room, gets fewer columns."""
+        """Report block of the table, or of its first rows; a terminal shows fewer columns."""
         rows = [[format_cell(row, column) for column in self.shown] for row in self.rows[:most]]
         header = [column.title for column in self.shown]
         return Block(title, header, rows, folded=self.in_files_only, terse=self._for_terminal())
 
     def _for_terminal(self) -> Block:
-        """The columns with a short title; a cell does not repeat its heading (`confident ->`)."""
+        """Table of the columns with a short title; a cell does not repeat its heading (`confident ->`)."""
         columns = [
             replace(column, digits=2) if column.interval else column for column in self.shown[1:] if column.short
         ]
@@ -79,20 +79,20 @@ class AnalysisTable:
         return Block("", (self.shown[0].title, *(column.short for column in columns)), rows, grouped=True)
 
     def arrow(self) -> pa.Table:
-        """The rows as Arrow, for a file: NaN is null."""
+        """Arrow table of the rows, with null for NaN."""
         names = list(self.rows[0]) if self.rows else [column.key for column in self.shown]
         columns = {name: [_known(row[name]) for row in self.rows] for name in names}
         return pa.table({name: pa.array(values) for name, values in columns.items()})
 
 
 def with_interval(name: str, value: float | None, ends: Sequence[float | None] = (None, None)) -> dict[str, Value]:
-    """The columns of a figure and its interval."""
+    """Columns of a figure and its interval."""
     low, high = ends
     return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
 def format_cell(row: Mapping[str, Value], column: Column) -> str:
-    """Formats a value for readers; `-` is unknown.
+    """Text of a cell; `-` is unknown.
 
     >>> format_cell({"rho": 0.25, "rho_low": 0.1, "rho_high": 0.4}, Column("rho", "rho", interval=True))
     '0.250 [0.100, 0.400]'
@@ -120,7 +120,7 @@ def format_cell(row: Mapping[str, Value], column: Column) -> str:
 
 
 def _fixed(value: float, digits: int) -> str:
-    """Formats a number without the sign of a zero."""
+    """Number with fixed decimals, without the sign of a zero."""
     return f"{round(value, digits) + 0.0:.{digits}f}"
 
 

@@ -1,4 +1,4 @@
-"""Token arrays of many replies, from Arrow columns: log-probabilities, alternatives, and where the content starts."""
+"""Token arrays of many replies, from Arrow columns: log-probabilities, alternatives, and starts of the content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moot.metrics.token_entropy import entropy_lower, entropy_renormalised, entr
 from moot.protocols.errors import ConfigError
 
 HEAD_TOKENS = 24
-"""Tokens of a reply that are searched for its opening."""
+"""Tokens at the start of a reply that are searched for its opening."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,10 +25,10 @@ class Tokens:
     """Tokens of R replies.
 
     Attributes:
-        logprobs: in nats; an empty row for a reply without any.
-        alternatives: K log-probabilities for each token of a row; empty rows where there are none.
-        known: whether a reply has log-probabilities.
-        heads: the first tokens of each reply, where its opening is searched; empty where unknown.
+        logprobs: log-probabilities in nats; an empty row for a reply without any.
+        alternatives: log-probabilities of the alternatives, K for each token of a row; empty rows without any.
+        known: whether each reply has log-probabilities.
+        heads: the first `HEAD_TOKENS` tokens of each reply; empty where unknown.
     """
 
     logprobs: RaggedArray
@@ -38,31 +38,31 @@ class Tokens:
 
     @staticmethod
     def from_arrow(table: pa.Table, known: npt.NDArray[np.bool_]) -> Tokens:
-        """Builds the tokens of all replies; `table` has one row for each known one, in order.
+        """Tokens of R replies from a table of those that have any.
 
         Args:
-            table: columns `logprob` (list of floats) and, if there are such, `token` (list of text), `alternatives`
-                (how many there are for each token) and `alt_logprob` (flattened T x K).
-            known: `(R,)`.
+            table: a row for each known reply, in order, with the column `logprob` (list of floats) and optionally
+                `token` (list of texts), `alternatives` (number of alternatives of each token) and `alt_logprob`
+                (flattened T x K).
+            known: whether each reply has a row in the table, shape `(R,)`.
         """
         logprobs = ragged_of(table["logprob"])
         heads = _heads(table)
         valid = np.asarray(pc.is_valid(table["logprob"]).to_numpy(zero_copy_only=False), np.bool_)
-        there = np.flatnonzero(known)[valid]
-        whole = np.zeros(len(known), np.bool_)
-        whole[there] = True
-        spread = iter(heads)
+        has_logprobs = np.zeros(len(known), np.bool_)
+        has_logprobs[np.flatnonzero(known)[valid]] = True
+        remaining = iter(heads)
         listed = "alt_logprob" if "alt_logprob" in table.column_names else None
         none = RaggedArray(np.empty(0, np.float32), np.zeros(len(known) + 1, np.int64))
         return Tokens(
             logprobs=_spread(logprobs, known),
             alternatives=_spread(ragged_of(table[listed]), known) if listed else none,
-            known=whole,
-            heads=[next(spread) if there else [] for there in known.tolist()],
+            known=has_logprobs,
+            heads=[next(remaining) if has_row else [] for has_row in known.tolist()],
         )
 
     def own(self, sampling: Sequence[Sampling]) -> Tokens:
-        """The tokens with NaN where a schema's mask may have left no choice: those have no information on the model.
+        """Tokens with NaN where a schema's mask may have forced the token: it has no information on the model.
 
         Args:
             sampling: the sampling parameters of each reply.
@@ -75,10 +75,10 @@ class Tokens:
         )
 
     def entropies(self, vocabulary: int | None) -> dict[str, RaggedArray]:
-        """Token entropies in nats, by name; none without alternatives, no `upper` for an unknown vocabulary.
+        """Token entropies in nats, by name; empty without alternatives, and without `upper` for an unknown vocabulary.
 
         Raises:
-            ConfigError: more tokens are listed than the vocabulary has.
+            ConfigError: a token has more alternatives than the vocabulary has tokens.
         """
         if not len(self.alternatives.values):
             return {}
@@ -95,7 +95,7 @@ class Tokens:
 
 
 def join_tokens(parts: Sequence[Tokens]) -> Tokens:
-    """Concatenates the tokens of several runs."""
+    """Tokens of several runs, concatenated."""
     if len(parts) == 1:
         return parts[0]
     return Tokens(
@@ -109,13 +109,13 @@ def join_tokens(parts: Sequence[Tokens]) -> Tokens:
 def content_starts(
     heads: Sequence[Sequence[str]], alike: Sequence[Hashable]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
-    """Finds where each reply's content starts, and the opening before it.
+    """Start of each reply's content as a token index, and the opening before it, each of shape `(R,)`.
 
     An opening is a section label, or the common start of nearly all replies to the same kind of ask.
 
     Args:
         heads: the first tokens of each reply.
-        alike: a key, equal for replies to the same kind of ask.
+        alike: a key of each reply, equal for replies to the same kind of ask.
     """
     starts = np.array([content_start(head) for head in heads], np.int64)
     groups: dict[Hashable, list[int]] = {}
@@ -147,7 +147,7 @@ def _heads(table: pa.Table) -> list[list[str]]:
 
 
 def _spread(rows: RaggedArray, known: npt.NDArray[np.bool_]) -> RaggedArray:
-    """Spreads rows to the known positions, with empty rows elsewhere."""
+    """Rows at the known positions, with empty rows elsewhere."""
     lengths = np.zeros(len(known), np.int64)
     lengths[known] = rows.lengths
     return RaggedArray(rows.values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))

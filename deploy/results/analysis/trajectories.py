@@ -35,9 +35,10 @@ class ConfidenceTrajectory:
     """Confidence trajectory of a stratum, from the first token to the last.
 
     Attributes:
+        stratum: the stratum.
         n: replies with log-probabilities.
         by_position: mean token probability at each position.
-        phases: its four phases.
+        phases: the four phases of `by_position`.
         bands: log-probability at 0 to 100 % of a reply.
     """
 
@@ -49,7 +50,7 @@ class ConfidenceTrajectory:
 
 
 def trajectories(replies: Replies, strata: Sequence[Stratum]) -> list[ConfidenceTrajectory]:
-    """Computes the trajectory of each stratum that has log-probabilities."""
+    """Confidence trajectories of the strata with log-probabilities."""
     found = []
     for stratum in strata:
         part = replies.logprobs.take(stratum.rows)
@@ -61,7 +62,7 @@ def trajectories(replies: Replies, strata: Sequence[Stratum]) -> list[Confidence
 
 
 def trajectory_tables(found: Sequence[ConfidenceTrajectory]) -> list[AnalysisTable]:
-    """Tables of the phases, and of the two curves for files."""
+    """Tables of the phases and, in files only, of the curves by position and by percent."""
     by_phase: list[dict[str, Value]] = [
         {
             **each.stratum.named,
@@ -96,8 +97,8 @@ def trajectory_tables(found: Sequence[ConfidenceTrajectory]) -> list[AnalysisTab
             by_phase,
             PHASES,
             notes=(
-                "The curve ends where fewer than 30 replies, or a quarter of them, are that long: beyond, it would "
-                "show which replies are long. A phase that it does not reach is empty.",
+                "The curve ends where fewer than 30 replies, or a quarter of them, are that long: beyond, the long "
+                "replies would determine it. A phase that it does not reach is empty.",
             ),
         ),
         AnalysisTable(
@@ -148,22 +149,22 @@ ENTROPIES = (
 
 
 def openings_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
-    """Distinct openings of each stratum's replies: where all begin alike, the first tokens have little information."""
+    """Table of the distinct openings of each stratum; equal first tokens have little information."""
     rows: list[dict[str, Value]] = []
     for stratum in strata:
-        there = stratum.rows[replies.has_logprobs[stratum.rows]]
-        if not len(there):
+        with_logprobs = stratum.rows[replies.has_logprobs[stratum.rows]]
+        if not len(with_logprobs):
             continue
-        counts = Counter(str(opening) for opening in replies.opening[there])
+        counts = Counter(str(opening) for opening in replies.opening[with_logprobs])
         first, most = counts.most_common(1)[0]
         rows.append(
             {
                 **stratum.named,
-                "replies": len(there),
+                "replies": len(with_logprobs),
                 "openings": len(counts),
                 "most_frequent": repr(first) if first else "(none)",
-                "share": most / len(there),
-                "tokens": float(replies.content_start[there].mean()),
+                "share": most / len(with_logprobs),
+                "tokens": float(replies.content_start[with_logprobs].mean()),
             }
         )
     note = (
@@ -174,7 +175,7 @@ def openings_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable
 
 
 def entropies_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
-    """Mean token entropy of each stratum, in nats, with the bounds from the listed alternatives."""
+    """Table of the mean token entropy of each stratum, in nats, with the bounds from the listed alternatives."""
     rows: list[dict[str, Value]] = []
     for stratum in strata if replies.entropies else ():
         parts = {name: values.take(stratum.rows).values for name, values in replies.entropies.items()}
@@ -186,7 +187,7 @@ def entropies_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTabl
             row[name] = float(values.mean()) if len(values) else None
         rows.append(row)
     note = (
-        "Nats. Servers list a few alternatives for each token; what they do not list leaves the entropy between two "
-        "bounds. The upper one needs the size of the vocabulary (--vocabulary). Features take the middle column."
+        "Nats. Servers list only a few alternatives for each token, so the entropy is known between two bounds. "
+        "The upper one needs the size of the vocabulary (--vocabulary). Features use the middle column."
     )
     return AnalysisTable("entropies", "Token entropy and its bounds", rows, ENTROPIES, notes=(note,))

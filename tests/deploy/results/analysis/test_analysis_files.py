@@ -158,8 +158,8 @@ def test_without_matplotlib_there_is_everything_but_files_of_figures(
     found: Analysis, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    page = write_analysis(found, tmp_path).read_text(encoding="utf-8")
-    assert "no figures as files: they need matplotlib (pip install 'moot[plot]')" in page.replace("&#39;", "'")
+    page = write_analysis(found, tmp_path).read_text(encoding="utf-8").replace("&#39;", "'")
+    assert "No figures were written as files: they need matplotlib (pip install 'moot[plot]')" in page
     assert "<canvas" in page
     assert _names(tmp_path) == {name for name in _names(written) if not name.endswith((".svg", ".png"))}
     with pytest.raises(ConfigError, match="matplotlib"):

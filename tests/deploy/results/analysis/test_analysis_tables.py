@@ -40,7 +40,7 @@ def _alternatives(table: pa.Table, k: int = 2) -> dict[str, Any]:
         ({"scores": 3.0}, "'scores': did you mean 'score_NAME'"),
         ({"logprob": -1.0}, "`logprob` is double"),
         ({"logprob": [["a"]] * N}, "`logprob` is list<element: string>"),
-        ({"logprob": [[0.9, 0.8]] * N}, "`logprob` holds 0.9"),
+        ({"logprob": [[0.9, 0.8]] * N}, "`logprob` contains 0.9"),
         ({"token": "Claim"}, "`token` is string"),
         ({"token": [["Claim", ":"]] * N}, "row 0 has 2 tokens and"),
         ({"role": 0.5}, "`role` is double"),
