@@ -12,12 +12,13 @@ from moot.deploy.results.detection.claims import Claim
 from moot.deploy.results.detection.estimates import (
     RESAMPLES,
     IntervalEstimate,
-    calibration_null,
     estimate,
     mean_estimate,
+    measure_calibration,
 )
+from moot.deploy.results.rounds.case_means import LEAST_CASES
 from moot.deploy.results.text import Interval
-from moot.metrics.calibration_error import expected_calibration_error, reliability_bins
+from moot.metrics.calibration_error import reliability_bins
 from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.detection import effective_raters, error_correlation, error_pairs
 from moot.protocols.claims import SUPPORTED
@@ -30,7 +31,7 @@ class DebaterErrors(FrozenModel):
         debaters: the two roles.
         n: claims with both stances known.
         error_rates: error rate of each, over these.
-        rho: correlation of their errors; unknown when one of them never errs, or always.
+        rho: correlation of their errors; unknown when one of them never errs, or always, and with too few claims.
         effective_debaters: effective sample size, 2 / (1 + rho): the number of independent debaters whose mean has
             the same VARIANCE as that of these two. It does not give the probability of a common error.
     """
@@ -59,7 +60,9 @@ def debater_errors(claims: Sequence[Claim]) -> DebaterErrors | None:
         return None
     drawn = error_correlation(resampled_sums(pairs, [claim.group for claim in claims], RESAMPLES))
     groups = {claim.group for claim, known in zip(claims, pairs.sum(axis=1) > 0, strict=True) if known}
-    rho = estimate(error_correlation(both), drawn, groups=len(groups), lowest=-1.0)
+    rho = IntervalEstimate()
+    if n >= LEAST_CASES:
+        rho = estimate(error_correlation(both), drawn, groups=len(groups), lowest=-1.0)
     return DebaterErrors(
         debaters=(names[0], names[1]),
         n=n,
@@ -112,10 +115,10 @@ class SourceCalibration(FrozenModel):
         hallucinated: base rate, the share of hallucinated ones.
         brier: Brier score, 0 to 1.
         brier_of_share: Brier score of always stating the base rate.
-        calibration_error: expected calibration error (ECE) over the bins.
+        calibration_error: expected calibration error (ECE) over the bins; None with too few claims.
         calibration_null: range of the ECE of 95 % of perfectly calibrated forecasters with these probabilities; None
             with too few claims.
-        bins: the reliability diagram, by rising probability.
+        bins: the reliability diagram, by rising probability; empty with too few claims.
     """
 
     source: str
@@ -124,7 +127,7 @@ class SourceCalibration(FrozenModel):
     hallucinated: float
     brier: IntervalEstimate
     brier_of_share: float
-    calibration_error: float
+    calibration_error: float | None
     calibration_null: Interval | None
     bins: list[Reliability]
 
@@ -149,6 +152,7 @@ def _calibration(source: str, claims: Sequence[Claim], stated: Sequence[float | 
     p = np.array([each for _, each in known])
     truth = np.array([claim.is_hallucinated for claim, _ in known], np.float64)
     share = float(truth.mean())
+    measured = measure_calibration(p, truth, BINS)
     return SourceCalibration(
         source=source,
         n=len(p),
@@ -156,10 +160,10 @@ def _calibration(source: str, claims: Sequence[Claim], stated: Sequence[float | 
         hallucinated=share,
         brier=mean_estimate((p - truth) ** 2, [claim.group for claim, _ in known]),
         brier_of_share=share * (1.0 - share),
-        calibration_error=expected_calibration_error(p, truth, bins=BINS),
-        calibration_null=calibration_null(p, BINS),
+        calibration_error=measured.error,
+        calibration_null=measured.null,
         bins=[
             Reliability(n=each.n, p_hallucinated=each.confidence, hallucinated=each.accuracy)
-            for each in reliability_bins(p, truth, bins=BINS)
+            for each in (() if measured.error is None else reliability_bins(p, truth, bins=BINS))
         ],
     )

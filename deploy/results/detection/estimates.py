@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isnan
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,34 +12,63 @@ import numpy.typing as npt
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.rounds.case_means import LEAST_CASES
 from moot.deploy.results.text import Interval, number
-from moot.metrics.calibration_error import calibration_null_band
+from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
 from moot.metrics.cluster_bootstrap import interval_from, resampled_sums
 from moot.metrics.distribution import Floats
 from moot.metrics.significance import wilson_interval
 
 
-def calibration_null(confidences: Sequence[float] | Floats, bins: int) -> Interval | None:
-    """Range of the calibration error of 95 % of perfectly calibrated forecasters with these confidences.
+class Calibration(NamedTuple):
+    """Expected calibration error; both are None with fewer than `LEAST_CASES` cases, which can have nearly any error.
 
-    None with fewer than `LEAST_CASES` cases: the range then covers nearly all possible values.
+    Attributes:
+        error: the error.
+        null: range of the error of 95 % of perfectly calibrated forecasters with these confidences.
+    """
+
+    error: float | None
+    null: Interval | None
+
+
+def measure_calibration(
+    confidences: Sequence[float] | Floats, outcomes: Sequence[bool] | Floats, bins: int
+) -> Calibration:
+    """Measures the calibration of confidences against a calibrated forecaster's.
 
     Args:
         confidences: `(n,)`, in [0, 1].
-        bins: number of bins of the calibration error.
+        outcomes: `(n,)`, whether what each is of is true.
+        bins: of the error.
     """
     if len(confidences) < LEAST_CASES:
-        return None
+        return Calibration(None, None)
     band = calibration_null_band(confidences, bins=bins)
-    return band.low, band.high
+    return Calibration(expected_calibration_error(confidences, outcomes, bins=bins), (band.low, band.high))
 
 
-def calibration_null_words(found: Interval | None) -> str:
-    """Formats the range, or that there are too few cases for one.
+def calibration_words(error: float | None, null: Interval | None, n: int) -> str:
+    """Formats a calibration error beside that of a calibrated forecaster, or that there are too few cases for one.
 
-    >>> calibration_null_words((0.043, 0.267)), calibration_null_words(None)
-    ('0.043 to 0.267 (95 %)', 'too few cases')
+    >>> calibration_words(0.3, (0.043, 0.267), 20), calibration_words(None, None, 2)
+    ('0.3; if calibrated 0.043 to 0.267 (95 %)', 'too few cases: n = 2')
     """
-    return "too few cases" if found is None else f"{number(found[0])} to {number(found[1])} (95 %)"
+    if error is None or null is None:
+        return too_few_words(n)
+    return f"{number(error)}; if calibrated {null_words(null)}"
+
+
+def too_few_words(n: int) -> str:
+    """Text in place of a figure of fewer than `LEAST_CASES` cases."""
+    return f"too few cases: n = {n:,}"
+
+
+def null_words(null: Interval) -> str:
+    """Formats the range of a calibrated forecaster's error.
+
+    >>> null_words((0.043, 0.267))
+    '0.043 to 0.267 (95 %)'
+    """
+    return f"{number(null[0])} to {number(null[1])} (95 %)"
 
 
 RESAMPLES = 1000
@@ -56,9 +86,9 @@ class IntervalEstimate(FrozenModel):
 
     Attributes:
         value: the figure.
-        interval: 95 %, from resampled groups of cases (`metrics.cluster_bootstrap.interval_from`); for a share of 0
-            or 1, Wilson's with the number of groups; None where neither is defined, and with fewer than
-            `LEAST_GROUPS` groups.
+        interval: 95 %, from resampled groups of cases (`metrics.cluster_bootstrap.interval_from`); for an accuracy
+            over independent cases Wilson's; for a share of 0 or 1, Wilson's with the number of groups; None where
+            neither is defined, and with fewer than `LEAST_GROUPS` groups.
     """
 
     value: float | None = None

@@ -13,6 +13,7 @@ from moot.deploy.results.detection.estimates import RESAMPLES, IntervalEstimate,
 from moot.deploy.results.text import mean_of
 from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.detection import OUTCOMES, DetectionFigures, detection_figures, detection_outcomes, resampled_figures
+from moot.metrics.significance import wilson_interval
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
 VERDICT, BARE = "verdict", "judges' bare verdict"
@@ -144,7 +145,7 @@ class _Set(NamedTuple):
         place = list(self.answers).index(name)
         classes = [self._class(label, name, place) for label in CLAIM_LABELS]
         groups, one, many = _groups(self.claims), self.observed, self.resampled
-        is_share = name not in ALWAYS.values()
+        is_share = name not in ALWAYS.values() or self.only is None
         return Detector(
             by=name,
             abstained=sum(answer is None for answer in self.answers[name]),
@@ -153,8 +154,16 @@ class _Set(NamedTuple):
             macro_f1=IntervalEstimate()
             if self.only
             else estimate(one.macro_f1[place], many.macro_f1[:, place], groups=groups),
-            accuracy=estimate(one.accuracy[place], many.accuracy[:, place], groups=groups, is_share=is_share),
+            accuracy=self._accuracy(place, is_share=is_share),
         )
+
+    def _accuracy(self, place: int, *, is_share: bool) -> IntervalEstimate:
+        """Accuracy: of independent claims with Wilson's interval, as in the summary of a run."""
+        n, groups, value = len(self.claims), _groups(self.claims), float(self.observed.accuracy[place])
+        if groups < n or not is_share:
+            return estimate(value, self.resampled.accuracy[:, place], groups=groups, is_share=is_share)
+        ends = wilson_interval(round(value * n), n)
+        return IntervalEstimate(value=value, interval=(ends.low, ends.high))
 
     def _class(self, label: str, name: str, place: int) -> ClassFigures:
         are = [claim for claim in self.claims if claim.gold == label]

@@ -9,22 +9,25 @@ from moot.deploy.results.detection.detection import Detection, DurationSummary
 from moot.deploy.results.detection.estimates import (
     LEAST_GROUPS,
     IntervalEstimate,
-    calibration_null_words,
+    calibration_words,
     in_percent,
     in_seconds,
     in_units,
     signed_points,
+    too_few_words,
     without_interval,
 )
 from moot.deploy.results.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet
 from moot.deploy.results.detection.hallusionbench import HallusionAccuracies, UnitAccuracy
 from moot.deploy.results.report.blocks import Block, Note, Table
+from moot.deploy.results.rounds.case_means import LEAST_CASES
 from moot.deploy.results.text import count, number, percent
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 NOTE = (
-    f"%, [95 %, groups resampled; none of fewer than {LEAST_GROUPS} groups]. Each F1 has its own class as the "
-    "positive one; macro is the mean of both. A claim left open is a miss of its class, and wrong."
+    "%, [95 %]. The accuracy of independent claims has Wilson's interval; all others resample groups of claims, and "
+    f"there is none of fewer than {LEAST_GROUPS} groups. Each F1 has its own class as the positive one; "
+    "macro is the mean of both. A claim left open is a miss of its class, and wrong."
 )
 """Notes on the tables of F1."""
 
@@ -64,6 +67,8 @@ def _claims(found: Detection) -> str:
 def _debater_rows(found: DebaterErrors) -> list[tuple[str, str]]:
     (one, other), (first, second) = found.debaters, (percent(rate) for rate in found.error_rates)
     base = f"(error rates: {one} {first}, {other}, which reads it, {second}; n = {found.n:,})"
+    if found.n < LEAST_CASES:
+        return [("correlation of debaters' errors", f"{too_few_words(found.n)} {base}")]
     rho, effective = in_units(found.rho, 2), in_units(found.effective_debaters, 2)
     return [
         ("correlation of debaters' errors", f"{rho} {base}"),
@@ -175,13 +180,15 @@ def _hallusion_title(whole: HallusionAccuracies) -> str:
     return "; ".join(parts)
 
 
-def _calibration(found: SourceCalibration) -> Table:
+def _calibration(found: SourceCalibration) -> Table | Note:
     unknown = f", {found.unknown:,} unknown" if found.unknown else ""
     title = (
         f"p_hallucinated, {found.source} (n = {found.n:,}{unknown}): Brier {in_units(found.brier)}, of always stating "
-        f"the share {number(found.brier_of_share)}; ECE {number(found.calibration_error)}, of a perfectly calibrated "
-        f"forecaster: {calibration_null_words(found.calibration_null)}"
+        f"the share {number(found.brier_of_share)}; ECE: "
+        f"{calibration_words(found.calibration_error, found.calibration_null, found.n)}"
     )
+    if not found.bins:
+        return Note(title)
     rows = [(f"{each.p_hallucinated:.2f}", f"{100 * each.hallucinated:.1f}", count(each.n)) for each in found.bins]
     return Table(title, ("stated, mean", "hallucinated, %", "n"), rows)
 

@@ -8,12 +8,13 @@ import numpy as np
 
 from moot.deploy.results.detection.estimates import (
     IntervalEstimate,
-    calibration_null,
-    calibration_null_words,
+    calibration_words,
     in_units,
     mean_estimate,
+    measure_calibration,
+    null_words,
 )
-from moot.deploy.results.report.blocks import Block, Chart, Heading, Series, Table
+from moot.deploy.results.report.blocks import Block, Chart, Heading, Note, Series, Table
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.consensus import consensus_verdicts
 from moot.deploy.results.summaries.evaluation import (
@@ -26,7 +27,6 @@ from moot.deploy.results.text import count, number
 from moot.metrics.bootstrap import percentile_interval
 from moot.metrics.brier import brier_stated
 from moot.metrics.calibration_error import (
-    expected_calibration_error,
     reliability_bins,
     reliability_null_bands,
     resampled_calibration_error,
@@ -34,16 +34,13 @@ from moot.metrics.calibration_error import (
 from moot.metrics.distribution import Floats
 from moot.metrics.selective_prediction import risk_coverage
 
-FEWEST = 10
-"""Scored confidences below which nothing is drawn."""
-
 _RESAMPLES, _RESAMPLES_OF_MANY, _MANY = 500, 100, 10_000
 """Resamples of the calibration error; fewer for very many cases, whose interval is narrow."""
 
 
 def calibration(run: RunData) -> Iterator[Block]:
-    """Calibration of each source of confidence; nothing where too few verdicts with one can be scored."""
-    sources = [(words, found) for words, found in _sources(run) if len(found) >= FEWEST]
+    """Calibration of each source of confidence; nothing where no verdict with one can be scored."""
+    sources = [(words, found) for words, found in _sources(run) if found]
     if not sources:
         return
     yield Heading("When confidence is right")
@@ -75,6 +72,10 @@ def calibration_blocks(
         bins: of the diagram and of the calibration error.
     """
     yield Heading(f"Calibration: {words}", 3)
+    measured = measure_calibration(confidences, outcomes, bins)
+    if measured.error is None or measured.null is None:
+        yield Note(f"ECE: {calibration_words(*measured, len(confidences))}")
+        return
     yield Chart(
         f"{name}-reliability",
         f"Reliability: does {words} say how often the answer is right?",
@@ -96,12 +97,14 @@ def calibration_blocks(
         x_range=(0.0, 1.0),
         note="A curve that falls to the left says that low confidence marks the errors; a flat one, that it does not.",
     )
+    with_interval = IntervalEstimate(
+        value=measured.error, interval=_error_interval(measured.error, confidences, outcomes, groups, bins)
+    )
     brier = mean_estimate(np.asarray(brier_stated(confidences, outcomes)), groups)
-    null = calibration_null_words(calibration_null(confidences, bins))
     rows = [
         ("Brier score (0 is best)", in_units(brier)),
-        ("expected calibration error (ECE)", in_units(_calibration_error(confidences, outcomes, groups, bins))),
-        ("ECE of a calibrated forecaster", null),
+        ("expected calibration error (ECE)", in_units(with_interval)),
+        ("ECE of a calibrated forecaster", null_words(measured.null)),
         ("area under the risk-coverage curve", number(curve.area)),
         ("cases", count(len(confidences))),
     ]
@@ -118,8 +121,10 @@ def _reliability(confidences: Floats, outcomes: Floats, bins: int) -> Iterator[S
     yield Series("measured", x, [each.accuracy for each in found], style=0)
 
 
-def _calibration_error(confidences: Floats, outcomes: Floats, groups: Sequence[str], bins: int) -> IntervalEstimate:
-    """ECE with a basic bootstrap interval over groups.
+def _error_interval(
+    error: float, confidences: Floats, outcomes: Floats, groups: Sequence[str], bins: int
+) -> tuple[float, float]:
+    """Basic bootstrap interval of the ECE over groups.
 
     Resampling repeats cases, which biases the error upwards; the basic interval reflects the resamples about the
     measured error and so corrects that.
@@ -128,6 +133,4 @@ def _calibration_error(confidences: Floats, outcomes: Floats, groups: Sequence[s
     interval = percentile_interval(
         resampled_calibration_error(confidences, outcomes, groups, resamples=resamples, bins=bins)
     )
-    value = expected_calibration_error(confidences, outcomes, bins=bins)
-    ends = (max(0.0, 2 * value - interval.high), max(0.0, 2 * value - interval.low))
-    return IntervalEstimate(value=value, interval=ends)
+    return max(0.0, 2 * error - interval.high), max(0.0, 2 * error - interval.low)

@@ -40,7 +40,9 @@ def ceda(run: RunData) -> Iterator[Block]:
     detection = run.summary.detection
     if claims:
         yield _confusion(claims)
-    yield from (_reliability(found, claims) for found in (() if detection is None else detection.calibration))
+    yield from (
+        _reliability(found, claims) for found in (() if detection is None else detection.calibration) if found.bins
+    )
     if stances:
         yield _stances_by_turn(stances)
         yield from _right_by_turn(run, stances)

@@ -14,13 +14,12 @@ import numpy as np
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.detection.estimates import calibration_null, calibration_null_words
+from moot.deploy.results.detection.estimates import calibration_words, measure_calibration, null_words
 from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
 from moot.deploy.results.text import Interval, number, percent
 from moot.metrics.brier import brier_stated, brier_top_label
-from moot.metrics.calibration_error import expected_calibration_error
 from moot.metrics.detection import macro_f1
 from moot.metrics.ranking import accuracy_at_k, mean_reciprocal_rank, rank_of_truth
 from moot.protocols.verdict_sources import VerdictSources
@@ -53,7 +52,7 @@ class Evaluation(FrozenModel):
         macro_f1: of the answers; a case with most of its mass outside the labels has no answer, which counts as wrong.
         brier_multiclass: over all labels, 0 to 2.
         brier_top_label: of the likeliest label alone, 0 to 1.
-        calibration_error: of the likeliest label's probability, 15 equal-frequency bins.
+        calibration_error: of the likeliest label's probability, 15 equal-frequency bins; None for too few cases.
         calibration_null: central 95 % of the error of a perfectly calibrated forecaster with these probabilities;
             None for too few cases.
     """
@@ -86,9 +85,13 @@ def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> 
     _, tops, right = zip(*top_label_confidences(verdicts), strict=True)
     labels = sorted({label for verdict in verdicts for label in verdict.labels})
 
-    def scored(value: float) -> MetricValue:
+    calibration = measure_calibration(tops, right, BINS)
+
+    def scored(value: float | None) -> MetricValue:
         return MetricValue(
-            value=None if isnan(value) else value, n=len(scores), coverage=len(scores) / cases if cases else None
+            value=None if value is None or isnan(value) else value,
+            n=len(scores),
+            coverage=len(scores) / cases if cases else None,
         )
 
     return Evaluation(
@@ -101,8 +104,8 @@ def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> 
         brier_top_label=scored(
             float(np.mean([brier_top_label(each.row, ok) for each, ok in zip(scores, right, strict=True)]))
         ),
-        calibration_error=scored(expected_calibration_error(tops, right, bins=BINS)),
-        calibration_null=calibration_null(tops, BINS),
+        calibration_error=scored(calibration.error),
+        calibration_null=calibration.null,
     )
 
 
@@ -130,9 +133,15 @@ def evaluation_rows(found: Evaluation) -> list[tuple[str, str]]:
         ("macro-F1", _value(found.macro_f1)),
         ("Brier, all labels (0 to 2)", _value(found.brier_multiclass)),
         ("Brier, top label (0 to 1)", _value(found.brier_top_label)),
-        (f"ECE, {BINS} equal-frequency bins", _value(found.calibration_error)),
-        ("ECE if calibrated", calibration_null_words(found.calibration_null)),
+        *_calibration_rows(found),
     ]
+
+
+def _calibration_rows(found: Evaluation) -> list[tuple[str, str]]:
+    name, error = f"ECE, {BINS} equal-frequency bins", found.calibration_error
+    if found.calibration_null is None:
+        return [(name, calibration_words(error.value, None, error.n))]
+    return [(name, _value(error)), ("ECE if calibrated", null_words(found.calibration_null))]
 
 
 def _share(found: MetricValue) -> str:
@@ -157,7 +166,7 @@ class ConfidenceFigures(FrozenModel):
             from further replies, and in older records.
         n: verdicts with a confidence that can be scored.
         brier: mean of (confidence - [right])^2, in [0, 1].
-        calibration_error: expected calibration error, 15 equal-frequency bins.
+        calibration_error: expected calibration error, 15 equal-frequency bins; None for too few cases.
         calibration_null: central 95 % of the error of a perfectly calibrated forecaster with these confidences; None
             for too few cases.
     """
@@ -166,7 +175,7 @@ class ConfidenceFigures(FrozenModel):
     stage: str | None = None
     n: int
     brier: float
-    calibration_error: float
+    calibration_error: float | None
     calibration_null: Interval | None
 
 
@@ -219,13 +228,14 @@ def _confidences(record: RunRecord) -> Mapping[CaseKey, tuple[str, str, float]]:
 
 def _figures(source: str, stage: str, found: Sequence[ScoredConfidence]) -> ConfidenceFigures:
     _, confidences, outcomes = zip(*found, strict=True)
+    calibration = measure_calibration(confidences, outcomes, BINS)
     return ConfidenceFigures(
         source=source,
         stage=stage or None,
         n=len(found),
         brier=float(np.mean(brier_stated(confidences, outcomes))),
-        calibration_error=expected_calibration_error(confidences, outcomes, bins=BINS),
-        calibration_null=calibration_null(confidences, BINS),
+        calibration_error=calibration.error,
+        calibration_null=calibration.null,
     )
 
 
@@ -236,9 +246,6 @@ def confidence_rows(figures: Sequence[ConfidenceFigures]) -> list[tuple[str, str
         kind = f"{each.source} ({each.stage})" if each.stage else f"{each.source} confidence"
         rows += [
             (f"Brier, {kind}", f"{number(each.brier)} (n = {each.n:,})"),
-            (
-                f"ECE, {kind}",
-                f"{number(each.calibration_error)}; if calibrated {calibration_null_words(each.calibration_null)}",
-            ),
+            (f"ECE, {kind}", calibration_words(each.calibration_error, each.calibration_null, each.n)),
         ]
     return rows

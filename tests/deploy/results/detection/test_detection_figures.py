@@ -14,6 +14,8 @@ from moot.deploy.results.detection.claims import Claim
 from moot.deploy.results.detection.detection import measure_detection
 from moot.deploy.results.detection.estimates import LEAST_GROUPS, IntervalEstimate
 from moot.deploy.results.detection.figures import ALWAYS, BARE, VERDICT, claim_set, macro_f1_difference
+from moot.deploy.results.detection.show import detection_blocks, detection_rows
+from moot.deploy.results.report.blocks import Note
 from moot.deploy.studies.training.card import HeldOutCases
 from moot.metrics.calibration_error import expected_calibration_error
 from moot.metrics.significance import wilson_interval
@@ -138,6 +140,29 @@ def test_only_groups_with_a_claim_that_enters_a_figure_are_behind_it() -> None:
     assert None not in (verdict.accuracy.interval, verdict.supported.recall.interval, verdict.macro_f1.interval)
 
 
+def test_the_accuracy_of_independent_claims_has_the_interval_of_a_summary() -> None:
+    apart = [replace(claim, group=claim.case_id) for claim in pairs(10, 0.6)]
+    verdict, *_, trivial = claim_set(apart).detectors
+    for found in (verdict, trivial):
+        ends = wilson_interval(round(20 * not_none(found.accuracy.value)), 20)
+        assert found.accuracy.interval == (ends.low, ends.high)
+    assert claim_set(pairs(10, 0.6)).detectors[0].accuracy.interval != verdict.accuracy.interval
+
+
+def test_few_claims_have_no_calibration_and_no_correlation() -> None:
+    claims = [
+        replace(claim, p_judges=0.1 * number, stances={"debater/0": "supports", "debater/1": "supports"})
+        for number, claim in enumerate(pairs(3, 1.0))
+    ]
+    found = measure_detection(claims)
+    (judges,) = found.calibration
+    assert (judges.calibration_error, judges.calibration_null, judges.bins) == (None, None, [])
+    assert not_none(found.debaters).rho.value is None
+    text = " ".join(value for _, value in detection_rows(found, None))
+    text += " ".join(block.text for block in detection_blocks(found) if isinstance(block, Note))
+    assert text.count("too few cases: n = 6") == 2
+
+
 def test_what_cannot_count_is_left_out_and_counted() -> None:
     claims = pairs(10, 1.0)
     claims[0] = replace(claims[0], trained_on="claim", answer=OTHER[str(claims[0].gold)])
@@ -168,11 +193,11 @@ def test_calibration_is_of_being_hallucinated() -> None:
     assert (classifier.source, classifier.n, classifier.unknown) == ("classifier", 360, 40)
     assert classifier.brier.value == pytest.approx(brier_score_loss(truth, stated))
     assert classifier.calibration_error == pytest.approx(expected_calibration_error(stated, truth, bins=BINS))
-    assert classifier.calibration_error < not_none(classifier.calibration_null)[1]
+    assert not_none(classifier.calibration_error) < not_none(classifier.calibration_null)[1]
     assert classifier.brier_of_share == pytest.approx(np.var(truth))
     assert sum(each.n for each in classifier.bins) == 360
     assert judges.source == "judges"
-    assert judges.calibration_error > not_none(judges.calibration_null)[1]
+    assert not_none(judges.calibration_error) > not_none(judges.calibration_null)[1]
     assert (judges.brier.value or 0.0) > judges.brier_of_share
 
 

@@ -231,11 +231,15 @@ def test_judged_replies_are_shown_as_the_analysis_counts_them(inline_run: Inline
 
 def test_claims_are_shown_with_stances_by_message_and_evidence_with_its_place(session: PlantedSession) -> None:
     shown = {"debater/0": ["E1"], "debater/1": ["E1"]}
-    for case_id, gold, answer, stances in (
-        ("a", "supported", "supported", ("supports", "supports")),
-        ("b", "hallucinated", "supported", ("denies", "supports", "supports")),
-        ("c", "hallucinated", None, ("denies", "denies")),
+    for number, (gold, answer, stances) in enumerate(
+        [
+            ("supported", "supported", ("supports", "supports")),
+            ("hallucinated", "supported", ("denies", "supports", "supports")),
+            ("hallucinated", None, ("denies", "denies")),
+        ]
+        * 4
     ):
+        case_id = f"{number:02}"
         session.case(case_id, gold=gold, labels=("supported", "hallucinated"))
         item = {"id": "E1", "kind": "document", "document": "cats.pdf", "chunk": 2, "page": 4, "text": "Cats.",
                 "similarity": 0.5}  # fmt: skip
@@ -249,13 +253,13 @@ def test_claims_are_shown_with_stances_by_message_and_evidence_with_its_place(se
     found = charts(blocks)
     by_stance = by_name(found["stances"])
     assert {name: list(each.y) for name, each in by_stance.items()} == {
-        "supports": [1.0, 2.0, 1.0],
-        "denies": [2.0, 1.0, 0.0],
+        "supports": [4.0, 8.0, 4.0],
+        "denies": [8.0, 4.0, 0.0],
     }
     assert list(found["stances-right"].series[0].y) == pytest.approx([1.0, 2 / 3, 0.0])
     measured = by_name(found["claims-reliability-judges"])["measured"]
     assert [*measured.x, *measured.y] == pytest.approx([0.3, 2 / 3])
     tables = [block for block in blocks if isinstance(block, Table)]
-    assert [row[1:] for row in tables[0].rows] == [("1", "0", "0"), ("1", "0", "1")]
+    assert [row[1:] for row in tables[0].rows] == [("4", "0", "0"), ("4", "0", "4")]
     (places,) = (table for table in tables if table.case_column == 0)
-    assert places.rows[0] == ("a", "E1", "cats.pdf, page 4, chunk 3", "0.5", "debater/0, debater/1", "Cats.")
+    assert places.rows[0] == ("00", "E1", "cats.pdf, page 4, chunk 3", "0.5", "debater/0, debater/1", "Cats.")

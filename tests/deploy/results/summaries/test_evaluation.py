@@ -52,7 +52,6 @@ def test_the_figures_by_hand() -> None:
     assert found.brier_multiclass.value == pytest.approx((0.14 + 0.72 + 1.44) / 3)
     assert found.brier_top_label.value == pytest.approx((0.09 + 0.36 + 0.36) / 3)
     assert found.macro_f1.value == pytest.approx((2 / 3 + 0 + 0) / 3)
-    assert found.calibration_error.value == pytest.approx((0.3 + 0.6 + 0.6) / 3), "equal confidences share a bin"
     assert (found.accuracy_at_1.n, found.accuracy_at_1.coverage) == (3, 0.75)
 
 
@@ -74,10 +73,14 @@ def test_what_cannot_be_scored_is_left_out_and_lowers_the_coverage() -> None:
 
 
 @pytest.mark.parametrize("cases", [LEAST_CASES - 1, LEAST_CASES])
-def test_what_a_calibrated_model_would_have_is_given_where_cases_are_enough(cases: int) -> None:
-    found = judged(*[verdict("a", {"a": 0.7, "b": 0.3})] * cases, cases=cases).calibration_null
-    assert (found is not None) == (cases == LEAST_CASES)
-    assert found is None or 0.0 <= found[0] <= found[1] <= 1.0
+def test_a_calibration_error_is_given_beside_a_calibrated_models_where_cases_are_enough(cases: int) -> None:
+    found = judged(*[verdict("a", {"a": 0.7, "b": 0.3})] * cases, cases=cases)
+    if cases < LEAST_CASES:
+        assert (found.calibration_error.value, found.calibration_null) == (None, None)
+        return
+    assert found.calibration_error.value == pytest.approx(0.3), "equal confidences share a bin"
+    low, high = not_none(found.calibration_null)
+    assert 0.0 <= low <= high <= 1.0
 
 
 @pytest.fixture
@@ -99,7 +102,7 @@ def test_the_summary_has_each_figure_with_what_it_is_over(run: Path, printed: Pr
     for expected in (
         "Acc@1 100.0 % (n = 6, coverage 60.0 %)",
         "Brier, top label (0 to 1) 0.04 (n = 6",
-        "too few cases",
+        "ECE, 15 equal-frequency bins too few cases: n = 6",
     ):
         assert expected in text, expected
     read = json.loads(printed(show, run, form="json"))["evaluation"]
