@@ -1,4 +1,4 @@
-"""Pure numbers: numpy and scipy in, numbers out; what is unknown is NaN or None, never 0."""
+"""Statistical metrics: arrays in, numbers out; an unknown value is NaN or None, never 0."""
 
 if __name__ != "moot.metrics":
     raise ImportError(

@@ -1,10 +1,12 @@
 """Inter-rater agreement with missing ratings: raw agreement, Krippendorff's alpha, Gwet's AC1 and AC2.
 
-Throughout, ratings are `(raters, units)` with NaN for missing, and categories are all that could have been given.
-Functions raise ValueError if the ratings are no matrix, one is infinite or not a category, or a category is listed
-twice. Intervals are of 95 %, from the percentiles of resamples in which whole clusters of units, `(units,)` of any
-sortable type such as the case of each unit, are drawn with replacement; they raise ValueError for no unit, no resample,
-or another number of clusters than of units.
+Ratings are matrices `(raters, units)`, NaN where missing. Categories are all values that a rater could give. Functions
+raise ValueError if the ratings are not a matrix, a rating is infinite or not among the categories, or a category occurs
+twice.
+
+Intervals are 95 % percentile intervals of the cluster bootstrap. `clusters`, `(units,)` of any sortable type, is the
+cluster of each unit, such as its case. ValueError is raised for no units, and for a different number of clusters than
+of units.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,12 +21,12 @@ from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.distribution import Floats, ratio
 
 Level = Literal["nominal", "ordinal", "interval"]
-"""Scale of the levels: nominal, ordinal, or interval (differences are meaningful)."""
+"""Level of measurement: nominal, ordinal, or interval (differences are meaningful)."""
 
 Weights = Literal["identity", "ordinal", "quadratic", "linear"]
-"""Partial credit for unequal ratings."""
+"""Weighting scheme: the partial credit for unequal ratings."""
 
-_NUMBERS = 2**21  # in memory at once, per array
+_MAX_ELEMENTS = 2**21  # of one array in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,8 @@ class _Counts:
 
     Attributes:
         levels: `(k,)`, ascending.
-        counts: `(units, k)`, how many raters chose the level for the unit.
-        raters: `(units,)`, how many rated the unit; with fewer than two it has no information on agreement.
+        counts: `(units, k)`, number of raters who chose the level for the unit.
+        raters: `(units,)`, number of raters of the unit; fewer than two give no information on agreement.
     """
 
     levels: Floats
@@ -51,40 +53,39 @@ class _Counts:
             raise ValueError("a rating is infinite; a missing one is NaN")
         possible = np.unique(given[rated] if levels is None else np.asarray(levels, dtype=np.float64))
         if levels is not None and len(possible) != len(levels):
-            raise ValueError("each level is listed once")
+            raise ValueError("a level is listed twice")
         if not np.isin(given[rated], possible).all():
-            raise ValueError(f"a rating is none of the levels {', '.join(f'{level:g}' for level in possible)}")
+            raise ValueError(f"a rating is not one of the levels {', '.join(f'{level:g}' for level in possible)}")
         counts = (given[:, :, np.newaxis] == possible).sum(axis=0)
         return cls(possible, counts.astype(np.float64), rated.sum(axis=0).astype(np.float64))
 
-    def drawn(self, clusters: npt.ArrayLike, resamples: int, seed: int) -> Floats:
-        """`(resamples, units)` multiplicities."""
+    def resample_weights(self, clusters: npt.ArrayLike, resamples: int, seed: int) -> Floats:
+        """Bootstrap weights of the units, `(resamples, units)`."""
         given = np.asarray(clusters)
         if given.shape != self.raters.shape:
             raise ValueError(f"{len(self.raters)} units but clusters of shape {given.shape}")
         return cluster_weights(given, resamples, seed).astype(np.float64)
 
-    def once(self) -> Floats:
-        """The multiplicities of the data themselves."""
+    def unit_weights(self) -> Floats:
+        """Weights of the original sample: 1 for each unit."""
         return np.ones((1, len(self.raters)))
 
 
 def krippendorff_alpha(ratings: npt.ArrayLike, level: Level) -> float:
-    """Krippendorff's alpha, `1 - D_o / D_e`: observed disagreement relative to that expected by chance.
+    """Krippendorff's alpha, `1 - D_o / D_e`: observed disagreement relative to the disagreement expected by chance.
 
-    With `n_uc` of the `m_u` raters of unit u on level c, `n_c = sum_u n_uc` and `n = sum_c n_c` over units with
-    `m_u >= 2`, and a distance d of levels:
-    `D_o = sum_u sum_cd n_uc (n_ud - [c = d]) d(c, d)^2 / (m_u - 1) / n`,
-    `D_e = sum_cd n_c n_d d(c, d)^2 / (n (n - 1))`. Squared distances are 1 for other names (nominal), `(c - d)^2`
-    (interval), and `(sum of n_g from c to d - (n_c + n_d) / 2)^2` (ordinal), which is the squared difference of the
-    levels' mean ranks: an ordinal alpha is an interval alpha of ranks.
+    Only units with at least two ratings count. With `m_u` the number of ratings of unit u, `n_uc` of them on level c,
+    `n_c = sum_u n_uc`, `n = sum_c n_c` and a distance d between levels: `D_o = sum_u sum_cd n_uc (n_ud - [c = d]) d(c,
+    d)^2 / (m_u - 1) / n` and `D_e = sum_cd n_c n_d d(c, d)^2 / (n (n - 1))`. The squared distance is 1 between
+    different levels (nominal), `(c - d)^2` (interval), or `(sum of n_g from c to d - (n_c + n_d) / 2)^2` (ordinal). The
+    last is the squared difference of mean ranks: ordinal alpha is interval alpha of the ranks.
 
-    Alpha falls with prevalence: where nearly all ratings are on one level, chance agrees nearly always and a few
-    disagreements make it small however high the raw agreement is. Report `raw_agreement` and `gwet_ac2` with it.
+    Alpha depends on prevalence. If nearly all ratings are on one level, chance agreement is near 1, and a few
+    disagreements make alpha small even if raw agreement is high. Report `raw_agreement` and `gwet_ac2` with it.
 
     Returns:
-        At most 1 (no disagreement), 0 for chance, below it for systematic disagreement. NaN where it is undefined: no
-        unit with two ratings, or all such ratings on one level.
+        At most 1 (no disagreement); 0 for chance agreement; negative for systematic disagreement. NaN if no unit has
+        two ratings, or all such ratings are on one level.
 
     Source: Krippendorff, "Computing Krippendorff's Alpha-Reliability", 2011.
 
@@ -92,26 +93,29 @@ def krippendorff_alpha(ratings: npt.ArrayLike, level: Level) -> float:
     0.7368
     """
     counted = _Counts.of(ratings)
-    return float(_alphas(counted, level, counted.once())[0])
+    return float(_alphas(counted, level, counted.unit_weights())[0])
 
 
 def alpha_interval(
     ratings: npt.ArrayLike, level: Level, clusters: npt.ArrayLike, *, resamples: int = 1000, seed: int = 0
 ) -> BootstrapInterval:
-    """Bootstrap confidence interval of Krippendorff's alpha; ranks are recomputed in each resample."""
+    """Bootstrap confidence interval of Krippendorff's alpha; each resample is ranked again."""
     counted = _Counts.of(ratings)
-    return percentile_interval(_alphas(counted, level, counted.drawn(clusters, resamples, seed)))
+    return percentile_interval(_alphas(counted, level, counted.resample_weights(clusters, resamples, seed)))
 
 
 def agreement_weights(categories: Sequence[float], weights: Weights) -> Floats:
     """Agreement weights of each pair of categories, `(q, q)`: 1 on the diagonal, 0 for the two extremes.
 
-    With x the ascending categories and i, j their places among q: `identity` `[i = j]`, `linear`
-    `1 - |x_i - x_j| / range`, `quadratic` `1 - (x_i - x_j)^2 / range^2`, and `ordinal`
-    `1 - C(|i - j| + 1, 2) / C(q, 2)`, which uses only their order.
+    With x the categories in ascending order and i, j their positions: `identity` is `[i = j]`, `linear` is `1 - |x_i -
+    x_j| / range`, `quadratic` is `1 - (x_i - x_j)^2 / range^2`, and `ordinal`, which uses only the order, is `1 - C(|i
+    - j| + 1, 2) / C(q, 2)`.
+
+    Args:
+        categories: `(q,)`, ascending; their order is not checked.
 
     Raises:
-        ValueError: for fewer than two categories, or an unknown name.
+        ValueError: for fewer than two categories, or an unknown scheme.
 
     Source: Gwet, Handbook of Inter-Rater Reliability, 4th edition, 2014, section 3.5.
 
@@ -120,13 +124,13 @@ def agreement_weights(categories: Sequence[float], weights: Weights) -> Floats:
     """
     x = np.asarray(categories, dtype=np.float64)
     if len(x) < 2:
-        raise ValueError("agreement is among at least two categories")
+        raise ValueError("at least two categories expected")
     steps = np.abs(np.subtract.outer(np.arange(len(x)), np.arange(len(x))))
-    apart = np.abs(np.subtract.outer(x, x)) / (x.max() - x.min())
+    differences = np.abs(np.subtract.outer(x, x)) / (x.max() - x.min())
     distances: dict[Weights, Floats] = {
         "identity": (steps > 0).astype(np.float64),
-        "linear": apart,
-        "quadratic": apart**2,
+        "linear": differences,
+        "quadratic": differences**2,
         "ordinal": steps * (steps + 1) / (len(x) * (len(x) - 1)),
     }
     if weights not in distances:
@@ -137,21 +141,21 @@ def agreement_weights(categories: Sequence[float], weights: Weights) -> Floats:
 def raw_agreement(
     ratings: npt.ArrayLike, weights: Weights = "identity", categories: Sequence[float] | None = None
 ) -> float:
-    """Observed agreement, not corrected for chance: the mean over units of their pairwise agreement.
+    """Raw agreement: the mean pairwise agreement per unit, not corrected for chance.
 
-    `p_a = mean over units with m >= 2 of sum_k n_k (sum_l w_kl n_l - 1) / (m (m - 1))`; with identity weights, which
-    need no categories, the share of pairs of ratings that are the same, each unit counting once.
+    `p_a = mean over units with m >= 2 of sum_k n_k (sum_l w_kl n_l - 1) / (m (m - 1))`. With identity weights it is the
+    proportion of equal pairs of ratings, averaged over units. Other weights require `categories`.
 
     Returns:
-        In [0, 1]; NaN when no unit has two ratings.
+        In [0, 1]; NaN if no unit has two ratings.
 
     Source: Gwet, Handbook of Inter-Rater Reliability, 4th edition, 2014, equation 3.30.
 
     >>> raw_agreement([[1, 2, 2], [1, 2, 3]])
     0.6666666666666666
     """
-    counted, worth = _weighted(ratings, categories, weights)
-    return float(_agreements(counted, worth, counted.once())[0])
+    counted, agreement = _weighted(ratings, categories, weights)
+    return float(_agreements(counted, agreement, counted.unit_weights())[0])
 
 
 def raw_agreement_interval(
@@ -164,20 +168,20 @@ def raw_agreement_interval(
     seed: int = 0,
 ) -> BootstrapInterval:
     """Bootstrap confidence interval of raw agreement."""
-    counted, worth = _weighted(ratings, categories, weights)
-    return percentile_interval(_agreements(counted, worth, counted.drawn(clusters, resamples, seed)))
+    counted, agreement = _weighted(ratings, categories, weights)
+    return percentile_interval(_agreements(counted, agreement, counted.resample_weights(clusters, resamples, seed)))
 
 
 def gwet_ac2(ratings: npt.ArrayLike, categories: Sequence[float], weights: Weights) -> float:
     """Gwet's AC2, `(p_a - p_e) / (1 - p_e)`; with identity weights (nominal categories) it is AC1.
 
-    `p_a` is `raw_agreement`; `p_e = T / (q (q - 1)) sum_k pi_k (1 - pi_k)` with T the sum of the weights and `pi_k` the
-    mean over rated units of the share of the unit's ratings in category k, used or not: the number of categories
-    counts. Chance is what raters would agree on if they guessed where they are unsure: it vanishes where one category
-    prevails, so AC2 nears the raw agreement there, while alpha and kappa fall to 0.
+    `p_a` is `raw_agreement`. `p_e = T / (q (q - 1)) sum_k pi_k (1 - pi_k)`, with T the sum of the weights and `pi_k`
+    the mean over rated units of the proportion of the unit's ratings in category k. Unused categories count in q. The
+    model of chance is that raters guess only where they are unsure. `p_e` therefore vanishes as one category prevails,
+    and AC2 approaches raw agreement, while alpha and kappa fall to 0.
 
     Returns:
-        At most 1, 0 for chance, below it for less. NaN when no unit has two ratings.
+        At most 1; 0 for chance agreement, negative below it. NaN if no unit has two ratings.
 
     Source: Gwet, Handbook of Inter-Rater Reliability, 4th edition, 2014, chapter 3; Gwet, BJMSP 2008.
 
@@ -185,8 +189,8 @@ def gwet_ac2(ratings: npt.ArrayLike, categories: Sequence[float], weights: Weigh
     >>> round(gwet_ac2(nearly_all_one, [1, 2], "identity"), 3), raw_agreement(nearly_all_one)
     (0.98, 0.98)
     """
-    counted, worth = _weighted(ratings, categories, weights)
-    return float(_coefficients(counted, worth, counted.once())[0])
+    counted, agreement = _weighted(ratings, categories, weights)
+    return float(_coefficients(counted, agreement, counted.unit_weights())[0])
 
 
 def ac2_interval(
@@ -199,8 +203,8 @@ def ac2_interval(
     seed: int = 0,
 ) -> BootstrapInterval:
     """Bootstrap confidence interval of Gwet's AC2."""
-    counted, worth = _weighted(ratings, categories, weights)
-    return percentile_interval(_coefficients(counted, worth, counted.drawn(clusters, resamples, seed)))
+    counted, agreement = _weighted(ratings, categories, weights)
+    return percentile_interval(_coefficients(counted, agreement, counted.resample_weights(clusters, resamples, seed)))
 
 
 def rater_interval(
@@ -211,10 +215,10 @@ def rater_interval(
     resamples: int = 1000,
     seed: int = 0,
 ) -> BootstrapInterval:
-    """Bootstrap confidence interval of any statistic of a rating matrix, such as a weighted kappa of two rows.
+    """Bootstrap confidence interval of any statistic of a rating matrix, such as a weighted kappa of two raters.
 
     Args:
-        statistic: of `(raters, drawn units)` ratings; NaN for none. It is called once per resample.
+        statistic: function of the drawn ratings `(raters, units)`, called once per resample; returns NaN if undefined.
 
     >>> same = rater_interval(lambda pair: float((pair[0] == pair[1]).mean()), [[1, 2] * 20, [1, 1] * 20], range(40))
     >>> 0.3 < same.low < 0.5 < same.high < 0.7
@@ -227,15 +231,15 @@ def rater_interval(
 
 
 def _alphas(counted: _Counts, level: Level, weights: Floats) -> Floats:
-    """Alpha for each row of `(resamples, units)` multiplicities."""
+    """Alpha for each row of bootstrap weights `(resamples, units)`."""
     if level not in get_args(Level):
         raise ValueError(f"a level is one of {', '.join(get_args(Level))}, not {level!r}")
     pairable = counted.raters >= 2.0
     counts, raters = counted.counts[pairable], counted.raters[pairable]
-    found = np.full(len(weights), np.nan)
+    result = np.full(len(weights), np.nan)
     if not counts.size:
-        return found
-    step = max(1, _NUMBERS // len(raters))
+        return result
+    step = max(1, _MAX_ELEMENTS // len(raters))
     for start in range(0, len(weights), step):
         drawn = weights[start : start + step, pairable]
         totals = drawn @ counts
@@ -243,19 +247,19 @@ def _alphas(counted: _Counts, level: Level, weights: Floats) -> Floats:
         observed = (drawn * _disagreement(counts, scores) / (raters - 1.0)).sum(axis=1)
         expected = _total_disagreement(totals, scores)
         defined = (totals > 0.0).sum(axis=1) >= 2
-        ratio = np.divide(observed, expected, out=np.full(len(totals), np.nan), where=defined)
-        found[start : start + step] = 1.0 - (totals.sum(axis=1) - 1.0) * ratio
-    return found
+        quotient = np.divide(observed, expected, out=np.full(len(totals), np.nan), where=defined)
+        result[start : start + step] = 1.0 - (totals.sum(axis=1) - 1.0) * quotient
+    return result
 
 
 def _disagreement(counts: Floats, scores: Floats | None) -> Floats:
     """Sum of squared distances over each unit's ordered pairs of ratings, `(resamples or 1, units)`.
 
-    Of m ratings on scores s that is `2 (m sum s^2 - (sum s)^2)`; of names `m^2 - sum n_c^2`.
+    For m ratings with scores s it is `2 (m sum s^2 - (sum s)^2)`; for nominal levels `m^2 - sum n_c^2`.
 
     Args:
         counts: `(units, levels)`.
-        scores: `(resamples or 1, levels)`; None for names.
+        scores: `(resamples or 1, levels)`; None for nominal levels.
     """
     raters = counts.sum(axis=1)
     if scores is None:
@@ -264,7 +268,7 @@ def _disagreement(counts: Floats, scores: Floats | None) -> Floats:
 
 
 def _total_disagreement(totals: Floats, scores: Floats | None) -> Floats:
-    """Disagreement over all ordered pairs of ratings of any units, `(resamples,)` from `(resamples, levels)`."""
+    """Sum of squared distances over all ordered pairs of ratings, `(resamples,)` from `(resamples, levels)`."""
     n = totals.sum(axis=1)
     if scores is None:
         return np.asarray(n**2 - (totals**2).sum(axis=1))
@@ -277,33 +281,33 @@ def _scores(level: Level, levels: Floats, totals: Floats) -> Floats | None:
         return None
     if level == "ordinal":
         return np.asarray(np.cumsum(totals, axis=1) - totals / 2.0)  # mean ranks
-    # About 0, so that large levels with small differences lose no digits.
+    # Centred, so that large levels with small differences keep their precision.
     return np.asarray(levels - levels.mean())[np.newaxis, :]
 
 
 def _weighted(ratings: npt.ArrayLike, categories: Sequence[float] | None, weights: Weights) -> tuple[_Counts, Floats]:
-    """The counts, and the weights of their levels."""
+    """Counts of the ratings, and the agreement weights of their levels."""
     if categories is None and weights != "identity":
-        raise ValueError(f"{weights} weights need the categories that could have been given")
+        raise ValueError(f"{weights} weights require the categories")
     counted = _Counts.of(ratings, categories)
     if categories is None:
         return counted, np.eye(len(counted.levels))
     return counted, agreement_weights(counted.levels.tolist(), weights)
 
 
-def _agreements(counted: _Counts, worth: Floats, weights: Floats) -> Floats:
-    """Raw agreement for each row of `(resamples, units)` multiplicities."""
+def _agreements(counted: _Counts, agreement: Floats, weights: Floats) -> Floats:
+    """Raw agreement for each row of bootstrap weights `(resamples, units)`."""
     pairable, raters = counted.raters >= 2.0, counted.raters
-    pairs = (counted.counts * (counted.counts @ worth - 1.0)).sum(axis=1)
+    pairs = (counted.counts * (counted.counts @ agreement - 1.0)).sum(axis=1)
     of_unit = np.divide(pairs, raters * (raters - 1.0), out=np.zeros(len(raters)), where=pairable)
     return ratio(weights @ of_unit, weights @ pairable.astype(np.float64))
 
 
-def _coefficients(counted: _Counts, worth: Floats, weights: Floats) -> Floats:
-    """AC2 for each row of multiplicities."""
+def _coefficients(counted: _Counts, agreement: Floats, weights: Floats) -> Floats:
+    """AC2 for each row of bootstrap weights."""
     rated = counted.raters > 0.0
     shares = counted.counts / np.where(rated, counted.raters, 1.0)[:, np.newaxis]
     prevalence = ratio(weights @ shares, (weights @ rated.astype(np.float64))[:, np.newaxis])
-    k = len(worth)
-    chance = worth.sum() / (k * (k - 1)) * (prevalence * (1.0 - prevalence)).sum(axis=1)
-    return np.asarray((_agreements(counted, worth, weights) - chance) / (1.0 - chance))
+    k = len(agreement)
+    chance = agreement.sum() / (k * (k - 1)) * (prevalence * (1.0 - prevalence)).sum(axis=1)
+    return np.asarray((_agreements(counted, agreement, weights) - chance) / (1.0 - chance))

@@ -89,11 +89,11 @@ def answer_probability(
 
     Source: SELENE, intrinsic confidence, with sigma applied to the log-odds over the case's labels.
 
-    >>> found = answer_probability(
+    >>> result = answer_probability(
     ...     ['{"answer": "', "Yes", '"}'], np.log([1.0, 0.6, 1.0]),
     ...     ["", "", "Yes", "no", "", ""], np.log([[1.0, 1.0], [0.6, 0.2], [1.0, 1.0]]),
     ...     answer_start=12, forms={"yes": "Yes", "no": "No"})
-    >>> round(found.normalised, 3), round(found.raw, 3), round(found.printed, 3)
+    >>> round(result.normalised, 3), round(result.raw, 3), round(result.printed, 3)
     (0.75, 0.6, 0.375)
     """
     width = _width(tokens, logprob, alt_tokens, alt_logprob)

@@ -1,6 +1,6 @@
-"""Bootstrap confidence intervals, for independent cases and for clusters (replies of one case are not independent).
+"""Bootstrap confidence intervals, for independent cases and for clusters (replies to one case are dependent).
 
-Functions raise ValueError for no observation or resample, values that are no vector, and a level outside (0, 1).
+Functions raise ValueError for a level outside (0, 1).
 """
 
 import warnings
@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_NUMBERS = 2**22  # drawn at once
+_MAX_DRAWS = 2**22  # in memory
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapInterval:
-    """A bootstrap confidence interval.
+    """Bootstrap confidence interval.
 
     Attributes:
-        low, high: its ends; NaN when no resample gave a value.
-        resamples: how many gave one.
+        low, high: ends; NaN if no resample has a value.
+        resamples: number of resamples with a value.
     """
 
     low: float
@@ -32,22 +32,22 @@ def percentile_interval(resampled: npt.ArrayLike, level: float = 0.95) -> Bootst
     """Percentile bootstrap interval from the resampled values of a statistic.
 
     Args:
-        resampled: `(resamples,)`; NaN, a resample that gave no value, is left out.
-        level: nominal coverage, in (0, 1). Below about 30 clusters the interval covers less than its nominal level.
+        resampled: `(resamples,)`; NaN (a resample without a value) is left out.
+        level: nominal coverage, in (0, 1). With fewer than about 30 clusters the actual coverage is lower.
 
     Returns:
-        The interval, and how many resamples gave a value: where many did not, as when nearly all ratings are on one
-        level, it is conditional on those that did. Without a disagreement in the data all resamples are equal and its
-        width is 0, which does not mean certainty.
+        The interval, and the number of resamples with a value. If many have none, as when nearly all ratings are on one
+        level, the interval is conditional on those that do. If all resamples are equal, as without any disagreement in
+        the data, its width is 0, which does not mean certainty.
 
     Source: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 5.3.
 
-    >>> found = percentile_interval([0.0, 0.25, 0.5, 0.75, 1.0, float("nan")], 0.5)
-    >>> found.low, found.high, found.resamples
+    >>> result = percentile_interval([0.0, 0.25, 0.5, 0.75, 1.0, float("nan")], 0.5)
+    >>> result.low, result.high, result.resamples
     (0.25, 0.75, 5)
     """
     if not 0.0 < level < 1.0:
-        raise ValueError(f"a level lies between 0 and 1, not {level:g}")
+        raise ValueError(f"a level must be between 0 and 1, not {level:g}")
     values = np.asarray(resampled, dtype=np.float64)
     known = values[~np.isnan(values)]
     if not len(known):
@@ -64,30 +64,33 @@ def cluster_bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> BootstrapInterval:
-    """Cluster bootstrap: the percentile interval of a statistic when whole clusters are drawn with replacement.
+    """Cluster bootstrap: percentile interval of a statistic; whole clusters are drawn with replacement.
 
     Args:
-        statistic: called with the indices of the observations that were drawn; may return NaN.
-        clusters: `(n,)`, the cluster of each observation, of any sortable type.
-        resamples: how many draws.
-        level: share of the draws inside the interval, in (0, 1).
-        seed: of the draws.
+        statistic: function of the indices of the drawn observations; may return NaN.
+        clusters: `(n,)`, cluster of each observation, of any sortable type.
+        resamples: codes of resamples; for 0 the ends are NaN.
+        level: nominal coverage, in (0, 1).
+        seed: seed of the random generator.
+
+    Raises:
+        ValueError: if there are no observations.
 
     Source: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8.
 
     >>> import numpy as np
     >>> x = np.arange(100.0)
-    >>> found = cluster_bootstrap(lambda i: float(x[i].mean()), np.arange(100), resamples=500)
-    >>> 40.0 < found.low < 49.5 < found.high < 60.0
+    >>> result = cluster_bootstrap(lambda i: float(x[i].mean()), np.arange(100), resamples=500)
+    >>> 40.0 < result.low < 49.5 < result.high < 60.0
     True
     """
     if not 0.0 < level < 1.0:
-        raise ValueError(f"a level lies between 0 and 1, not {level:g}")
-    _, number = np.unique(np.asarray(clusters), return_inverse=True)
-    if not len(number):
+        raise ValueError(f"a level must be between 0 and 1, not {level:g}")
+    _, codes = np.unique(np.asarray(clusters), return_inverse=True)
+    if not len(codes):
         raise ValueError("there are no observations")
-    order = np.argsort(number, kind="stable")
-    members = np.split(order, np.cumsum(np.bincount(number))[:-1])
+    order = np.argsort(codes, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(codes))[:-1])
     random = np.random.default_rng(seed)
     values = np.array(
         [
@@ -108,30 +111,32 @@ def bca_interval(
 ) -> BootstrapInterval:
     """BCa interval: the bias-corrected and accelerated bootstrap, for independent cases.
 
-    Resampling the cases estimates how much the statistic varies over OTHER such cases; a test between two systems uses
-    the paired cases themselves (see `moot.metrics.significance`), never the resamples, which are not independent of
-    each other.
+    The interval describes the variation of the statistic over OTHER samples of cases. To compare two systems, test the
+    paired cases themselves (see `moot.metrics.significance`), not the resamples, which are dependent.
 
     Args:
         values: `(n,)`, one per case; NaN (or None) is left out.
-        statistic: as numpy's reductions, with an `axis` (fast), or of a vector.
-        resamples: how many draws; fewer than 2000 make its ends noisy.
+        statistic: function of a vector; fast if it accepts `axis`, like numpy's reductions.
+        resamples: number of resamples, at least 1; with fewer than 2000 the ends are noisy.
         level: nominal coverage, in (0, 1).
-        seed: of the draws.
+        seed: seed of the random generator.
 
     Returns:
-        The interval. NaN at both ends, with 0 resamples, when the data are degenerate: fewer than two cases, all alike
-        (the bootstrap is undefined then; for shares use `wilson_interval`), or every resample on one side of
-        the statistic.
+        The interval. NaN at both ends, with 0 resamples, if the data are degenerate: fewer than two cases, all values
+        equal (the bootstrap is undefined; for proportions use `wilson_interval`), or all resamples on one side of the
+        statistic.
+
+    Raises:
+        ValueError: for fewer than one resample, or values that are not one-dimensional.
 
     Source: Efron, "Better bootstrap confidence intervals", JASA 1987; computed by scipy.
 
-    >>> found = bca_interval([1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 4.0, 9.0])
-    >>> 2.0 < found.low < 3.375 < found.high < 6.5
+    >>> result = bca_interval([1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 4.0, 9.0])
+    >>> 2.0 < result.low < 3.375 < result.high < 6.5
     True
     """
     if not 0.0 < level < 1.0:
-        raise ValueError(f"a level lies between 0 and 1, not {level:g}")
+        raise ValueError(f"a level must be between 0 and 1, not {level:g}")
     if resamples < 1:
         raise ValueError(f"at least one resample, not {resamples}")
     cases = np.asarray(values, dtype=np.float64)
@@ -144,15 +149,15 @@ def bca_interval(
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateDataWarning)  # NaN reports it
-        found = bootstrap(
+        result = bootstrap(
             (cases,),
             statistic,
             method="BCa",
             n_resamples=resamples,
             confidence_level=level,
-            batch=max(1, _NUMBERS // len(cases)),
+            batch=max(1, _MAX_DRAWS // len(cases)),
             rng=np.random.default_rng(seed),
         ).confidence_interval
-    if np.isnan(found.low) or np.isnan(found.high):
+    if np.isnan(result.low) or np.isnan(result.high):
         return BootstrapInterval(float("nan"), float("nan"), 0)
-    return BootstrapInterval(float(found.low), float(found.high), resamples)
+    return BootstrapInterval(float(result.low), float(result.high), resamples)

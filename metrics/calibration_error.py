@@ -293,8 +293,8 @@ def _bins(confidences: Floats, bins: int) -> tuple[npt.NDArray[np.intp], npt.NDA
 def _numbers(counts: npt.NDArray[np.int64], bins: int) -> npt.NDArray[np.intp]:
     """The bin of each distinct confidence, which so many cases have: that of its average rank."""
     rank = np.cumsum(counts) - counts / 2.0
-    found: npt.NDArray[np.intp] = np.minimum(np.floor(rank * bins / max(counts.sum(), 1)).astype(np.intp), bins - 1)
-    return found
+    result: npt.NDArray[np.intp] = np.minimum(np.floor(rank * bins / max(counts.sum(), 1)).astype(np.intp), bins - 1)
+    return result
 
 
 def _errors(confidences: Floats, outcomes: Floats, starts: npt.NDArray[np.intp]) -> Floats:

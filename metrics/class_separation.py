@@ -25,14 +25,14 @@ def auroc_matrix(x: npt.ArrayLike, flags: npt.ArrayLike) -> Floats:
     [[0.75]]
     """
     features, targets = checked_flags(x, flags)
-    found = np.full((features.shape[1], targets.shape[1]), np.nan)
+    result = np.full((features.shape[1], targets.shape[1]), np.nan)
     for block in complete_blocks(features, targets):
         flagged = block.y.sum(axis=0)
         pairs = flagged * (len(block.y) - flagged)
         with np.errstate(invalid="ignore", divide="ignore"):
             area = 0.5 + (centred_ranks(block.x).T @ block.y) / np.where(pairs > 0.0, pairs, np.nan)
-        found[np.ix_(block.features, block.targets)] = area
-    return found
+        result[np.ix_(block.features, block.targets)] = area
+    return result
 
 
 def folded_auroc(area: npt.ArrayLike) -> Floats:
@@ -71,7 +71,7 @@ def within_groups_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, groups: npt.Arra
     """
     features, targets = checked_flags(x, flags)
     codes = as_codes(groups, len(features))
-    found = np.full((features.shape[1], targets.shape[1]), np.nan)
+    result = np.full((features.shape[1], targets.shape[1]), np.nan)
     for block in complete_blocks(features, targets):
         code = codes[block.rows]
         size = np.bincount(code).astype(np.float64)
@@ -79,8 +79,8 @@ def within_groups_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, groups: npt.Arra
         pairs = (flagged * (size[:, np.newaxis] - flagged)).sum(axis=0)
         wins = ranks_within(block.x, code).T @ block.y - (flagged * (flagged + 1.0)).sum(axis=0) / 2
         with np.errstate(invalid="ignore", divide="ignore"):
-            found[np.ix_(block.features, block.targets)] = wins / np.where(pairs > 0.0, pairs, np.nan)
-    return found
+            result[np.ix_(block.features, block.targets)] = wins / np.where(pairs > 0.0, pairs, np.nan)
+    return result
 
 
 def checked_flags(x: npt.ArrayLike, flags: npt.ArrayLike) -> tuple[Floats, Floats]:

@@ -1,8 +1,8 @@
 """Cluster permutation tests of many features against many targets.
 
-Under the null hypothesis a cluster's targets could as well have been another's. So whole blocks of targets move between
-clusters of one make-up and keep their places inside, which leaves the dependence within clusters as it is, and so what
-a place (such as the trait that is scored) does to feature and target alike.
+Under the null hypothesis the targets of clusters are exchangeable. Targets are permuted as whole blocks between
+clusters of equal composition, and keep their positions within the cluster. This preserves the dependence within
+clusters, and the effect of a position (such as the scored trait) on feature and target.
 """
 
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ from moot.metrics.pairwise_complete import Numbers, as_codes, as_pair, columns_b
 from moot.metrics.rank_correlation import LEAST_ROWS, centred_ranks
 
 Statistic = Literal["spearman", "auroc"]
-"""Statistic of association: Spearman's rho, or the directed AUROC less one half; 0 for none."""
+"""Measure of association: Spearman's rho, or the directed AUROC minus 0.5; 0 for no association."""
 
-_BYTES = 2**26  # of the targets that are permuted at once
-_FEW = 10  # permutations as extreme as the data, below which their count is unreliable
+_BYTES = 2**26  # of the permuted targets per block
+_FEW = 10  # extreme permutations; a lower count is unreliable
 _ROUNDING = 2e-6  # of a correlation in single precision
 
 Singles = npt.NDArray[np.float32]
@@ -33,15 +33,15 @@ class PermutationTest:
     """Result of two-sided permutation tests of no association.
 
     Attributes:
-        statistic: `(F, T)`, rho or `AUROC - 1/2` of the data. x is ranked on its known rows that have a target, y on
-            all of its known rows, for the data and the permutations alike; without NaN in x it is rho itself.
-        p_value: `(F, T)`, of each pair alone; NaN where it has no statistic.
-        max_p_value: `(F, T)`, adjusted for the choice among all features of the target: how often the largest
-            |statistic| of a permutation reaches this one. It holds the chance of ANY false finding; at least
-            `1 / (permutations + 1)`.
-        null_quantile: `(T,)`, what the largest |statistic| over the features stays below in 95 % of permutations.
-        movable: `(T,)`, the share of rows in clusters that have another of their make-up; the rest stays where it is,
-            and at 0 nothing was tested: the p-values are NaN.
+        statistic: `(F, T)`, rho or `AUROC - 0.5` of the data. x is ranked on its known rows that have a target, y on
+            all of its known rows, in the data and in the permutations; without NaN in x it is rho itself.
+        p_value: `(F, T)`, of each pair alone; NaN if the statistic is undefined.
+        max_p_value: `(F, T)`, adjusted for the number of features of the target: the proportion of permutations whose
+            largest |statistic| is at least this one. Controls the family-wise error rate; at least `1 / (permutations +
+            1)`.
+        null_quantile: `(T,)`, 95 % quantile of the largest |statistic| over the features.
+        movable: `(T,)`, proportion of rows in clusters that have another of equal composition; other rows are not
+            permuted. If it is 0 nothing was tested, and the p-values are NaN.
     """
 
     statistic: Floats
@@ -62,32 +62,33 @@ def permutation_test(
 ) -> PermutationTest:
     """Cluster permutation test of association: targets are exchanged between clusters of equal composition.
 
-    A p-value is `(k + 1) / (permutations + 1)`, k permutations being as extreme. Where k is below 10 it is the normal
-    tail with the permutations' own mean and deviation, so that Benjamini and Hochberg's method has something to sort
-    over thousands of tests; but no less than `k / (permutations + 1)`, nor than one over the number of arrangements.
+    The p-value is `(k + 1) / (permutations + 1)`, with k the number of permutations at least as extreme as the data. If
+    k is below 10 it is the tail of a normal distribution with the mean and standard deviation of the permutations, so
+    that the Benjamini-Hochberg procedure can rank thousands of tests; it is at least `k / (permutations + 1)`. No
+    p-value is below the reciprocal of the number of arrangements.
 
     Args:
-        x: `(n, F)`, NaN where unknown (a vector is one column). Leave out features with few rows: by chance they have
-            the largest |statistic|.
-        y: `(n, T)`, the same; flags of 0 and 1 for "auroc". Rows without a target are left out before clusters are
-            compared in size.
-        clusters: `(n,)`, of any sortable type.
-        permutations: how many to draw, at least 1.
-        seed: of the draws.
-        statistic: see `Statistic`.
-        slots: `(n,)`, of any sortable type, the place of each row in its cluster, such as the trait: a target only
-            comes to rows of its own place, and clusters of one make-up have the same places. None: clusters of one size
-            have, in the order of the rows.
+        x: `(n, F)`, NaN where unknown (a vector is one column). Leave out features with few known rows: by chance they
+            have the largest |statistic|.
+        y: `(n, T)`, likewise; 0 and 1 for "auroc". Rows without a target are left out before the composition of
+            clusters is compared.
+        clusters: `(n,)`, cluster of each row, of any sortable type.
+        permutations: number of permutations, at least 1.
+        seed: seed of the random generator.
+        statistic: measure of association, see `Statistic`.
+        slots: `(n,)`, position of each row in its cluster, of any sortable type, such as the trait: targets are only
+            exchanged between rows of equal position, and clusters of equal composition have equal positions. None:
+            positions follow the order of the rows, and clusters of equal size have equal composition.
 
     Raises:
-        ValueError: for shapes that do not fit, a flag that is none, or `permutations` below 1.
+        ValueError: for incompatible shapes, a flag that is not 0, 1 or NaN, or `permutations` below 1.
 
     Source: Fisher, The Design of Experiments, 1935; Westfall and Young, Resampling-Based Multiple Testing, 1993, for
     the maximum; Winkler et al., NeuroImage 2015, for blocks; Winkler et al., NeuroImage 2016, for tails.
 
     >>> x = np.arange(40.0)
-    >>> found = permutation_test(x, np.round(x / 9), np.arange(40), permutations=99)
-    >>> bool(found.p_value.item() < 1e-6), found.max_p_value.item(), found.movable.item()
+    >>> result = permutation_test(x, np.round(x / 9), np.arange(40), permutations=99)
+    >>> bool(result.p_value.item() < 1e-6), result.max_p_value.item(), result.movable.item()
     (True, 0.01, 1.0)
     """
     if permutations < 1:
@@ -97,32 +98,32 @@ def permutation_test(
     places = np.zeros(len(codes), np.intp) if slots is None else as_codes(slots, len(features))
     shape = features.shape[1], targets.shape[1]
     of_pairs, p_value, max_p_value = np.full((3, *shape), np.nan)
-    found = PermutationTest(of_pairs, p_value, max_p_value, np.full(shape[1], np.nan), np.zeros(shape[1]))
+    result = PermutationTest(of_pairs, p_value, max_p_value, np.full(shape[1], np.nan), np.zeros(shape[1]))
     for known, columns in columns_by_known(targets):
         if known.sum() < LEAST_ROWS:
             continue
-        sums = _Sums(features[known], targets[np.ix_(known, columns)], statistic)
-        blocks = _blocks_alike(codes[known], places[known])
+        sums = _PermutedStatistics(features[known], targets[np.ix_(known, columns)], statistic)
+        blocks = _exchangeable_blocks(codes[known], places[known])
         observed = sums.statistics(np.arange(known.sum())[:, np.newaxis])[:, 0]
         null = _Null(observed)
         for sources in _sources(blocks, permutations, seed, 4 * int(known.sum()) * len(columns)):
             null.add(sums.statistics(sources))
         least = float(np.exp(-sum(scipy.special.gammaln(len(block) + 1.0) for block in blocks)))
-        found.statistic[:, columns] = observed
-        found.p_value[:, columns] = null.p_values(least)
-        found.max_p_value[:, columns], found.null_quantile[columns] = null.max_p_values(least)
+        result.statistic[:, columns] = observed
+        result.p_value[:, columns] = null.p_values(least)
+        result.max_p_value[:, columns], result.null_quantile[columns] = null.max_p_values(least)
         movable = sum(block.size for block in blocks if len(block) > 1) / known.sum()
-        found.movable[columns] = movable
+        result.movable[columns] = movable
         if not movable:
-            found.p_value[:, columns] = found.max_p_value[:, columns] = found.null_quantile[columns] = np.nan
-    return found
+            result.p_value[:, columns] = result.max_p_value[:, columns] = result.null_quantile[columns] = np.nan
+    return result
 
 
-class _Sums:
-    """Precomputed centred ranks of the features and targets, of unit variance and in single precision.
+class _PermutedStatistics:
+    """Statistics of permutations, from centred ranks of unit variance in single precision.
 
-    A feature with missing values uses only some of the permuted targets, so the variance of these is recomputed in each
-    permutation; its own ranks sum to 0 over its rows, so the mean of these targets does not matter.
+    A feature with missing values uses only some of the permuted targets, so their variance is recomputed in each
+    permutation. Their mean has no effect, because the feature's own ranks sum to 0 over its rows.
     """
 
     def __init__(self, x: Floats, y: Floats, statistic: Statistic) -> None:
@@ -149,7 +150,11 @@ class _Sums:
             self._y: Singles = np.where(self._spread > 0.0, centred / self._spread, np.nan).astype(np.float32)
 
     def statistics(self, sources: npt.NDArray[np.int32] | Numbers) -> Floats:
-        """`(F, p, T)` for p permutations, `(n, p)`: the row from which each row has its targets."""
+        """Statistics `(F, p, T)` of p permutations.
+
+        Args:
+            sources: `(n, p)`, the row from which each row takes its targets.
+        """
         n, p = sources.shape
         moved = self._y[sources].reshape(n, -1)
         products = (self._x.T @ moved).astype(np.float64).reshape(-1, p, self._y.shape[1])
@@ -159,25 +164,25 @@ class _Sums:
         with np.errstate(invalid="ignore", divide="ignore"):
             variance = np.where(variance > 1e-5, variance, np.nan)
             if self._area:  # P N = rows^2 times the variance of the flag
-                found = products * scale / (rows * variance * self._spread) / rows
+                result = products * scale / (rows * variance * self._spread) / rows
             else:
-                found = products * scale / (rows * np.sqrt(variance))
-        return np.asarray(found, dtype=np.float64)
+                result = products * scale / (rows * np.sqrt(variance))
+        return np.asarray(result, dtype=np.float64)
 
     def _variances(self, moved: Singles) -> Floats:
-        """Variances of the permuted targets over the rows of each set of features, `(sets, p T)`."""
-        found = np.ones((len(self._known), moved.shape[1]))
-        holes = np.flatnonzero(self._known.min(axis=1) == 0.0)
-        if len(holes):
-            known = self._known[holes]
+        """Variances of the permuted targets over the known rows of each set of features, `(sets, p T)`."""
+        result = np.ones((len(self._known), moved.shape[1]))
+        incomplete = np.flatnonzero(self._known.min(axis=1) == 0.0)
+        if len(incomplete):
+            known = self._known[incomplete]
             rows = np.maximum(known.sum(axis=1, dtype=np.float64), 1.0)[:, np.newaxis]
             means = (known @ moved) / rows
-            found[holes] = (known @ (moved * moved)) / rows - means**2
-        return found
+            result[incomplete] = (known @ (moved * moved)) / rows - means**2
+        return result
 
 
 class _Null:
-    """Running null distribution over the permutations."""
+    """Null distribution, accumulated over the permutations."""
 
     def __init__(self, observed: Floats) -> None:
         self._observed = observed
@@ -186,7 +191,7 @@ class _Null:
         self._largest: list[Floats] = []
 
     def add(self, drawn: Floats) -> None:
-        """Statistics of some permutations, `(F, p, T)`; what is undefined in one of them shows no association."""
+        """Add the statistics of some permutations, `(F, p, T)`; an undefined statistic counts as 0."""
         known = np.nan_to_num(drawn)
         size = np.abs(known)
         self._extreme += (size >= np.abs(self._observed)[:, np.newaxis] - _ROUNDING).sum(axis=1)
@@ -195,7 +200,7 @@ class _Null:
         self._largest.append(size.max(axis=0, initial=0.0))
 
     def p_values(self, least: float) -> Floats:
-        """Unadjusted p-values of each pair."""
+        """Unadjusted p-value of each pair."""
         drawn = sum(map(len, self._largest))
         mean = self._sum / drawn
         spread = np.sqrt(np.maximum(self._squares / drawn - mean**2, 0.0))
@@ -204,11 +209,11 @@ class _Null:
             tail = scipy.special.ndtr((mean - size) / spread) + scipy.special.ndtr((-mean - size) / spread)
         counted = (self._extreme + 1.0) / (drawn + 1.0)
         fine = np.where(np.isnan(tail), counted, np.clip(tail, self._extreme / (drawn + 1.0), 1.0))
-        found = np.maximum(np.where(self._extreme < _FEW, fine, counted), least)
-        return np.where(np.isnan(self._observed), np.nan, found)
+        result = np.maximum(np.where(self._extreme < _FEW, fine, counted), least)
+        return np.where(np.isnan(self._observed), np.nan, result)
 
     def max_p_values(self, least: float) -> tuple[Floats, Floats]:
-        """Adjusted for the choice among the features, `(F, T)`; and the quantile of the largest, `(T,)`."""
+        """Adjusted p-values, `(F, T)`, and the quantile of the largest statistic, `(T,)`."""
         largest = np.sort(np.concatenate(self._largest), axis=0)
         reached = np.stack(
             [
@@ -221,23 +226,23 @@ class _Null:
         return np.where(np.isnan(self._observed), np.nan, adjusted), np.quantile(largest, 0.95, axis=0)
 
 
-def _blocks_alike(codes: Numbers, places: Numbers) -> list[npt.NDArray[np.int32]]:
-    """Rows of the clusters by position, for each make-up `(clusters, size)`; in the given order within a position."""
+def _exchangeable_blocks(codes: Numbers, places: Numbers) -> list[npt.NDArray[np.int32]]:
+    """Exchangeability blocks: rows of the clusters of each composition, `(clusters, size)`, ordered by position."""
     order = np.lexsort((places, codes)).astype(np.int32)
     sizes = np.bincount(codes)
     size_of_row = sizes[codes[order]]
-    found = []
+    result = []
     for size in np.unique(sizes[sizes > 0]):
         block = order[size_of_row == size].reshape(-1, size)
         _, kind = np.unique(places[block], axis=0, return_inverse=True)
-        found += [block[kind.ravel() == number] for number in range(int(kind.max()) + 1)]
-    return found
+        result += [block[kind.ravel() == number] for number in range(int(kind.max()) + 1)]
+    return result
 
 
 def _sources(
     blocks: list[npt.NDArray[np.int32]], permutations: int, seed: int, row_bytes: int
 ) -> Iterator[npt.NDArray[np.int32]]:
-    """`(n, p)` for some permutations at a time: the row from which each row has its targets."""
+    """Permutations `(n, p)`, in blocks: the row from which each row takes its targets."""
     random = np.random.default_rng(seed)
     at_once = max(1, _BYTES // row_bytes)
     n = sum(block.size for block in blocks)

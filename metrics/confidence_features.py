@@ -11,7 +11,7 @@ from moot.metrics.distribution import Floats
 from moot.metrics.ragged import RaggedArray
 
 Statistic = Literal["mean", "median", "min", "max", "range", "variance", "std", "slope"]
-"""Names of the statistics."""
+"""Name of a window statistic; see `window_features`."""
 
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 
@@ -20,12 +20,12 @@ def window_statistic(logprobs: npt.ArrayLike, statistic: Statistic) -> Floats:
     """Summary statistic of each window of log-probabilities.
 
     Args:
-        logprobs: `(..., k)`, natural logarithms; k tokens, at least one.
+        logprobs: `(..., k)`, natural logarithms; windows of k tokens, k at least 1.
         statistic: `mean`, `median`, `min`, `max`; `range` = max - min; `variance` and `std` of the population; `slope`
-            of the log-probability on the token's number.
+            of the log-probability on the token index.
 
     Returns:
-        `(...)`; NaN where one of a window's values is not finite, and for the slope of one token.
+        `(...)`; NaN if a value in the window is not finite, and for the slope of one token.
 
     Raises:
         ValueError: for an empty window.
@@ -37,24 +37,24 @@ def window_statistic(logprobs: npt.ArrayLike, statistic: Statistic) -> Floats:
     """
     windows = np.asarray(logprobs, np.float64)
     if not windows.ndim or not windows.shape[-1]:
-        raise ValueError("a window holds at least one token")
+        raise ValueError("a window must contain at least one token")
     size = windows.shape[-1]
     known = np.asarray(np.isfinite(windows.reshape(-1, size)).all(axis=-1))
-    found = np.full(len(known), np.nan)
+    result = np.full(len(known), np.nan)
     if known.any():
         starts = np.flatnonzero(known) * size
         statistics = _statistics(windows.ravel(), starts, np.full(len(starts), size))
-        found[known] = statistics[:, STATISTICS.index(statistic)]
-    return found.reshape(windows.shape[:-1])
+        result[known] = statistics[:, STATISTICS.index(statistic)]
+    return result.reshape(windows.shape[:-1])
 
 
 Integers = npt.NDArray[np.int64]
 
 Signal = Literal["logprob", "entropy"]
-"""Value of a token: its log-probability, or the entropy of the distribution that it was drawn from."""
+"""Token signal: the log-probability of the token, or the entropy of the distribution it was sampled from."""
 
 Origin = Literal["token 0", "content"]
-"""Start of a reply: its first token, or the one after the section label or other fixed opening."""
+"""Origin of the windows: the first token, or the first after a section label or other fixed opening."""
 
 Window = Literal[
     "first-3",
@@ -77,26 +77,26 @@ Window = Literal[
     "last-50%",
     "full",
 ]
-"""Names of the windows: a number of tokens, a share of the reply's tokens rounded down, or all of them."""
+"""Name of a window: a number of tokens, a percentage of the tokens (rounded down), or all tokens."""
 
 WINDOWS: Final[tuple[Window, ...]] = get_args(Window)
 
 LEAST_LOGPROB: Final = -9000.0
-"""Threshold of unknown values: vendors send -9999 for unknown log-probabilities."""
+"""Values up to this are unknown: vendors send -9999 for unknown log-probabilities."""
 
-_CELLS: Final = 1 << 16  # of a block's padded matrix: 0.5 MB, so that a block's few matrices stay in the cache
+_CELLS: Final = 1 << 16  # of a padded matrix: 0.5 MB, so that the few matrices of a block fit into the cache
 _WORDS: Final[dict[Statistic, str]] = {"variance": "variance", "std": "std. dev."}
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A confidence feature: one statistic of one window of a reply.
+    """Confidence feature: one statistic of one window of a reply.
 
     Attributes:
-        signal: the token signal.
-        origin: where the reply's tokens are counted from.
-        window: which of its tokens.
-        statistic: of their values, see `metrics.confidence_features`.
+        signal: token signal.
+        origin: token from which the window is counted.
+        window: window of tokens.
+        statistic: statistic of their values.
 
     >>> Feature("logprob", "content", "first-3", "range").name
     'logprob.content.first-3.range'
@@ -126,12 +126,12 @@ class Feature:
             end, size = self.window.split("-")
             tokens = f"{size[:-1]} % of tokens" if size.endswith("%") else f"{size} tokens"
             words = f"{statistic.capitalize()} {'over' if self.statistic == 'slope' else 'of'} {end} {tokens}"
-        apart = [*["entropy"][: self.signal == "entropy"], *["from content"][: self.origin == "content"]]
-        return f"{words} ({', '.join(apart)})" if apart else words
+        qualifiers = [*["entropy"][: self.signal == "entropy"], *["from content"][: self.origin == "content"]]
+        return f"{words} ({', '.join(qualifiers)})" if qualifiers else words
 
     @property
     def orientation(self) -> int:
-        """Sign: +1 when a higher value means more confident, -1 when less, 0 for a slope, which means neither."""
+        """Direction: +1 if higher values indicate more confidence, -1 if less, 0 for a slope (neither)."""
         if self.statistic == "slope":
             return 0
         if self.statistic in ("range", "variance", "std"):
@@ -140,7 +140,7 @@ class Feature:
 
 
 def features(signal: Signal, origin: Origin = "token 0") -> tuple[Feature, ...]:
-    """The 152 features of a signal, in the order of the columns of `window_features`.
+    """All 152 features of a signal, in the column order of `window_features`.
 
     >>> [feature.name for feature in features("entropy")[:2]], len(features("entropy"))
     (['entropy.first-3.mean', 'entropy.first-3.median'], 152)
@@ -151,27 +151,27 @@ def features(signal: Signal, origin: Origin = "token 0") -> tuple[Feature, ...]:
 def window_features(values: RaggedArray) -> Floats:
     """Feature matrix: every statistic of every window of each reply.
 
-    With the T values of a reply, `first-k` and `last-k` hold k of them, `first-p%` and `last-p%` hold floor(p T / 100),
-    `full` holds T. Of a window's values v_1 ... v_w: mean; median; min; max; range = max - min; variance =
-    sum (v_i - mean)^2 / w; std = its root; slope = sum (i - (w + 1) / 2) (v_i - mean) / (w (w^2 - 1) / 12), the
-    least-squares slope per token. Equal values have a range, variance, std and slope of exactly 0. The numbers of a
-    reply are the same to the last bit whatever other replies are in the batch.
+    For a reply of T values, `first-k` and `last-k` contain k values, `first-p%` and `last-p%` floor(p T / 100), and
+    `full` all T. For the values v_1 ... v_w of a window: mean; median; min; max; range = max - min; variance = sum (v_i
+    - mean)^2 / w; std = its square root; slope = sum (i - (w + 1) / 2) (v_i - mean) / (w (w^2 - 1) / 12), the
+    least-squares slope per token. If all values are equal, range, variance, std and slope are exactly 0. The features
+    of a reply do not depend, to the last bit, on the other replies.
 
     Args:
-        values: a log-probability (nats) or an entropy for each token; from content, if features with that origin are
-            meant (`RaggedArray.from_starts`).
+        values: log-probability (nats) or entropy of each token. For features with the origin `content`, pass the values
+            from there on (`RaggedArray.from_starts`).
 
     Returns:
-        `(R, 152)`, the columns as in `features`, in the unit of the values (variance: squared; slope: per token). NaN
-        for a window that is empty or longer than the reply, for one that holds a value which is not finite or is at
-        most `LEAST_LOGPROB`, and for the slope of one token.
+        `(R, 152)`, columns as in `features`, in the unit of the values (variance: squared; slope: per token). NaN for a
+        window that is empty, longer than the reply, or has a value that is not finite or at most `LEAST_LOGPROB`, and
+        for the slope of one token.
 
     Source: "Early-Token Confidence", section 3.3; "The Confident Liar", section 3.4.
 
-    >>> found = window_features(RaggedArray.from_lists([[-1.0, -2.0, -3.0], [-1.0]]))
-    >>> dict(zip([feature.name for feature in features("logprob")], found[0].tolist()))["logprob.first-3.slope"]
+    >>> result = window_features(RaggedArray.from_lists([[-1.0, -2.0, -3.0], [-1.0]]))
+    >>> dict(zip([feature.name for feature in features("logprob")], result[0].tolist()))["logprob.first-3.slope"]
     -1.0
-    >>> int(np.isfinite(found[1]).sum())  # a single token has the full window only, and no slope
+    >>> int(np.isfinite(result[1]).sum())  # one token: only the full window, and no slope
     7
     """
     raw = values.values
@@ -179,19 +179,19 @@ def window_features(values: RaggedArray) -> Floats:
     unknown_before = np.concatenate([[0], np.cumsum(unknown)])
     known = np.where(unknown, 0.0, raw).astype(np.float64, copy=False)
     shortest_first = np.argsort(values.lengths)
-    found = np.full((len(values), len(WINDOWS) * len(STATISTICS)), np.nan)
-    for number, window in enumerate(WINDOWS):
+    result = np.full((len(values), len(WINDOWS) * len(STATISTICS)), np.nan)
+    for place, window in enumerate(WINDOWS):
         starts, sizes = _bounds(values, window)
-        poisoned = unknown_before[starts + sizes] > unknown_before[starts]
-        usable = shortest_first[((sizes > 0) & ~poisoned)[shortest_first]]
-        columns = slice(number * len(STATISTICS), (number + 1) * len(STATISTICS))
+        invalid = unknown_before[starts + sizes] > unknown_before[starts]
+        usable = shortest_first[((sizes > 0) & ~invalid)[shortest_first]]
+        columns = slice(place * len(STATISTICS), (place + 1) * len(STATISTICS))
         for rows in _blocks(usable, sizes):
-            found[rows, columns] = _statistics(known, starts[rows], sizes[rows])
-    return found
+            result[rows, columns] = _statistics(known, starts[rows], sizes[rows])
+    return result
 
 
 def _bounds(values: RaggedArray, window: Window) -> tuple[Integers, Integers]:
-    """Start of each reply's window among all values, and its length: 0 when there is none."""
+    """Start of each reply's window in the flat array, and its size; 0 if the reply has none."""
     lengths = values.lengths
     end, _, size = window.partition("-")
     if not size:
@@ -204,7 +204,7 @@ def _bounds(values: RaggedArray, window: Window) -> tuple[Integers, Integers]:
 
 
 def _blocks(rows: Integers, sizes: Integers) -> Iterator[Integers]:
-    """The rows, sorted by size, in blocks whose padded matrix has at most `_CELLS` cells, or is one row."""
+    """Blocks of rows, which are sorted by size; a padded matrix has at most `_CELLS` cells, or one row."""
     start = 0
     while start < len(rows):
         widths = sizes[rows[start : start + max(1, _CELLS // int(sizes[rows[start]]))]]
@@ -215,16 +215,16 @@ def _blocks(rows: Integers, sizes: Integers) -> Iterator[Integers]:
 
 
 def _statistics(values: Floats, starts: Integers, sizes: Integers) -> Floats:
-    """`(rows, 8)`: the statistics of the windows of these starts and sizes, in the order of `STATISTICS`.
+    """Statistics of the windows with these starts and sizes, `(rows, 8)`, in the order of `STATISTICS`.
 
-    The windows are columns. Numpy adds up columns in the order of the tokens, but a single one pairwise: the last bit,
-    which may break a tie, would depend on the other replies, so that a single one is taken twice.
+    Windows are columns. Numpy sums several columns token by token but a single column pairwise, which may differ in the
+    last bit. A single window is therefore computed twice, so that it does not depend on the batch.
     """
     if len(sizes) == 1:
         return _statistics(values, starts.repeat(2), sizes.repeat(2))[:1]
-    places, last = np.arange(sizes[-1])[:, np.newaxis], sizes - 1
-    outside = places >= sizes
-    windows = values.take(starts + places, mode="clip")
+    positions, last = np.arange(sizes[-1])[:, np.newaxis], sizes - 1
+    outside = positions >= sizes
+    windows = values.take(starts + positions, mode="clip")
     windows[outside] = np.inf
     ordered = windows.T.copy()
     ordered.sort(axis=1)
@@ -237,8 +237,8 @@ def _statistics(values: Floats, starts: Integers, sizes: Integers) -> Floats:
     centred[outside] = 0.0
     variance = (centred * centred).sum(axis=0) / sizes
     with np.errstate(invalid="ignore"):  # the slope of one token is 0 / 0
-        slope = (centred * (places - last / 2)).sum(axis=0) / (sizes * (sizes * sizes - 1.0) / 12)
-    # Rounding gives equal values a tiny spread, by which ranks would differ.
+        slope = (centred * (positions - last / 2)).sum(axis=0) / (sizes * (sizes * sizes - 1.0) / 12)
+    # Equal values get a spread of rounding errors, which would change ranks.
     varied = greatest > least
     variance, slope = np.where(varied, variance, 0.0), np.where(varied | (sizes == 1), slope, 0.0)
     mean = np.clip(mean, least, greatest)

@@ -111,5 +111,5 @@ def _follows(tokens: Sequence[str], shared: Sequence[str]) -> int:
 
 def _opening(tokens: Sequence[str]) -> str:
     """The opening with the spaces before and after it; "" when there is none."""
-    found = _OPENING.match("".join(tokens[:_LONGEST_TOKENS])[:_LONGEST_CHARACTERS])
-    return found.group() if found and found.group().strip() else ""
+    result = _OPENING.match("".join(tokens[:_LONGEST_TOKENS])[:_LONGEST_CHARACTERS])
+    return result.group() if result and result.group().strip() else ""

@@ -1,6 +1,6 @@
 """Disagreement of a group: semantic distance of its replies, and misalignment of stated and intrinsic confidence.
 
-Functions raise ValueError for another shape, other lengths, and a probability outside [0, 1].
+Functions raise ValueError for invalid shapes, different lengths, and a probability outside [0, 1].
 """
 
 import math
@@ -13,18 +13,16 @@ import numpy.typing as npt
 def semantic_disagreement(embeddings: npt.ArrayLike) -> float:
     """Semantic disagreement: the mean cosine distance over all pairs of embeddings.
 
-    `D = 2 / (n (n - 1)) * sum over i < j of (1 - cos(e_i, e_j))`, computed in O(n d) from the norm
-    of the sum of the unit vectors. The lengths of the vectors do not matter, nor does their order.
+    `D = 2 / (n (n - 1)) * sum over i < j of (1 - cos(e_i, e_j))`, computed in O(n d) from the norm of the sum of the
+    unit vectors. It depends neither on the lengths of the vectors nor on their order.
 
     Args:
         embeddings: `(n, d)`, one row per reply, finite numbers of any scale.
 
     Returns:
-        A number without unit in [0, 2]: 0 when all rows point the same way, 1 when they are
-        orthogonal on average, 2 only for two opposite rows. NaN for fewer than two rows, and when
-        any entry is NaN or infinite (that reply's place is unknown). A row of zeros has no
-        direction; its cosine with every row, another row of zeros included, is taken as 0, so each
-        of its pairs adds a distance of 1.
+        Dimensionless, in [0, 2]: 0 if all rows have the same direction, 1 if they are orthogonal on average, 2 only for
+        two opposite rows. NaN for fewer than two rows, or if an entry is NaN or infinite. A row of zeros has no
+        direction; its cosine with every row, including another row of zeros, is taken as 0.
 
     Source: SELENE, eq. 2.
 
@@ -39,7 +37,7 @@ def semantic_disagreement(embeddings: npt.ArrayLike) -> float:
     n = len(rows)
     if n < 2 or not np.isfinite(rows).all():
         return math.nan
-    # Divide by the largest entry first: squares of very large or very small entries leave the range.
+    # Divide by the largest entry first: squares of very large or small entries overflow or underflow.
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     rows = rows / np.where(largest > 0.0, largest, 1.0)
     length = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
@@ -52,16 +50,15 @@ def semantic_disagreement(embeddings: npt.ArrayLike) -> float:
 def confidence_misalignment(stated: Sequence[float | None], intrinsic: Sequence[float | None]) -> float:
     """Confidence misalignment: the mean absolute difference between stated and intrinsic confidence.
 
-    `M = mean of |c_i - p_i|` over the agents for whom both numbers are known.
+    `M = mean of |c_i - p_i|` over the agents for which both are known.
 
     Args:
-        stated: `(n,)`, the confidence c_i that each agent stated, in [0, 1]; None or NaN if it
-            stated none.
-        intrinsic: `(n,)`, the probability p_i of each agent's answer under its own model, in
-            [0, 1]; None or NaN if unknown.
+        stated: `(n,)`, confidence c_i that each agent stated, in [0, 1]; None or NaN if unknown.
+        intrinsic: `(n,)`, probability p_i of each agent's answer under its own model, in [0, 1]; None or NaN if
+            unknown.
 
     Returns:
-        A difference of probabilities in [0, 1]; NaN when no agent has both numbers (also for n = 0).
+        In [0, 1]; NaN if both are known for no agent (also for n = 0).
 
     Source: SELENE, eq. 3.
 
@@ -79,17 +76,16 @@ def confidence_misalignment(stated: Sequence[float | None], intrinsic: Sequence[
 
 
 def sigmoid_of_log_probability(p: float) -> float:
-    """Logistic function of log p: intrinsic confidence as the paper prints it.
+    """Logistic function of log p: intrinsic confidence as printed in the paper.
 
-    `sigma(log p) = 1 / (1 + exp(-log p)) = p / (1 + p)`. It is in [0, 0.5] whatever p is, so even an
-    answer of probability 1 gets only 0.5; kept to reproduce the printed formula, see
-    `moot.metrics.answer_probability` for the usable definition.
+    `sigma(log p) = 1 / (1 + exp(-log p)) = p / (1 + p)`. It is at most 0.5, even for p = 1. It only reproduces the
+    printed formula; use `moot.metrics.answer_probability` instead.
 
     Args:
-        p: a probability in [0, 1] (not its logarithm).
+        p: probability in [0, 1] (not its logarithm).
 
     Returns:
-        A number in [0, 0.5], rising with p; 0 for p = 0; NaN for NaN.
+        In [0, 0.5], increasing in p; NaN for NaN.
 
     Source: SELENE, sigma(l) with l the log-likelihood of the answer's tokens.
 
@@ -101,7 +97,7 @@ def sigmoid_of_log_probability(p: float) -> float:
 
 
 def _probability(value: float | None) -> float:
-    """The value itself, NaN for None; refuses what is outside [0, 1]."""
+    """Validated probability; NaN for None."""
     if value is None or math.isnan(value):
         return math.nan
     if not 0.0 <= value <= 1.0:

@@ -92,8 +92,8 @@ def ratio(above: npt.ArrayLike, below: npt.ArrayLike) -> Floats:
     [0.5, nan]
     """
     one, other = np.broadcast_arrays(np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64))
-    found: Floats = np.divide(one, other, out=np.full(one.shape, np.nan), where=other > 0.0)
-    return found
+    result: Floats = np.divide(one, other, out=np.full(one.shape, np.nan), where=other > 0.0)
+    return result
 
 
 def values(found: Floats) -> Values:

@@ -45,8 +45,8 @@ def cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None =
     1.207518749639
     """
     first, second = known_pairs(p, q)
-    found = -row_sums(scipy.special.xlogy(first, _smoothed(second, epsilon)))
-    return values(np.maximum(found, 0.0))
+    result = -row_sums(scipy.special.xlogy(first, _smoothed(second, epsilon)))
+    return values(np.maximum(result, 0.0))
 
 
 def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None = None) -> Values:
@@ -68,8 +68,8 @@ def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None =
     (1.0, inf)
     """
     first, second = known_pairs(p, q)
-    found = row_sums(scipy.special.rel_entr(first, _smoothed(second, epsilon)))
-    return values(np.maximum(found, 0.0))
+    result = row_sums(scipy.special.rel_entr(first, _smoothed(second, epsilon)))
+    return values(np.maximum(result, 0.0))
 
 
 def floored(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
@@ -82,8 +82,8 @@ def floored(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
     [False, True]
     """
     first, second = known_pairs(p, q)
-    found = ((first > 0.0) & (second == 0.0)).any(axis=-1)
-    return found if np.ndim(found) else bool(found)
+    result = ((first > 0.0) & (second == 0.0)).any(axis=-1)
+    return result if np.ndim(result) else bool(result)
 
 
 def jensen_shannon_divergence(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
@@ -102,8 +102,8 @@ def jensen_shannon_divergence(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
     """
     first, second = known_pairs(p, q)
     both = first + second  # twice the mean: halving would take the smallest numbers to 0
-    found = (_from_twice_the_mean(first, both) + _from_twice_the_mean(second, both)) / 2.0
-    return values(np.clip(found, 0.0, math.log(2.0)))
+    result = (_from_twice_the_mean(first, both) + _from_twice_the_mean(second, both)) / 2.0
+    return values(np.clip(result, 0.0, math.log(2.0)))
 
 
 def generalised_jensen_shannon(rows: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Values:
@@ -124,8 +124,8 @@ def generalised_jensen_shannon(rows: npt.ArrayLike, weights: npt.ArrayLike | Non
     mean = (share[..., None] * known).sum(axis=-2, keepdims=True)
     # Where the mean is rounded to 0, so is each row's part in it.
     parts = scipy.special.rel_entr(np.where(mean > 0.0, known, 0.0), mean).sum(axis=-1)
-    found = (share * parts).sum(axis=-1)
-    return values(np.clip(found, 0.0, scipy.special.entr(share).sum(axis=-1)))
+    result = (share * parts).sum(axis=-1)
+    return values(np.clip(result, 0.0, scipy.special.entr(share).sum(axis=-1)))
 
 
 def total_variation(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
@@ -212,8 +212,8 @@ def _mutual_information_nat(p: Floats, q: Floats) -> Floats:
         - scipy.special.xlogy(common, np.maximum(p, q))
     )
     most = np.minimum(row_sums(scipy.special.entr(p)), row_sums(scipy.special.entr(q)))
-    found: Floats = np.clip(row_sums(parts) - scipy.special.xlogy(moved, moved), 0.0, most)
-    return found
+    result: Floats = np.clip(row_sums(parts) - scipy.special.xlogy(moved, moved), 0.0, most)
+    return result
 
 
 def _split(p: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:

@@ -1,6 +1,7 @@
-"""Cross-validated feature selection: the best feature of a sweep, evaluated on held-out clusters.
+"""Cross-validated feature selection: the best of many features, evaluated on held-out clusters.
 
-The largest of many statistics is biased upwards (winner's curse); on other data the same feature has no such bias.
+The maximum of many statistics is biased upwards (winner's curse); the statistic of the selected feature on held-out
+data is not.
 """
 
 from collections.abc import Callable
@@ -24,18 +25,18 @@ _MEASURES: dict[Statistic, Callable[[Floats, Floats], Floats]] = {
 
 @dataclass(frozen=True, slots=True)
 class HeldOutSelection:
-    """Held-out statistic of the selected features: rho, or for flags the AUROC, in the direction of the training folds.
+    """Held-out statistic of the selected features, rho or AUROC, oriented by the sign in the training folds.
 
     Attributes:
-        value: `(T,)`, the mean over the folds, each by its weight (known rows; for an AUROC pairs of a flagged and an
-            unflagged row). 0 (AUROC: one half) when the choice was noise, below it when the sign is reversed. NaN
-            when no fold has one.
+        value: `(T,)`, weighted mean over the folds; the weight is the number of known rows or, for AUROC, of pairs of a
+            positive and a negative row. About 0 (AUROC: 0.5) if the selection fitted noise, below it if the sign is
+            reversed. NaN if no fold has a value.
         by_fold: `(folds, T)`, NaN where undefined.
-        chosen: `(folds, T)`, the number of the feature chosen without that fold; -1 when none had a statistic.
-        in_sample: `(T,)`, the best feature's statistic on all rows in its own direction, which is what a table of top
-            features shows.
-        best: `(T,)`, that feature's number, -1 for none.
-        n: `(T,)`, held-out rows that entered `value`.
+        chosen: `(folds, T)`, index of the feature selected without that fold; -1 if none has a statistic.
+        in_sample: `(T,)`, statistic of the best feature on all rows, oriented by its own sign, as in a table of top
+            features.
+        best: `(T,)`, index of that feature; -1 for none.
+        n: `(T,)`, number of held-out rows in `value`.
     """
 
     value: Floats
@@ -57,21 +58,21 @@ def held_out_selection(
     """Cross-validated selection of the feature with the largest |statistic|, evaluated on each held-out fold.
 
     Args:
-        x: `(n, F)`, NaN where unknown (a vector is one column). Leave out features with few rows: by chance they have
-            the largest |statistic|.
-        y: `(n, T)`, the same; flags of 0 and 1 for "auroc".
-        clusters: `(n,)`, of any sortable type; a cluster is in one fold.
-        folds, seed: see `grouped_folds`.
-        statistic: "spearman", or "auroc" (chosen by its distance from one half).
+        x: `(n, F)`, NaN where unknown (a vector is one column). Leave out features with few known rows: by chance they
+            have the largest |statistic|.
+        y: `(n, T)`, likewise; 0 and 1 for "auroc".
+        clusters: `(n,)`, cluster of each row, of any sortable type; each cluster is in one fold.
+        folds, seed: see `moot.metrics.logistic_regression.grouped_folds`.
+        statistic: "spearman", or "auroc" (selected by its distance from 0.5).
 
     Raises:
-        ValueError: for shapes that do not fit, a flag that is none, or fewer clusters than folds.
+        ValueError: for incompatible shapes, a flag that is not 0, 1 or NaN, or fewer clusters than folds.
 
     Source: Stone, "Cross-validatory choice and assessment of statistical predictions", JRSS B 1974.
 
     >>> x = np.column_stack([np.arange(20.0) % 7, np.arange(20.0)])
-    >>> found = held_out_selection(x, -np.arange(20.0), np.arange(20))
-    >>> found.value.tolist(), found.chosen.ravel().tolist(), found.n.tolist()
+    >>> result = held_out_selection(x, -np.arange(20.0), np.arange(20))
+    >>> result.value.tolist(), result.chosen.ravel().tolist(), result.n.tolist()
     ([1.0], [1, 1, 1, 1, 1], [20])
     """
     features, targets = checked_flags(x, y) if statistic == "auroc" else as_pair(x, y)
@@ -95,19 +96,19 @@ def held_out_selection(
     weights = np.where(np.isnan(values), 0.0, weights)
     total = weights.sum(axis=0)
     sums = (np.nan_to_num(values) * weights).sum(axis=0)
-    middle = 0.5 if statistic == "auroc" else 0.0
+    null_value = 0.5 if statistic == "auroc" else 0.0
     return HeldOutSelection(
-        value=middle + np.divide(sums, total, out=np.full(shape[1], np.nan), where=total > 0.0),
-        by_fold=middle + values,
+        value=null_value + np.divide(sums, total, out=np.full(shape[1], np.nan), where=total > 0.0),
+        by_fold=null_value + values,
         chosen=chosen,
-        in_sample=middle + in_sample,
+        in_sample=null_value + in_sample,
         best=best,
         n=np.where(np.isnan(values), 0, rows).sum(axis=0),
     )
 
 
 def _best(association: Floats) -> tuple[Numbers, Floats, Floats]:
-    """Feature with the largest |association| for each target, -1 for none; its sign, and the size."""
+    """Index of the feature with the largest |association| for each target (-1 for none), its sign, and its size."""
     targets = np.arange(association.shape[1])
     size = np.where(np.isnan(association), -1.0, np.abs(association))
     if not len(size):

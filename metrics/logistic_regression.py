@@ -76,8 +76,8 @@ def fit_logistic(
     if not varies.any():
         return LogisticModel(float(scipy.special.logit(ones.mean())), coefficients)
     means, spread = means[varies], spread[varies]
-    *found, intercept = _newton((rows[:, varies] - means) / spread, ones, ridge)
-    coefficients[varies] = np.array(found) / spread
+    *result, intercept = _newton((rows[:, varies] - means) / spread, ones, ridge)
+    coefficients[varies] = np.array(result) / spread
     return LogisticModel(float(intercept - coefficients[varies] @ means), coefficients)
 
 

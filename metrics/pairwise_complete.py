@@ -42,12 +42,12 @@ def as_columns(values: npt.ArrayLike) -> Floats:
     >>> as_columns([1, 2, 3]).shape
     (3, 1)
     """
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim == 1:
-        return found[:, np.newaxis]
-    if found.ndim != 2:
-        raise ValueError(f"rows and columns expected, not {found.shape}")
-    return found
+    result = np.asarray(values, dtype=np.float64)
+    if result.ndim == 1:
+        return result[:, np.newaxis]
+    if result.ndim != 2:
+        raise ValueError(f"rows and columns expected, not {result.shape}")
+    return result
 
 
 def as_pair(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
@@ -64,10 +64,10 @@ def as_codes(groups: npt.ArrayLike, rows: int) -> Numbers:
     >>> as_codes(["b", "a", "b"], 3).tolist()
     [1, 0, 1]
     """
-    found = np.asarray(groups)
-    if found.shape != (rows,):
-        raise ValueError(f"one group for each of {rows} rows expected, not {found.shape}")
-    return np.unique(found, return_inverse=True)[1].astype(np.intp)
+    result = np.asarray(groups)
+    if result.shape != (rows,):
+        raise ValueError(f"one group for each of {rows} rows expected, not {result.shape}")
+    return np.unique(result, return_inverse=True)[1].astype(np.intp)
 
 
 def columns_by_known(values: Floats) -> Iterator[tuple[Known, Numbers]]:

@@ -1,8 +1,8 @@
 """Rank correlations of many features with many targets, on pairwise complete rows.
 
-Throughout, x is `(n, F)` and y is `(n, T)` (a vector is one column), NaN where unknown; results are `(F, T)`, in [-1,
-1], and NaN where it is undefined: fewer than three rows have both, or one of the two does not vary on them.
-Functions raise ValueError where the numbers of rows differ.
+x is `(n, F)` and y is `(n, T)` (a vector is one column), NaN where unknown. Correlations are `(F, T)`, in [-1, 1], and
+NaN if fewer than three rows have both values, or one of the two does not vary on them. Functions raise ValueError if
+the numbers of rows differ.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from moot.metrics.distribution import Floats, Values
 from moot.metrics.pairwise_complete import CompleteBlock, Numbers, as_codes, as_columns, as_pair, complete_blocks
 
 _MOST_LEVELS = 64
-"""Up to which pairs are counted per level, in time proportional to their number; beyond, scipy's sorting is faster."""
+"""Below this many levels pairs are counted per level, in linear time; above, scipy's sorting is faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Concordance:
     """Counts of concordant, discordant and tied pairs of rows, each `(F, T)`; whole numbers, exact up to 2^53.
 
     Attributes:
-        balance: concordant pairs less discordant ones.
-        pairs: `n (n - 1) / 2`.
+        balance: concordant minus discordant pairs.
+        pairs: all pairs, `n (n - 1) / 2`.
         tied_x: pairs with equal x.
         tied_y: pairs with equal y.
     """
@@ -35,31 +35,31 @@ class Concordance:
 
 
 def concordance(x: npt.ArrayLike, y: npt.ArrayLike) -> Concordance:
-    """Concordant and discordant pair counts of each column of x and each of y, on pairwise complete rows.
+    """Counts of concordant, discordant and tied pairs for each column of x and each of y.
 
-    With y of few levels (scores) one sort of x counts them all: how many rows of each level are below each row.
+    If y has few levels (scores), one sort of x gives the number of rows of each level below each row.
 
-    Source: Kendall, "Rank Correlation Methods", 1948; Knight, JASA 1966, for many levels (scipy).
+    Source: Kendall, "Rank Correlation Methods", 1948; for many levels Knight, JASA 1966 (scipy).
 
-    >>> found = concordance([1.0, 2.0, 3.0, 3.0], [1.0, 1.0, 2.0, 0.0])
-    >>> found.balance.item(), found.pairs.item(), found.tied_x.item(), found.tied_y.item()
+    >>> result = concordance([1.0, 2.0, 3.0, 3.0], [1.0, 1.0, 2.0, 0.0])
+    >>> result.balance.item(), result.pairs.item(), result.tied_x.item(), result.tied_y.item()
     (0.0, 6.0, 1.0, 1.0)
     """
     features, targets = as_pair(x, y)
     shape = features.shape[1], targets.shape[1]
-    found = Concordance(*(np.zeros(shape) for _ in range(4)))
+    result = Concordance(*(np.zeros(shape) for _ in range(4)))
     for block in complete_blocks(features, targets):
         where = np.ix_(block.features, block.targets)
         levels = [np.unique(column, return_inverse=True)[1] for column in block.y.T]
-        found.balance[where] = _balances(block.x, levels)
-        found.pairs[where] = len(block.rows) * (len(block.rows) - 1) / 2
-        found.tied_x[where] = np.array([_tied_pairs(column) for column in block.x.T])[:, np.newaxis]
-        found.tied_y[where] = np.array([_tied_pairs(column) for column in levels])
-    return found
+        result.balance[where] = _balances(block.x, levels)
+        result.pairs[where] = len(block.rows) * (len(block.rows) - 1) / 2
+        result.tied_x[where] = np.array([_tied_pairs(column) for column in block.x.T])[:, np.newaxis]
+        result.tied_y[where] = np.array([_tied_pairs(column) for column in levels])
+    return result
 
 
 def _balances(x: Floats, levels: list[npt.NDArray[np.intp]]) -> Floats:
-    """Concordant less discordant pairs, `(f, t)`, of x `(m, f)` with the levels of each target, numbered from 0."""
+    """Concordant minus discordant pairs, `(f, t)`, of x `(m, f)` and the levels of each target, from 0."""
     balances = np.zeros((x.shape[1], len(levels)))
     if not len(x):
         return balances
@@ -76,7 +76,12 @@ def _balances(x: Floats, levels: list[npt.NDArray[np.intp]]) -> Floats:
 
 
 def _balance_of_levels(level: npt.NDArray[np.intp], first_of_ties: npt.NDArray[np.intp]) -> float:
-    """Balance of rows in the order of x: their level of y, and the place of the first row with the same x."""
+    """Concordant minus discordant pairs of rows sorted by x.
+
+    Args:
+        level: level of y of each row.
+        first_of_ties: position of the first row with the same x.
+    """
     at_level = np.zeros((len(level) + 1, int(level.max()) + 1))
     at_level[np.arange(1, len(level) + 1), level] = 1.0
     below = np.cumsum(at_level, axis=0)[first_of_ties]  # rows of each level with a smaller x
@@ -85,7 +90,7 @@ def _balance_of_levels(level: npt.NDArray[np.intp], first_of_ties: npt.NDArray[n
 
 
 def _balance_by_sorting(x: Floats, level: npt.NDArray[np.intp]) -> float:
-    """scipy's tau-b with its denominators taken back: a whole number but for rounding."""
+    """Concordant minus discordant pairs, from scipy's tau-b times its denominator."""
     from scipy.stats import kendalltau
 
     tau = float(kendalltau(x, level, method="asymptotic").statistic)
@@ -95,13 +100,13 @@ def _balance_by_sorting(x: Floats, level: npt.NDArray[np.intp]) -> float:
 
 
 def _tied_pairs(values: npt.NDArray[np.float64] | npt.NDArray[np.intp]) -> float:
-    """Pairs of equal values."""
+    """Number of pairs of equal values."""
     counts = np.unique(values, return_counts=True)[1].astype(np.float64)
     return float((counts * (counts - 1.0)).sum() / 2)
 
 
 LEAST_ROWS = 3
-"""Least number of rows: with two, every correlation is -1 or 1."""
+"""Minimum number of rows: with two, every correlation is -1 or 1."""
 
 
 def pairwise_n(x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -123,22 +128,22 @@ def pearson_matrix(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     """Pearson's correlation of each column of x with each of y.
 
     Returns:
-        `(F, T)`, in [-1, 1]; NaN where fewer than three rows have both, or one of the two does not vary on them or is
-        infinite on one of them.
+        `(F, T)`, in [-1, 1]; NaN if fewer than three rows have both values, or x or y does not vary or is infinite on
+        them.
 
     >>> pearson_matrix([[1.0], [2.0], [4.0]], [[1.0, 1.0], [2.0, 1.0], [4.0, 1.0]]).round(6).tolist()
     [[1.0, nan]]
     """
     features, targets = as_pair(x, y)
-    found = np.full((features.shape[1], targets.shape[1]), np.nan)
+    result = np.full((features.shape[1], targets.shape[1]), np.nan)
     for block in complete_blocks(features, targets):
         if len(block.rows) >= LEAST_ROWS:
-            found[np.ix_(block.features, block.targets)] = np.clip(_unit(block.x).T @ _unit(block.y), -1.0, 1.0)
-    return found
+            result[np.ix_(block.features, block.targets)] = np.clip(_unit(block.x).T @ _unit(block.y), -1.0, 1.0)
+    return result
 
 
 def spearman_matrix(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
-    """Spearman's rho: Pearson's correlation of the ranks, tied values sharing their mean rank.
+    """Spearman's rho: Pearson's correlation of the ranks; ties get their mean rank.
 
     Source: Spearman, "The proof and measurement of association between two things", 1904.
 
@@ -146,14 +151,14 @@ def spearman_matrix(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     [[0.5], [nan]]
     """
     features, targets = as_pair(x, y)
-    found = np.full((features.shape[1], targets.shape[1]), np.nan)
+    result = np.full((features.shape[1], targets.shape[1]), np.nan)
     for block in complete_blocks(features, targets):
-        found[np.ix_(block.features, block.targets)] = _correlation(centred_ranks(block.x), centred_ranks(block.y))
-    return found
+        result[np.ix_(block.features, block.targets)] = _correlation(centred_ranks(block.x), centred_ranks(block.y))
+    return result
 
 
 def kendall_matrix(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
-    """Kendall's tau-b: concordant less discordant pairs, over the geometric mean of the pairs untied in x and in y.
+    """Kendall's tau-b: concordant minus discordant pairs, over the geometric mean of the pairs untied in x and in y.
 
     Source: Kendall, "The treatment of ties in ranking problems", Biometrika 1945.
 
@@ -167,16 +172,16 @@ def kendall_matrix(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
 
 
 def partial_spearman(x: npt.ArrayLike, y: npt.ArrayLike, z: npt.ArrayLike) -> Floats:
-    """Partial Spearman correlation of x and y, controlling for a covariate (such as the reply's length).
+    """Partial Spearman correlation of x and y, controlling for a covariate (such as the length of the reply).
 
-    `(r_xy - r_xz r_yz) / sqrt((1 - r_xz^2) (1 - r_yz^2))` of the ranks on the rows that have all three, which is
-    Pearson's correlation of what a straight line on z's ranks leaves of those of x and of y.
+    `(r_xy - r_xz r_yz) / sqrt((1 - r_xz^2) (1 - r_yz^2))` of the ranks, on the rows that have all three. It is
+    Pearson's correlation of the residuals of linear regressions of the ranks of x and of y on the ranks of z.
 
     Args:
         z: `(n,)`, NaN where unknown. Only its order matters: T and log T are the same covariate.
 
     Returns:
-        `(F, T)`; NaN also where x or y has the order of z, or its opposite, or z does not vary.
+        `(F, T)`; also NaN if z does not vary, or x or y has the order of z or its reverse.
 
     Source: Kendall, "Partial rank correlation", Biometrika 1942, for rho.
 
@@ -189,40 +194,40 @@ def partial_spearman(x: npt.ArrayLike, y: npt.ArrayLike, z: npt.ArrayLike) -> Fl
     if covariate.shape[1] != 1:
         raise ValueError(f"one covariate expected, not {covariate.shape[1]}")
     targets = np.where(np.isnan(covariate), np.nan, targets)
-    found = np.full((features.shape[1], targets.shape[1]), np.nan)
+    result = np.full((features.shape[1], targets.shape[1]), np.nan)
     for block in complete_blocks(features, targets):
         ranks = [centred_ranks(values) for values in (block.x, block.y, covariate[block.rows])]
         xy, xz, yz = (_correlation(ranks[a], ranks[b]) for a, b in ((0, 1), (0, 2), (1, 2)))
-        left = (1.0 - xz**2) * (1.0 - yz.T**2)
+        unexplained = (1.0 - xz**2) * (1.0 - yz.T**2)
         with np.errstate(invalid="ignore", divide="ignore"):
-            partial = (xy - xz * yz.T) / np.sqrt(np.where(left > 1e-12, left, np.nan))
-        found[np.ix_(block.features, block.targets)] = np.clip(partial, -1.0, 1.0)
-    return found
+            partial = (xy - xz * yz.T) / np.sqrt(np.where(unexplained > 1e-12, unexplained, np.nan))
+        result[np.ix_(block.features, block.targets)] = np.clip(partial, -1.0, 1.0)
+    return result
 
 
 def within_groups_spearman(x: npt.ArrayLike, y: npt.ArrayLike, groups: npt.ArrayLike) -> Floats:
-    """Stratified Spearman's rho: within groups (such as replies with one opening), pooled.
+    """Stratified Spearman's rho: within groups (such as replies with the same opening), pooled.
 
-    Rows are ranked within their group, and ranks divided by the group's size, so that a group counts by its rows;
-    then the covariances and the variances are summed over the groups. Without ties and with groups of one size it is
-    the mean of the groups' own rho. Groups in which x or y does not vary are left out.
+    Rows are ranked within their group, and the ranks are divided by the group's size; covariances and variances are
+    then summed over groups, so that each group is weighted by its rows. Without ties and with groups of equal size it
+    is the mean of the groups' rho. Groups in which x or y does not vary are left out.
 
     Args:
-        groups: `(n,)`, of any sortable type.
+        groups: `(n,)`, group of each row, of any sortable type.
 
     >>> within_groups_spearman([1, 2, 3, 8, 9, 7], [1, 2, 3, 2, 3, 1], [0, 0, 0, 1, 1, 1]).round(6).tolist()
     [[1.0]]
     """
     features, targets = as_pair(x, y)
     codes = as_codes(groups, len(features))
-    found = np.full((features.shape[1], targets.shape[1]), np.nan)
+    result = np.full((features.shape[1], targets.shape[1]), np.nan)
     for block in complete_blocks(features, targets):
-        found[np.ix_(block.features, block.targets)] = _within(block, codes[block.rows])
-    return found
+        result[np.ix_(block.features, block.targets)] = _within(block, codes[block.rows])
+    return result
 
 
 def centred_ranks(values: Floats) -> Floats:
-    """Centred mid-ranks of each column, `(m, columns)`; tied values share their mean rank.
+    """Centred mid-ranks of each column, `(m, columns)`; ties get their mean rank.
 
     >>> centred_ranks(np.array([[10.0], [20.0], [20.0]])).tolist()
     [[-1.0], [0.5], [0.5]]
@@ -235,11 +240,11 @@ def centred_ranks(values: Floats) -> Floats:
 
 
 def ranks_within(values: Floats, codes: Numbers) -> Floats:
-    """Mid-ranks of each column within groups, `(m, columns)`, from 1; tied values share their mean rank.
+    """Mid-ranks of each column within groups, `(m, columns)`, from 1; ties get their mean rank.
 
     Args:
         values: `(m, columns)`, without NaN.
-        codes: `(m,)`, the groups, numbered from 0.
+        codes: `(m,)`, group of each row, numbered from 0.
 
     >>> ranks_within(np.array([[5.0], [1.0], [7.0]]), np.array([0, 0, 1])).tolist()
     [[2.0], [1.0], [1.0]]
@@ -255,7 +260,7 @@ def ranks_within(values: Floats, codes: Numbers) -> Floats:
 
 
 def _correlation(x: Floats, y: Floats) -> Floats:
-    """Pearson's correlation of centred ranks, whose sums are exact: what does not vary has a sum of squares of 0."""
+    """Pearson's correlation of centred ranks. Their sums are exact, so a constant column has a sum of squares of 0."""
     if len(x) < LEAST_ROWS:
         return np.full((x.shape[1], y.shape[1]), np.nan)
     squares = np.outer((x * x).sum(axis=0), (y * y).sum(axis=0))
@@ -264,7 +269,7 @@ def _correlation(x: Floats, y: Floats) -> Floats:
 
 
 def _within(block: CompleteBlock, codes: Numbers) -> Floats:
-    """The pooled correlation of the ranks within groups."""
+    """Pooled correlation of the ranks within groups."""
     if len(codes) < LEAST_ROWS:
         return np.full((len(block.features), len(block.targets)), np.nan)
     sizes = np.bincount(codes)
@@ -282,18 +287,18 @@ def _within(block: CompleteBlock, codes: Numbers) -> Floats:
 
 
 def somers_d(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
-    """Somers' D of a feature given a score: concordant less discordant pairs, over the pairs with different scores.
+    """Somers' D of a feature given a score: concordant minus discordant pairs, over the pairs with different scores.
 
-    y is the independent variable of Somers' naming: `scipy.stats.somersd(y, x)`. It is `2 c - 1` of Harrell's
-    concordance index c, and for a flag `2 AUROC - 1`. Pairs with equal x count in the denominator.
+    y is the independent variable: `scipy.stats.somersd(y, x)`. D equals `2 c - 1` with Harrell's concordance index c,
+    and for a binary y `2 AUROC - 1`. Pairs with equal x count in the denominator.
 
     Args:
         x: `(n, F)`, NaN where unknown (a vector is one column).
-        y: `(n, T)`, the same; its pairs with equal values are left out.
+        y: `(n, T)`, likewise; pairs with equal y are left out.
 
     Returns:
-        `(F, T)`, in [-1, 1]: 1 when every pair with different scores is ordered alike. NaN where no two rows that have
-        both have different scores.
+        `(F, T)`, in [-1, 1]: 1 if x orders every pair with different scores as y does. NaN if no two complete rows have
+        different scores.
 
     Source: Somers, "A new asymmetric measure of association for ordinal variables", 1962.
 
@@ -302,25 +307,25 @@ def somers_d(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     """
     counts = concordance(x, y)
     differing = counts.pairs - counts.tied_y
-    found: Floats = np.divide(counts.balance, differing, out=np.full(differing.shape, np.nan), where=differing > 0.0)
-    return found
+    result: Floats = np.divide(counts.balance, differing, out=np.full(differing.shape, np.nan), where=differing > 0.0)
+    return result
 
 
 def spearman_ceiling(y: npt.ArrayLike) -> Values:
-    """The largest |rho| that a feature without ties can have with scores tied as these.
+    """Maximum of |rho| for a feature without ties, given the ties of the scores.
 
-    `sqrt(1 - sum over levels of (t^3 - t) / (n^3 - n))`: of a feature that orders all replies by score, which is the
-    share of its ranks' spread that the scores have. A feature with ties at the same places could have more.
+    `sqrt(1 - sum over levels of (t^3 - t) / (n^3 - n))`, with t the number of scores on a level. A feature that orders
+    all replies by score reaches it; a feature with ties at the same rows can exceed it.
 
     Args:
         y: `(n, T)`, or `(n,)`; NaN is left out.
 
     Returns:
-        `(T,)`, or a float for a vector; in [0, 1], NaN for fewer than two known scores or a single level.
+        `(T,)`, or a float for a vector; in [0, 1]. NaN for fewer than two known scores, or a single level.
 
     Source: Kendall, "Rank Correlation Methods", 1948, the correction of rho for ties.
 
-    >>> round(spearman_ceiling([3.0] * 930 + [2.0] * 70), 3)  # every score of the minority tied, too
+    >>> round(spearman_ceiling([3.0] * 930 + [2.0] * 70), 3)  # two levels, all scores tied
     0.442
     """
     scores = as_columns(y)
@@ -329,7 +334,7 @@ def spearman_ceiling(y: npt.ArrayLike) -> Values:
 
 
 def _ceiling(scores: Floats) -> float:
-    """Ceiling of |rho| for the known scores of one target."""
+    """Maximum of |rho| for the known scores of one target."""
     n = float(len(scores))
     counts = np.unique(scores, return_counts=True)[1].astype(np.float64)
     if len(counts) < 2:
@@ -338,7 +343,7 @@ def _ceiling(scores: Floats) -> float:
 
 
 def _unit(values: Floats) -> Floats:
-    """Each column centred and of length 1; NaN where it does not vary or is not finite."""
+    """Each column centred and scaled to length 1; NaN if it does not vary or is not finite."""
     varies = np.isfinite(values).all(axis=0) & (values.max(axis=0) > values.min(axis=0))
     centred = np.where(varies, values, 0.0)
     centred = centred - centred.mean(axis=0)

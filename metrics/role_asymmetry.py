@@ -74,8 +74,8 @@ def ratio_of_maxima(roles: RoleResamples) -> Contrast:
     ]
     with np.errstate(invalid="ignore", divide="ignore"):
         value, drawn = np.log(largest[0] / largest[1]), np.log(largest[2] / largest[3])
-    found = _normal(np.where(np.isfinite(drawn), drawn, np.nan), np.asarray(value))
-    return Contrast(np.exp(found.value), np.exp(found.low), np.exp(found.high))
+    result = _normal(np.where(np.isfinite(drawn), drawn, np.nan), np.asarray(value))
+    return Contrast(np.exp(result.value), np.exp(result.low), np.exp(result.high))
 
 
 def _normal(resamples: Floats, value: Floats) -> Contrast:

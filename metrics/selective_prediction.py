@@ -1,4 +1,4 @@
-"""Selective prediction: the risk of the answers that are kept when the least confident ones are left out."""
+"""Selective prediction: the error rate that remains when the least confident answers are rejected."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ class RiskCoverage:
     """Risk-coverage curve.
 
     Attributes:
-        coverage: `(k,)`, rising, in (0, 1]: the share of the cases kept at each threshold of the confidence.
-        risk: `(k,)`, in [0, 1]: the share of wrong answers among the cases kept.
-        threshold: `(k,)`, falling: the least confidence kept.
-        area: area under the curve (AURC), the mean risk over all cases' ranks; NaN without a case.
+        coverage: `(k,)`, ascending, in (0, 1]: the proportion of cases kept at each confidence threshold.
+        risk: `(k,)`, in [0, 1]: the proportion of wrong answers among the cases kept.
+        threshold: `(k,)`, descending: the lowest confidence kept.
+        area: area under the curve (AURC), in [0, 1]: the mean over cases of the risk at their threshold; NaN if
+            there are none.
     """
 
     coverage: Floats
@@ -28,14 +29,14 @@ class RiskCoverage:
 
 
 def risk_coverage(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> RiskCoverage:
-    """Risk-coverage curve of a confidence. Cases of one confidence are kept or left out together.
+    """Risk-coverage curve of a confidence score; cases with equal scores are kept or rejected together.
 
     Args:
-        confidence: `(n,)`, any number that rises with confidence; NaN when unknown.
-        correct: `(n,)`, 1 or 0; NaN when unknown. Cases with something unknown are left out.
+        confidence: `(n,)`, any score that rises with confidence; NaN if unknown.
+        correct: `(n,)`, 1 or 0; NaN if unknown. Cases with an unknown value are left out.
 
     Raises:
-        ValueError: the shapes differ, or are no vectors.
+        ValueError: if the shapes differ, or are not one-dimensional.
 
     Source: Geifman and El-Yaniv, "Selective classification for deep neural networks", NeurIPS 2017.
 

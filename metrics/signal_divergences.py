@@ -1,4 +1,4 @@
-"""Divergences of confidence, judged quality and correctness: one definition, for replies and for counts of them."""
+"""Divergences of confidence, judged quality and correctness, for single replies and for counts of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from moot.metrics.distribution import Floats
 Booleans = npt.NDArray[np.bool_]
 
 LOW_QUALITY: Final = 5.0
-"""Q up to this is low; so is that of a flagged reply."""
+"""Upper bound of low quality Q; the quality of a flagged reply is low, too."""
 
 HIGH_QUALITY: Final = 8.0
-"""Q from this on is high, unless the reply is flagged."""
+"""Lower bound of high quality Q, of replies that are not flagged."""
 
 TAIL: Final = 0.25
-"""Least share of replies that count as confident (highest mean log-probability), and as unsure (lowest)."""
+"""Minimum proportion of replies that are confident (highest mean log-probability), and unsure (lowest)."""
 
 FLAGGED: Final = 0.5
-"""Share of marks from which a reply counts as flagged."""
+"""Minimum proportion of judgments that flag a reply for it to be flagged."""
 
 CONFIDENT_BUT_WEAK: Final = "confident but weak"
 GOOD_BUT_WRONG: Final = "good reasoning, wrong answer"
@@ -35,9 +35,9 @@ class ConditionPair:
     """Two conditions that contradict each other, on R replies (or on R cells of equal replies).
 
     Attributes:
-        name: of the divergence.
-        known: `(R,)`, where both are known.
-        first, second: `(R,)`, where each holds; false where it is unknown.
+        name: name of the divergence.
+        known: `(R,)`, whether both conditions are known.
+        first, second: `(R,)`, whether each applies; False if unknown.
     """
 
     name: str
@@ -47,33 +47,33 @@ class ConditionPair:
 
 
 def confidence_ends(mu: Floats, tail: float = TAIL, counts: npt.ArrayLike = 1) -> tuple[float, float]:
-    """Confidence thresholds: up to which a reply is unsure, and from which it is confident.
+    """Confidence thresholds: the upper one of unsure replies, and the lower one of confident replies.
 
-    Both are values that occur: the smallest that at least `tail` of the replies do not exceed, and the largest that at
+    Both are observed values: the smallest that at least `tail` of the replies do not exceed, and the largest that at
     least `tail` of them reach.
 
     Args:
-        mu: `(R,)`, confidence on any scale that rises with it; NaN is unknown.
+        mu: `(R,)`, confidence on any increasing scale; NaN if unknown.
         tail: in (0, 0.5).
-        counts: how many replies each entry represents, `(R,)` or one number for all.
+        counts: number of replies of each entry, `(R,)` or one number for all.
 
     Returns:
-        The low end and the high one; NaN where nothing is known, and where the low one is not below the high one:
-        replies that are all alike are neither confident nor unsure.
+        Low and high threshold; NaN if nothing is known, or the low one is not below the high one (equal replies are
+        neither confident nor unsure).
 
     >>> confidence_ends(np.array([-0.4, -0.3, -0.2, -0.1])), confidence_ends(np.array([-0.1, -0.1]))
     ((-0.4, -0.1), (nan, nan))
     """
     known = np.isfinite(mu)
-    values, place = np.unique(mu[known], return_inverse=True)
-    sizes = np.bincount(place, np.broadcast_to(counts, mu.shape)[known], len(values))
+    values, inverse = np.unique(mu[known], return_inverse=True)
+    sizes = np.bincount(inverse, np.broadcast_to(counts, mu.shape)[known], len(values))
     enough = tail * sizes.sum() - _ROUNDING
     if enough <= 0.0:
         return float("nan"), float("nan")
     low = values[np.argmax(np.cumsum(sizes) >= enough)]
     high = values[::-1][np.argmax(np.cumsum(sizes[::-1]) >= enough)]
-    apart = high - low > _ROUNDING * abs(low)
-    return (float(low), float(high)) if apart else (float("nan"), float("nan"))
+    distinct = high - low > _ROUNDING * abs(low)
+    return (float(low), float(high)) if distinct else (float("nan"), float("nan"))
 
 
 def conditions(
@@ -88,21 +88,21 @@ def conditions(
 ) -> Iterator[ConditionPair]:
     """Conditions of the three divergences.
 
-    - `confident but weak`: mu at the high end or above; Q low, or flagged. Perhaps a hallucination.
-    - `good reasoning, wrong answer`: Q high and not flagged; the answer wrong. Argued well, put together badly.
-    - `unsure but right`: mu at the low end or below; the answer right.
+    - `confident but weak`: mu at or above the high threshold; Q low, or flagged. Perhaps a hallucination.
+    - `good reasoning, wrong answer`: Q high and not flagged; the answer wrong.
+    - `unsure but right`: mu at or below the low threshold; the answer right.
 
     Args:
-        mu: `(R,)`, confidence; NaN is unknown, as in all that follow.
+        mu: `(R,)`, confidence; NaN if unknown, as in the other arrays.
         quality: `(R,)`, Q.
         flagged: `(R,)`, 1 or 0.
         correct: `(R,)`, 1 or 0.
-        ends: as `confidence_ends` gives them; where they are NaN, no confidence is known to be high or low.
-        low_quality, high_quality: the ends of Q.
+        ends: thresholds, from `confidence_ends`; if they are NaN, no confidence is known to be high or low.
+        low_quality, high_quality: thresholds of Q.
 
     >>> mu, quality, correct = np.array([-0.1, -0.9]), np.array([4.0, 9.0]), np.array([0.0, 1.0])
-    >>> found = conditions(mu, quality, np.zeros(2), correct, (-0.9, -0.1))
-    >>> [(each.name, (each.first & each.second).tolist()) for each in found][::2]
+    >>> result = conditions(mu, quality, np.zeros(2), correct, (-0.9, -0.1))
+    >>> [(each.name, (each.first & each.second).tolist()) for each in result][::2]
     [('confident but weak', [True, False]), ('unsure but right', [False, True])]
     """
     low, high = ends

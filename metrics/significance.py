@@ -94,8 +94,8 @@ def paired_difference(correct_a: Sequence[float | None], correct_b: Sequence[flo
 
     Source: McNemar, Psychometrika 1947, in its exact (binomial) form.
 
-    >>> found = paired_difference([True, True, False, True], [True, False, False, None])
-    >>> found.b, found.c, found.n, round(found.difference, 3)
+    >>> result = paired_difference([True, True, False, True], [True, False, False, None])
+    >>> result.b, result.c, result.n, round(result.difference, 3)
     (1, 0, 3, 0.333)
     """
     if len(correct_a) != len(correct_b):
@@ -215,8 +215,8 @@ def wilcoxon_signed_rank(a: Scores, b: Scores) -> PairedTest:
         return PairedTest(0.0 if n else float("nan"), 1.0 if n else float("nan"), n, n_zero, left_out)
     from scipy.stats import wilcoxon
 
-    found = wilcoxon(nonzero)
-    return PairedTest(float(found.statistic), float(found.pvalue), n, n_zero, left_out)
+    result = wilcoxon(nonzero)
+    return PairedTest(float(result.statistic), float(result.pvalue), n, n_zero, left_out)
 
 
 def cliffs_delta_per_case(a: Scores, b: Scores) -> float:
@@ -239,10 +239,10 @@ def cliffs_delta_per_case(a: Scores, b: Scores) -> float:
 
 def _vector(scores: Scores) -> Floats:
     """The scores as a vector, NaN when unknown."""
-    found = np.asarray(scores, dtype=np.float64)
-    if found.ndim != 1:
-        raise ValueError(f"a vector of scores expected, not {found.shape}")
-    return found
+    result = np.asarray(scores, dtype=np.float64)
+    if result.ndim != 1:
+        raise ValueError(f"a vector of scores expected, not {result.shape}")
+    return result
 
 
 def _pairs(a: Scores, b: Scores) -> tuple[Floats, Floats, int]:
@@ -273,14 +273,14 @@ def benjamini_hochberg(p_values: npt.ArrayLike | Sequence[float | None]) -> Floa
     >>> benjamini_hochberg([0.01, None, 0.04, 0.02]).round(4).tolist()
     [0.03, nan, 0.04, 0.03]
     """
-    found = np.array(p_values, dtype=np.float64)
-    if found.ndim != 1:
-        raise ValueError(f"a vector of p-values expected, not {found.shape}")
-    known = ~np.isnan(found)
-    if ((found[known] < 0.0) | (found[known] > 1.0)).any():
+    result = np.array(p_values, dtype=np.float64)
+    if result.ndim != 1:
+        raise ValueError(f"a vector of p-values expected, not {result.shape}")
+    known = ~np.isnan(result)
+    if ((result[known] < 0.0) | (result[known] > 1.0)).any():
         raise ValueError("a p-value is outside [0, 1]")
     if known.any():
         from scipy.stats import false_discovery_control
 
-        found[known] = false_discovery_control(found[known], method="bh")
-    return found
+        result[known] = false_discovery_control(result[known], method="bh")
+    return result

@@ -138,11 +138,11 @@ def _information(p: Floats) -> Floats:
 def _of_each(
     chosen: RaggedArray, alternatives: RaggedArray, entropy: Callable[[_KnownDistributions], Floats]
 ) -> RaggedArray:
-    found = np.full(len(chosen.values), np.nan)
+    result = np.full(len(chosen.values), np.nan)
     for tokens, listed in _blocks(chosen, alternatives):
         seen, known = _seen(chosen.values[tokens].astype(np.float64), listed)
-        found[tokens[known]] = entropy(seen)
-    return RaggedArray(found, chosen.offsets)
+        result[tokens[known]] = entropy(seen)
+    return RaggedArray(result, chosen.offsets)
 
 
 def _blocks(chosen: RaggedArray, alternatives: RaggedArray) -> Iterator[tuple[Integers, Floats]]:

@@ -1,4 +1,4 @@
-"""Confidence trajectories along replies: by absolute position, in four phases, and on a grid from 0 to 100 %."""
+"""Confidence trajectories of replies: by absolute position, in four phases, and on a grid from 0 to 100 %."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,28 +13,28 @@ from moot.metrics.ragged import RaggedArray
 Integers = npt.NDArray[np.int64]
 
 LEAST_REPLIES: Final = 30
-"""A position that fewer replies reach is cut off, with all that follow."""
+"""Minimum number of replies at a position; the curve ends before the first position with fewer."""
 
 LEAST_SHARE: Final = 0.25
-"""A position that a smaller share of the replies reaches is cut off: long replies are not like the others."""
+"""Minimum proportion of the replies at a position, because long replies are not representative."""
 
 GRID: Final = 101
-"""Points of the grid from 0 to 100 % of a reply."""
+"""Number of points of the grid from 0 to 100 % of a reply."""
 
 OPENING_END: Final = 5
-"""The opening is the positions before this one."""
+"""Stop position of the opening (exclusive)."""
 
 DECLINE_LIMIT: Final = 50
 """The decline ends at the smoothed minimum before this position."""
 
 PLATEAU: Final = (100, 400)
-"""First position of the plateau, and the one after its last."""
+"""Start and stop (exclusive) of the plateau."""
 
 LATE_START: Final = 550
-"""First position of the late phase, which lasts to the end."""
+"""Start of the late phase, which has no stop."""
 
 SMOOTHING: Final = 5
-"""Positions in the centred moving average in which the decline's minimum is sought; fewer at the ends."""
+"""Width of the centred moving average for the minimum of the decline; narrower at the ends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,9 +42,9 @@ class MeanProbability:
     """Mean token probability by absolute position.
 
     Attributes:
-        mean: `(P,)`, in [0, 1]; position 0 is a reply's first token.
-        n: `(P,)`, how many replies have a known probability there.
-        reached: how many positions the longest reply has; those from P on were cut off.
+        mean: `(P,)`, in [0, 1]; position 0 is the first token of a reply.
+        n: `(P,)`, number of replies with a known probability at the position.
+        reached: number of positions of the longest reply, including those cut off.
     """
 
     mean: Floats
@@ -54,14 +54,14 @@ class MeanProbability:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A phase of the mean trajectory.
+    """Phase of the mean trajectory.
 
     Attributes:
         name: `opening`, `decline`, `plateau` or `late`.
-        start: its first position.
-        stop: the position after the last one that was averaged; `start` when nothing was.
-        mean: of the mean probabilities at its positions, each counting alike; NaN when nothing was averaged.
-        n: the smallest number of replies at one of its positions; 0 when nothing was averaged.
+        start: first position.
+        stop: position after the last one averaged; equal to `start` if the phase is empty.
+        mean: unweighted mean of the mean probabilities at its positions; NaN if it is empty.
+        n: smallest number of replies at one of its positions; 0 if it is empty.
     """
 
     name: str
@@ -73,15 +73,15 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrajectoryBands:
-    """Mean and quantiles of log-probabilities at each point of the grid.
+    """Mean and quantiles of log-probabilities at each point of the grid; NaN where no reply is known.
 
     Attributes:
-        mean: `(101,)`, nats; NaN where no reply is known.
-        low_10: `(101,)`, the 10 % quantile, interpolated linearly, as the three others.
-        low_25: the 25 % quantile.
-        high_75: the 75 % quantile.
-        high_90: the 90 % quantile.
-        n: `(101,)`, how many replies are known there.
+        mean: `(101,)`, nats.
+        low_10: `(101,)`, 10 % quantile, with linear interpolation, as the other three.
+        low_25: 25 % quantile.
+        high_75: 75 % quantile.
+        high_90: 90 % quantile.
+        n: `(101,)`, number of known replies.
     """
 
     mean: Floats
@@ -95,21 +95,21 @@ class TrajectoryBands:
 def mean_probability(logprobs: RaggedArray) -> MeanProbability:
     """Mean token probability by position, over the replies that have a token there.
 
-    Cut before the first position with n < `LEAST_REPLIES`, or n below `LEAST_SHARE` of the replies that are not empty:
-    beyond, the curve shows which replies are long, not how they continue. A value that is not finite or is at most
-    `LEAST_LOGPROB` is left out at its position.
+    The curve ends before the first position with n below `LEAST_REPLIES`, or below `LEAST_SHARE` of the non-empty
+    replies: beyond it, the curve would show which replies are long. Values that are not finite or at most
+    `LEAST_LOGPROB` are left out.
 
     Args:
-        logprobs: nats, one row for each reply.
+        logprobs: nats, one row per reply.
 
     Returns:
-        P positions; none of them when there are too few replies.
+        P positions; 0 if there are too few replies.
 
     Source: "The Confident Liar", section 4.1.
 
     >>> replies = RaggedArray.from_lists([np.log([0.9, 0.5])] * 30 + [np.log([0.6])] * 30)
-    >>> found = mean_probability(replies)
-    >>> found.mean.round(12).tolist(), found.n.tolist()
+    >>> result = mean_probability(replies)
+    >>> result.mean.round(12).tolist(), result.n.tolist()
     ([0.75, 0.5], [60, 30])
     """
     reached = int(logprobs.lengths.max(initial=0))
@@ -123,10 +123,10 @@ def mean_probability(logprobs: RaggedArray) -> MeanProbability:
 
 
 def phases(trajectory: MeanProbability) -> tuple[Phase, Phase, Phase, Phase]:
-    """Phases of the trajectory: opening, decline, plateau and late phase, as far as it reaches.
+    """Phases of the trajectory: opening, decline, plateau and late phase, as far as it extends.
 
-    The decline runs from position 5 to the smoothed minimum among the first 50 positions, which it includes; it is
-    empty when that minimum lies in the opening. A phase that was cut off ends where the trajectory does.
+    The decline runs from position 5 to the smoothed minimum of the first 50 positions, inclusive; it is empty if the
+    minimum is in the opening. A phase that extends beyond the trajectory ends with it.
 
     Source: "The Confident Liar", section 4.1.
 
@@ -145,41 +145,41 @@ def phases(trajectory: MeanProbability) -> tuple[Phase, Phase, Phase, Phase]:
 
 
 def percent_grid(logprobs: RaggedArray) -> Floats:
-    """Log-probabilities of each reply at 0, 1, ..., 100 % of its length, interpolated linearly between tokens.
+    """Log-probabilities of each reply at 0, 1, ..., 100 % of its length, with linear interpolation between tokens.
 
-    Point p of a reply of T tokens lies at the position p (T - 1) / 100, so 0 % is the first token and 100 % the last.
+    Point p of a reply of T tokens is at position p (T - 1) / 100: 0 % is the first token and 100 % the last.
 
     Args:
-        logprobs: nats, one row for each reply.
+        logprobs: nats, one row per reply.
 
     Returns:
-        `(R, 101)`, nats; NaN for an empty reply, and where a token that counts is not finite or at most
-        `LEAST_LOGPROB`. A reply of one token has the same value at all points.
+        `(R, 101)`, nats; NaN for an empty reply, and where an interpolated token is not finite or at most
+        `LEAST_LOGPROB`. A reply of one token is constant.
 
     Source: "Early-Token Confidence", section 4.3.
 
     >>> percent_grid(RaggedArray.from_lists([[-1.0, -3.0]]))[0, [0, 25, 50, 100]].tolist()
     [-1.0, -1.5, -2.0, -3.0]
     """
-    found = np.full((len(logprobs), GRID), np.nan)
+    result = np.full((len(logprobs), GRID), np.nan)
     rows = np.flatnonzero(logprobs.lengths)
     raw = logprobs.values.astype(np.float64)
     values = np.where(np.isfinite(raw) & (raw > LEAST_LOGPROB), raw, np.nan)
-    # Whole hundredths of a token: in floating point, a point that falls on a token may be off by rounding.
+    # In whole hundredths of a token: floating-point rounding would miss points that fall on a token.
     hundredths = (logprobs.lengths[rows] - 1)[:, np.newaxis] * np.arange(GRID)
     whole, part = np.divmod(hundredths, GRID - 1)
     before = logprobs.offsets[:-1][rows][:, np.newaxis] + whole
     after = before + (part > 0)
     weight = part / (GRID - 1)
-    found[rows] = values[before] * (1.0 - weight) + values[after] * weight
-    return found
+    result[rows] = values[before] * (1.0 - weight) + values[after] * weight
+    return result
 
 
 def bands(grid: npt.ArrayLike) -> TrajectoryBands:
     """Trajectory bands: mean and quantiles over replies at each point of the grid.
 
     Args:
-        grid: `(R, 101)`, as `percent_grid` gives it; NaN is left out.
+        grid: `(R, 101)`, from `percent_grid`; NaN is left out.
 
     Raises:
         ValueError: for another shape.
@@ -188,7 +188,7 @@ def bands(grid: npt.ArrayLike) -> TrajectoryBands:
     """
     points = np.asarray(grid, np.float64)
     if points.ndim != 2 or points.shape[1] != GRID:
-        raise ValueError(f"a grid has the shape (R, {GRID}), not {points.shape}")
+        raise ValueError(f"a grid must have the shape (R, {GRID}), not {points.shape}")
     known = ~np.isnan(points)
     n = known.sum(axis=0)
     ordered = np.sort(points, axis=0)  # NaN sorts last
@@ -199,7 +199,7 @@ def bands(grid: npt.ArrayLike) -> TrajectoryBands:
 
 
 def _quantile(ordered: Floats, n: Integers, level: float) -> Floats:
-    """Quantile of the first n values of each column, which are sorted."""
+    """Quantile of the first n values of each column; columns are sorted."""
     if not len(ordered):
         return np.full(len(n), np.nan)
     place = level * np.maximum(n - 1, 0)
@@ -211,12 +211,12 @@ def _quantile(ordered: Floats, n: Integers, level: float) -> Floats:
 
 
 def _smoothed(curve: Floats) -> Floats:
-    """A centred moving average over `SMOOTHING` positions, over fewer at the ends."""
+    """Centred moving average over `SMOOTHING` positions, over fewer at the ends."""
     half = SMOOTHING // 2
     before = np.concatenate([[0.0], np.cumsum(curve)])
     place = np.arange(len(curve))
     low, high = np.maximum(place - half, 0), np.minimum(place + half + 1, len(curve))
-    # Rounding would otherwise choose among positions that are equally low.
+    # Without rounding, floating-point noise would select among equal minima.
     return np.asarray((before[high] - before[low]) / (high - low)).round(12)
 
 

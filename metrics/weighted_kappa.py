@@ -1,6 +1,6 @@
-"""Cohen's kappa of two raters, nominal and quadratically weighted: agreement beyond chance.
+"""Cohen's kappa of two raters: nominal, and with quadratic weights.
 
-Functions raise ValueError for vectors of different lengths, a score outside the scale, and weights that do not fit.
+Functions raise ValueError for vectors of different lengths, a score outside the scale, and weights of another shape.
 """
 
 import numpy as np
@@ -8,19 +8,20 @@ import numpy.typing as npt
 
 from moot.metrics.distribution import Floats
 
-_ROUNDING = 1e-12  # relative; below it a denominator is that of two constants
+_ROUNDING = 1e-12  # relative; a smaller denominator is rounding: both raters are constant
 
 
 def cohen_kappa(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     """Cohen's kappa of two raters on nominal categories: `(p_o - p_e) / (1 - p_e)`.
 
-    `p_o` is the share of equal scores and `p_e` that of two raters with these distributions who score independently.
+    `p_o` is the proportion of equal scores, `p_e` the proportion expected from independent raters with the same
+    marginal distributions.
 
     Args:
-        a, b: `(n,)`, the two raters' scores, as numbers; pairs with NaN are left out.
+        a, b: `(n,)`, scores of the two raters, as numbers; pairs with NaN are left out.
 
     Returns:
-        A number in [-1, 1], 1 for equal scores; NaN when there is no pair, or both give one and the same score always.
+        In [-1, 1]; 1 for equal scores. NaN without pairs, or if both raters give the same score throughout.
 
     Source: Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 1960.
 
@@ -38,19 +39,18 @@ def cohen_kappa(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 def quadratic_weighted_kappa(a: npt.ArrayLike, b: npt.ArrayLike, lowest: float, highest: float) -> float:
     """Quadratically weighted kappa (QWK) of two raters.
 
-    With O the shares of the pairs of scores, E = the product of its margins and w_ij = (i - j)^2 it is
-    `1 - sum w O / sum w E`; the sums are mean squared differences, so
-    `1 - mean (a - b)^2 / (var a + var b + (mean a - mean b)^2)`, with population variances. In that form either side
-    may be no whole number: for a mean of several raters it is the same formula, and equals Lin's concordance
-    correlation coefficient. Values of such means are comparable among themselves, not with those of single raters:
-    a mean varies less.
+    With O the joint proportions of scores, E the product of their margins and `w_ij = (i - j)^2` it is `1 - sum w O /
+    sum w E`, which equals `1 - mean (a - b)^2 / (var a + var b + (mean a - mean b)^2)` with population variances. The
+    second form also allows scores that are not whole numbers, such as the mean of several raters; it is Lin's
+    concordance correlation coefficient. Do not compare the kappa of such means with that of single raters: a mean has
+    less variance.
 
     Args:
-        a, b: `(n,)`, the two raters' scores; pairs with NaN are left out.
-        lowest, highest: the ends of the scale. They do not change the value; a score outside is refused.
+        a, b: `(n,)`, scores of the two raters; pairs with NaN are left out.
+        lowest, highest: ends of the scale. They do not affect the value; a score outside raises ValueError.
 
     Returns:
-        A number in [-1, 1], 1 for equal scores; NaN when there is no pair, or both give one and the same score always.
+        In [-1, 1]; 1 for equal scores. NaN without pairs, or if both raters give the same score throughout.
 
     Sources: Cohen, "Weighted kappa", Psychological Bulletin 1968; Lin, "A concordance correlation coefficient to
     evaluate reproducibility", Biometrics 1989.
@@ -65,18 +65,18 @@ def quadratic_weighted_kappa(a: npt.ArrayLike, b: npt.ArrayLike, lowest: float, 
 def resampled_weighted_kappa(
     a: npt.ArrayLike, b: npt.ArrayLike, weights: npt.ArrayLike, lowest: float, highest: float
 ) -> Floats:
-    """Quadratically weighted kappa of each resample, `(resamples,)`; pair i counts `weights[r, i]` times.
+    """Quadratically weighted kappa of each resample, `(resamples,)`.
 
     Args:
         a, b, lowest, highest: as for `quadratic_weighted_kappa`.
         weights: `(resamples, n)`, how often each pair was drawn.
     """
-    times = np.asarray(weights, dtype=np.float64)
+    drawn = np.asarray(weights, dtype=np.float64)
     known = ~(np.isnan(np.asarray(a, dtype=np.float64)) | np.isnan(np.asarray(b, dtype=np.float64)))
     one, other = _pairs(a, b, lowest, highest)
-    if times.ndim != 2 or times.shape[1] != len(known):
-        raise ValueError(f"weights of (resamples, {len(known)}) expected, not {times.shape}")
-    return _kappas(one, other, times[:, known])
+    if drawn.ndim != 2 or drawn.shape[1] != len(known):
+        raise ValueError(f"weights of (resamples, {len(known)}) expected, not {drawn.shape}")
+    return _kappas(one, other, drawn[:, known])
 
 
 def _pairs(a: npt.ArrayLike, b: npt.ArrayLike, lowest: float, highest: float) -> tuple[Floats, Floats]:
@@ -91,16 +91,16 @@ def _pairs(a: npt.ArrayLike, b: npt.ArrayLike, lowest: float, highest: float) ->
     return one, other
 
 
-def _kappas(one: Floats, other: Floats, times: Floats) -> Floats:
+def _kappas(one: Floats, other: Floats, weights: Floats) -> Floats:
     if not len(one):
-        return np.full(len(times), np.nan)
-    # moments around a score of the scale: around zero, far from the scores, they would cancel
+        return np.full(len(weights), np.nan)
+    # moments about an observed score: about zero they would cancel if the scores are large
     origin = one[0]
     x, y = one - origin, other - origin
-    sums = times @ np.column_stack([np.ones_like(x), x, y, x * x, y * y, (x - y) ** 2])
+    sums = weights @ np.column_stack([np.ones_like(x), x, y, x * x, y * y, (x - y) ** 2])
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean_x, mean_y, square_x, square_y, apart = (sums[:, 1:] / sums[:, :1]).T
+        mean_x, mean_y, square_x, square_y, observed = (sums[:, 1:] / sums[:, :1]).T
         # var x + var y + (mean x - mean y)^2, the expected squared difference of two independent draws
         expected = square_x + square_y - 2.0 * mean_x * mean_y
-        found = 1.0 - apart / expected
-    return np.where(expected > _ROUNDING * (1.0 + square_x + square_y), found, np.nan)
+        result = 1.0 - observed / expected
+    return np.where(expected > _ROUNDING * (1.0 + square_x + square_y), result, np.nan)

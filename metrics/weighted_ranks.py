@@ -34,10 +34,10 @@ def rank_covariances(x: Floats, stack: Floats) -> tuple[Floats, Floats]:
         The sums, `(resamples, f, t)`; and `(resamples, f)`, 12 times the weighted sum of squares of each feature's
         ranks about their mean, `W^3 - sum over tied values of w^3`, exactly 0 where the feature does not vary.
     """
-    found = _in_threads(lambda column: _one_feature(column, stack), list(x.T))
+    result = _in_threads(lambda column: _one_feature(column, stack), list(x.T))
     total = stack[:, 0].sum(axis=0)
-    sums = np.stack([sums for sums, _ in found]).transpose(2, 0, 1)
-    squares = total[:, np.newaxis] ** 3 - np.stack([cubes for _, cubes in found], axis=1)
+    sums = np.stack([sums for sums, _ in result]).transpose(2, 0, 1)
+    squares = total[:, np.newaxis] ** 3 - np.stack([cubes for _, cubes in result], axis=1)
     return sums, squares
 
 

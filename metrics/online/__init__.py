@@ -1,1 +1,1 @@
-"""Mergeable accumulators: each process keeps its own, and `merge` in any order gives the same."""
+"""Mergeable accumulators: each process has its own; up to rounding, the order of `merge` does not matter."""

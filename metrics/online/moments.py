@@ -11,10 +11,10 @@ from moot.metrics.distribution import Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """Means and variances of K quantities, each over the observations in which it is known.
+    """Means and variances of K quantities, each over its known observations.
 
     Attributes:
-        n: `(K,)`, known values.
+        n: `(K,)`, number of known values.
         mean: `(K,)`, 0 where n is 0.
         m2: `(K,)`, sum of squared deviations from the mean.
 
@@ -39,30 +39,30 @@ class Moments:
         """Moments of observations `(R, K)`; NaN is unknown."""
         known = ~np.isnan(observations)
         n = known.sum(axis=0, dtype=np.float64)
-        mean = _over(np.where(known, observations, 0.0).sum(axis=0), n)
-        apart = np.where(known, observations - mean, 0.0)
-        shift = _over(apart.sum(axis=0), n)  # what rounding left in the mean
-        return cls(n, mean + shift, np.maximum((apart**2).sum(axis=0) - n * shift**2, 0.0))
+        mean = _quotient(np.where(known, observations, 0.0).sum(axis=0), n)
+        deviation = np.where(known, observations - mean, 0.0)
+        shift = _quotient(deviation.sum(axis=0), n)  # rounding error of the mean
+        return cls(n, mean + shift, np.maximum((deviation**2).sum(axis=0) - n * shift**2, 0.0))
 
     def merge(self, other: Moments) -> Moments:
-        """Merged moments of both."""
+        """Moments of both sets of observations."""
         n = self.n + other.n
-        apart = other.mean - self.mean
-        share = _over(other.n, n)
-        mean = np.where(self.n > 0, self.mean + apart * share, other.mean)
-        return Moments(n, mean, self.m2 + other.m2 + apart**2 * self.n * share)
+        deviation = other.mean - self.mean
+        share = _quotient(other.n, n)
+        mean = np.where(self.n > 0, self.mean + deviation * share, other.mean)
+        return Moments(n, mean, self.m2 + other.m2 + deviation**2 * self.n * share)
 
     def known_mean(self) -> Floats:
-        """`(K,)`, NaN where nothing is known."""
+        """Means `(K,)`; NaN where no value is known."""
         return np.where(self.n > 0, self.mean, np.nan)
 
     def variance(self) -> Floats:
-        """`(K,)`, of the population; NaN where nothing is known."""
-        return np.where(self.n > 0, _over(self.m2, self.n), np.nan)
+        """Population variances `(K,)`; NaN where no value is known."""
+        return np.where(self.n > 0, _quotient(self.m2, self.n), np.nan)
 
 
-def _over(total: Floats, n: Floats) -> Floats:
-    """`total / n`, 0 where n is 0."""
+def _quotient(total: Floats, n: Floats) -> Floats:
+    """Quotient `total / n`; 0 where n is 0."""
     return np.divide(total, n, out=np.zeros_like(n), where=n > 0)
 
 
@@ -73,15 +73,15 @@ _FEWEST = 3
 class CoMoments:
     """Co-moments of every pair of feature and target, over pairwise complete observations.
 
-    Every array is `(F, T)`: which observations count differs from pair to pair.
+    Every array is `(F, T)`, because the complete observations differ from pair to pair.
 
     Attributes:
-        n: observations in which both are known.
+        n: number of observations in which both are known.
         mean_x: mean of the feature, 0 where n is 0.
         mean_y: mean of the target, 0 where n is 0.
-        m2_x: the feature's sum of squared deviations.
-        m2_y: the target's sum of squared deviations.
-        c: sum of products of both deviations.
+        m2_x: sum of squared deviations of the feature.
+        m2_y: sum of squared deviations of the target.
+        c: sum of products of the deviations.
 
     Source: Chan, Golub, LeVeque (1983); Pebay (2008) eq. 3.11 for the product.
 
@@ -100,12 +100,12 @@ class CoMoments:
 
     @classmethod
     def empty(cls, features: int, targets: int) -> CoMoments:
-        """Moments of no observation."""
+        """Co-moments of no observation."""
         return cls(*(np.zeros((features, targets)) for _ in range(6)))
 
     @classmethod
     def of(cls, x: Floats, y: Floats) -> CoMoments:
-        """Co-moments of observations of features `(R, F)` and targets `(R, T)`; NaN is unknown."""
+        """Co-moments of features `(R, F)` and targets `(R, T)`; NaN is unknown."""
         origin_x, x, known_x = _centred(x)
         origin_y, y, known_y = _centred(y)
         n = known_x.T @ known_y
@@ -118,22 +118,22 @@ class CoMoments:
         return cls(n, mean_x, mean_y, m2_x, m2_y, x.T @ y - sum_x * sum_y * per_n)
 
     def merge(self, other: CoMoments) -> CoMoments:
-        """Merged moments of both."""
+        """Co-moments of both sets of observations."""
         n = self.n + other.n
         share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
-        apart_x, apart_y = other.mean_x - self.mean_x, other.mean_y - self.mean_y
+        shift_x, shift_y = other.mean_x - self.mean_x, other.mean_y - self.mean_y
         weight = self.n * share
         return CoMoments(
             n,
-            np.where(self.n > 0, self.mean_x + apart_x * share, other.mean_x),
-            np.where(self.n > 0, self.mean_y + apart_y * share, other.mean_y),
-            self.m2_x + other.m2_x + apart_x**2 * weight,
-            self.m2_y + other.m2_y + apart_y**2 * weight,
-            self.c + other.c + apart_x * apart_y * weight,
+            np.where(self.n > 0, self.mean_x + shift_x * share, other.mean_x),
+            np.where(self.n > 0, self.mean_y + shift_y * share, other.mean_y),
+            self.m2_x + other.m2_x + shift_x**2 * weight,
+            self.m2_y + other.m2_y + shift_y**2 * weight,
+            self.c + other.c + shift_x * shift_y * weight,
         )
 
     def correlation(self) -> Floats:
-        """Pearson's r `(F, T)` in [-1, 1]; NaN where one of the two is constant or n is below 3."""
+        """Pearson's correlation `(F, T)`, in [-1, 1]; NaN if a variable is constant or n is below 3."""
         product = np.sqrt(self.m2_x) * np.sqrt(self.m2_y)
         defined = (self.n >= _FEWEST) & (product > 0)
         r: Floats = np.divide(self.c, product, out=np.full_like(self.c, np.nan), where=defined)
@@ -141,8 +141,13 @@ class CoMoments:
 
 
 def _centred(values: Floats) -> tuple[Floats, Floats, Floats]:
-    """A column's mean `(K,)`; the values less that, 0 where unknown; and 1 where known. A constant column becomes
-    exactly 0: from its first value there is nothing to round."""
+    """Centred values.
+
+    Values are first shifted by the first known one, so that a constant column becomes exactly 0.
+
+    Returns:
+        The means `(K,)`; the centred values, 0 where unknown; and 1 where known, else 0.
+    """
     known = ~np.isnan(values)
     rows = np.argmax(known, axis=0) if len(values) else np.zeros(values.shape[1], np.int64)
     first = values[rows, np.arange(values.shape[1])] if len(values) else np.zeros(values.shape[1])

@@ -17,12 +17,14 @@ _LEAST_SURE = 100.0
 
 @dataclass(frozen=True, slots=True)
 class LogprobBins:
-    """Bins over [-100, 0], numbered from the least to the most probable; each is `width` times as wide as it is far
-    from 0. The last one reaches up to 0; what lies outside counts in the nearest bin.
+    """Bins of log-probabilities in [-100, 0], from the least to the most probable.
+
+    The width of a bin is proportional to its distance from 0; the last bin extends to 0. Values outside count in the
+    nearest bin.
 
     Attributes:
-        width: of a bin, relative to the log-probabilities in it, such as 0.05.
-        surest: values nearer to 0 than this count in the last bin, such as 1e-4.
+        width: relative width of a bin, such as 0.05.
+        surest: values closer to 0 than this are in the last bin, such as 1e-4.
 
     >>> bins = LogprobBins(0.05, 1e-4)
     >>> bins.count, bins.index(np.array([-1e9, -100.0, -1e-5, 0.0])).tolist()
@@ -44,20 +46,23 @@ class LogprobBins:
         return math.ceil(math.log(_LEAST_SURE / self.surest) / self._log_ratio)
 
     def index(self, logprobs: npt.ArrayLike) -> Ints:
-        """The bin of each log-probability, in its shape; none may be NaN."""
+        """Bin of each log-probability, in the same shape; NaN is not allowed."""
         size = np.clip(-np.asarray(logprobs, np.float64), self.surest, _LEAST_SURE)
         from_top = (np.log(size / self.surest) / self._log_ratio).astype(np.int64)
         return self.count - 1 - np.minimum(from_top, self.count - 1)
 
     def centre(self, index: Ints) -> Floats:
-        """The geometric centre of each bin: relative to a log-probability in it, at most half a `width` off, or
-        twice `surest` next to 0."""
-        found: Floats = -self.surest * np.exp(self._log_ratio * (self.count - 0.5 - index))
-        return found
+        """Geometric centre of each bin.
+
+        Its error, relative to a log-probability in the bin, is at most half a `width`, or twice `surest` in the last
+        bin.
+        """
+        result: Floats = -self.surest * np.exp(self._log_ratio * (self.count - 0.5 - index))
+        return result
 
 
 BINS = LogprobBins(0.05, 1e-4)
-"""The bins of each place: a quantile is at most 2.5 % off, or 0.0002 next to 0."""
+"""Bins of each position; the error of a quantile is at most 2.5 %, or 0.0002 next to 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +70,7 @@ class QuantileBands:
     """Histograms of log-probability at P positions.
 
     Attributes:
-        counts: `(P, BINS.count)`, replies per place and bin.
+        counts: `(P, BINS.count)`, number of replies per position and bin.
 
     >>> bands = QuantileBands.of(np.array([[-1.0, -2.0], [-3.0, np.nan]])).merge(QuantileBands.empty(2))
     >>> bands.n().tolist(), bands.quantiles((0.5, 1.0)).round(1).tolist()
@@ -81,7 +86,7 @@ class QuantileBands:
 
     @classmethod
     def of(cls, curves: Floats) -> QuantileBands:
-        """Histograms of replies' log-probabilities `(R, P)`; NaN is unknown."""
+        """Histograms of the log-probabilities of replies, `(R, P)`; NaN is unknown."""
         places = curves.shape[1]
         known = ~np.isnan(curves)
         cells = BINS.index(curves[known]) + np.nonzero(known)[1] * BINS.count
@@ -93,13 +98,16 @@ class QuantileBands:
         return QuantileBands(self.counts + other.counts)
 
     def n(self) -> npt.NDArray[np.int64]:
-        """`(P,)`, replies with a log-probability at each place."""
-        found: npt.NDArray[np.int64] = self.counts.sum(axis=1, dtype=np.int64)
-        return found
+        """Number of replies with a known log-probability at each position, `(P,)`."""
+        result: npt.NDArray[np.int64] = self.counts.sum(axis=1, dtype=np.int64)
+        return result
 
     def quantiles(self, shares: tuple[float, ...]) -> Floats:
-        """`(len(shares), P)`: the centre of the bin that holds the smallest log-probability which at least that share
-        of the replies does not exceed; NaN where there is none."""
+        """Quantiles at each position, `(len(shares), P)`.
+
+        The centre of the bin of the smallest log-probability that at least the given share of the replies does not
+        exceed; NaN if there is none.
+        """
         below = np.cumsum(self.counts, axis=1, dtype=np.int64)
         n = below[:, -1]
         ranks = np.maximum(np.ceil(np.multiply.outer(np.asarray(shares), n) - 1e-9), 1.0)

@@ -238,10 +238,10 @@ def test_what_is_undefined_is_unknown() -> None:
 
 def test_bad_input_is_refused() -> None:
     wrong: list[tuple[str, Callable[[], object]]] = [
-        ("none of the levels 1, 2", lambda: gwet_ac2([[1.0], [3.0]], [1, 2], "identity")),
+        ("not one of the levels 1, 2", lambda: gwet_ac2([[1.0], [3.0]], [1, 2], "identity")),
         ("at least two categories", lambda: gwet_ac2([[1.0], [1.0]], [1], "identity")),
-        ("listed once", lambda: gwet_ac2([[1.0], [1.0]], [1, 1], "identity")),
-        ("need the categories", lambda: raw_agreement([[1.0], [1.0]], "linear")),
+        ("listed twice", lambda: gwet_ac2([[1.0], [1.0]], [1, 1], "identity")),
+        ("require the categories", lambda: raw_agreement([[1.0], [1.0]], "linear")),
         ("quadratic", lambda: gwet_ac2([[1.0], [1.0]], [1, 2], "cubic")),  # type: ignore[arg-type]
         ("2 units but clusters", lambda: ac2_interval([[1, 2], [1, 2]], [1, 2], "identity", [0])),
         ("raters x units", lambda: krippendorff_alpha([1.0, 2.0], "nominal")),
@@ -273,7 +273,7 @@ def test_a_resample_is_that_of_the_units_drawn(monkeypatch: pytest.MonkeyPatch) 
         found = raw_agreement_interval(FOUR_RATERS, cases, weights=each, categories=levels)
         same(found, [raw_agreement(some, each, levels) for some in repeated])
     for numbers in (2**21, 30):
-        monkeypatch.setattr(module, "_NUMBERS", numbers)
+        monkeypatch.setattr(module, "_MAX_ELEMENTS", numbers)
         for level in LEVELS:
             same(alpha_interval(FOUR_RATERS, level, cases), [krippendorff_alpha(some, level) for some in repeated])
 

@@ -65,7 +65,7 @@ def test_macro_f1_of_nothing_is_unknown_and_an_abstention_is_wrong() -> None:
     assert math.isnan(macro_f1([None], ["cold"], LABELS))
     refuses("1 true labels but 2 answers", macro_f1, ["flu"], ["flu", "flu"], LABELS)
     refuses("twice", macro_f1, ["flu"], ["flu"], ["flu", "flu"])
-    refuses("'gout' is none of the labels", macro_f1, ["gout"], ["flu"], LABELS)
+    refuses("'gout' is not one of the labels", macro_f1, ["gout"], ["flu"], LABELS)
 
 
 @given(CASES)
@@ -85,7 +85,7 @@ def test_unknown_truth_is_left_out_and_nothing_is_not_a_number() -> None:
     found = detection_figures(np.zeros(OUTCOMES))
     assert np.isnan([*found.f1, *found.recall, *found.precision, found.macro_f1, found.accuracy]).all()
     refuses("two vectors of one length", detection_outcomes, [0, 1], [0])
-    refuses("a class is 0, 1 or unknown", detection_outcomes, [0, 2], [0, 1])
+    refuses("a class must be 0, 1 or unknown", detection_outcomes, [0, 2], [0, 1])
     refuses(r"counts of \(..., 6\) expected", detection_figures, [1, 2, 3])
 
 
