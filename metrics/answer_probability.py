@@ -11,26 +11,26 @@ import numpy.typing as npt
 from moot.metrics.disagreement import sigmoid_of_log_probability
 
 MAX_BOUND_SHIFT: Final = 0.05
-"""Above this `bound_shift` (a difference of probabilities) the normalised probability is None."""
+"""Maximum `bound_shift` (a difference of probabilities); above it the normalised probability is None."""
 
-_IMPOSSIBLE: Final = -1000.0  # at or below: servers' stand-ins for minus infinity (-9999 is common)
+_IMPOSSIBLE: Final = -1000.0  # up to this: servers' placeholders for minus infinity (-9999 is common)
 _SPACE_AND_QUOTES: Final = " \t\r\n\u00a0\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"
 _AMBIGUOUS: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerProbability:
-    """Probability of one answer, estimated from token log-probabilities.
+    """Probability of an answer, estimated from token log-probabilities.
 
     Attributes:
-        normalised: the answer's probability among the labels, in [0, 1]; None when unknown.
-        printed: `raw / (1 + raw)`, in [0, 0.5], the paper's sigma(log p); None when `raw` is.
-        raw: the summed probability of all listed spellings of the answer's label, in [0, 1]; None
-            when the answer was not located, its token is ambiguous or has no known probability.
-        bound_shift: the furthest that `normalised` could move, in [0, 1], if what is not listed or
-            ambiguous were known; NaN when no label has any listed probability.
-        mass: label -> summed listed probability; a label that is not listed has no entry.
-        reason: why `normalised` is None; empty when it is a number.
+        normalised: probability of the answer among the labels, in [0, 1]; None if unknown.
+        printed: `raw / (1 + raw)`, in [0, 0.5], the paper's sigma(log p); None if `raw` is None.
+        raw: sum of the probabilities of all listed spellings of the answer's label, in [0, 1]; None if the answer was
+            not located, or its token is ambiguous or has no known probability.
+        bound_shift: maximum change of `normalised`, in [0, 1], if the unlisted and ambiguous mass were known; NaN if no
+            label has a listed probability.
+        mass: label -> sum of listed probabilities; a label that is not listed has no entry.
+        reason: why `normalised` is None; empty if it is a number.
     """
 
     normalised: float | None = None
@@ -51,41 +51,41 @@ def answer_probability(
 ) -> AnswerProbability:
     """Probability of the answer among the labels, from the alternatives listed at its token.
 
-    Only one position is read: the token that covers `answer_start` (or, if that holds nothing but
-    space and quotes, the next that holds more). Every alternative there, and the chosen token once,
-    counts for the label that it means, whatever its case, outer space and quotes:
-    - a whole form of a label counts for that label;
-    - a beginning of forms of exactly one label counts for that label (`N` of `N` + `o`);
-    - what may become forms of several labels is ambiguous and counts for none. A whole form that
-      another label's form continues is ambiguous too (`Yes` beside `yes, in part`; `1` beside `10`),
-      except in mid-word (`no` beside `not sure`): there tokenisers use a separate token.
+    Only one position is used: the token that covers `answer_start` or, if that contains only spaces and quotes, the
+    next one that contains more. Every alternative there, and the chosen token once, counts for the label that it means,
+    regardless of case, outer spaces and quotes:
+
+    - A complete form of a label counts for that label.
+    - A prefix of forms of exactly one label counts for that label (`N` of `N` + `o`).
+    - A prefix of forms of several labels is ambiguous and counts for none. A complete form that continues as another
+      label's form is ambiguous too (`Yes` and `yes, in part`; `1` and `10`), except within a word (`no` and `not
+      sure`), where tokenisers use different tokens.
+
     `normalised = mass(answer's label) / sum of the masses of all labels`.
 
-    A label with no listed token has at most the smallest listed alternative's probability p_K
-    (leaving aside the chosen token, which some servers append whatever its rank; 1 if nothing else
-    is listed), and all such labels together have at most `1 - sum of listed`. `bound_shift` is the
-    furthest that `normalised` moves when they take `min(labels * p_K, max(0, 1 - sum of listed))`,
-    when ambiguous mass goes to the answer or to the others, and when a chosen token of unknown
-    probability takes `min(p_K, max(0, 1 - sum of listed))`; above `MAX_BOUND_SHIFT` `normalised` is
-    None. Unlisted spellings of listed labels are left aside.
+    The probability of an unlisted label is at most p_K, the smallest listed probability (except that of the chosen
+    token, which some servers append whatever its rank; 1 if nothing else is listed). All unlisted labels together have
+    at most `rest = max(0, 1 - sum of listed)`. `bound_shift` is the maximum change of `normalised` if these labels had
+    `min(labels * p_K, rest)`, if the ambiguous mass belonged to the answer or to other labels, and if a chosen token of
+    unknown probability had `min(p_K, rest)`. Unlisted spellings of listed labels are ignored.
 
     Args:
-        tokens: the reply's T tokens as text; their concatenation is the reply.
+        tokens: the T tokens of the reply as text; their concatenation is the reply.
         logprob: `(T,)`, natural log-probability of each token.
-        alt_tokens: T * K texts, the K alternatives of position 0 first; the chosen token may or may
-            not be among its alternatives (the text decides).
+        alt_tokens: T * K texts, first the K alternatives of position 0. They may include the chosen token, which is
+            compared by its text.
         alt_logprob: `(T, K)`, NaN where fewer than K are listed. K may be 0.
-        answer_start: offset in characters, in the joined tokens, of the answer's first character.
-        forms: folded spelling -> label, for every spelling of every label; folded has no outer space or quotes, and no
-            capitals.
+        answer_start: offset in characters of the answer's first character in the concatenated tokens.
+        forms: folded spelling -> label, for every spelling of every label; folded: without outer spaces and quotes, in
+            lower case.
 
     Returns:
-        See `AnswerProbability`. A log-probability that is NaN, infinite or at most -1000 is unknown
-        and adds nothing; one above 0 counts as 0. With no alternative listed, `raw` is the chosen
-        token's probability and `normalised` None. With a single label `normalised` is 1.
+        See `AnswerProbability`. A log-probability that is NaN, infinite or at most -1000 is unknown and adds nothing;
+        one above 0 counts as 0. Without alternatives, `raw` is the probability of the chosen token and `normalised` is
+        None. With a single label `normalised` is 1.
 
     Raises:
-        ValueError: if the shapes do not fit, or `forms` is empty or has an empty spelling.
+        ValueError: if the shapes do not match, or `forms` is empty or has an empty spelling.
 
     Source: SELENE, intrinsic confidence, with sigma applied to the log-odds over the case's labels.
 
@@ -98,7 +98,7 @@ def answer_probability(
     """
     width = _width(tokens, logprob, alt_tokens, alt_logprob)
     if not forms or "" in forms:
-        raise ValueError("forms must hold at least one spelling, and no empty one")
+        raise ValueError("forms must have at least one spelling, and no empty one")
     located = _locate(tokens, answer_start)
     if located is None:
         return AnswerProbability(reason="no answer at the given place")
@@ -112,29 +112,29 @@ def answer_probability(
     meaning = _meaning(chosen, lead, strip, forms)
     chosen_known = False
     listed_min = 1.0
-    heaps: dict[object, list[float]] = {}  # label, None (no label) or _AMBIGUOUS -> probabilities
+    probabilities: dict[object, list[float]] = {}  # label, None (no label) or _AMBIGUOUS -> probabilities
     listed = _listed(alt_tokens, alt_logprob, at, width)
     for token, p in listed:
         if token == chosen:
             chosen_known = True
         elif p < listed_min:
             listed_min = p
-        heaps.setdefault(_meaning(token, lead, strip, forms), []).append(p)
+        probabilities.setdefault(_meaning(token, lead, strip, forms), []).append(p)
     if not chosen_known and (own := _known(float(logprob[at]))) is not None:
         chosen_known = True
-        heaps.setdefault(meaning, []).append(own)
+        probabilities.setdefault(meaning, []).append(own)
 
     labels = dict.fromkeys(forms.values())
-    mass = {each: math.fsum(heaps[each]) for each in labels if each in heaps}
+    mass = {each: math.fsum(probabilities[each]) for each in labels if each in probabilities}
     if meaning != label:
         return AnswerProbability(mass=mass, reason=f"the token {chosen!r} does not tell which label follows")
     raw = min(1.0, mass[label]) if chosen_known else None
     total = math.fsum(mass.values())
-    rest = max(0.0, 1.0 - math.fsum(p for heap in heaps.values() for p in heap))
+    rest = max(0.0, 1.0 - math.fsum(p for group in probabilities.values() for p in group))
     share, bound_shift = _bounded(
         answer=mass.get(label, 0.0),
         total=total,
-        ambiguous=math.fsum(heaps.get(_AMBIGUOUS, ())),
+        ambiguous=math.fsum(probabilities.get(_AMBIGUOUS, ())),
         unlisted_others=min(len(labels.keys() - mass.keys() - {label}) * listed_min, rest),
         unlisted_answer=0.0 if chosen_known else min(listed_min, rest),
     )
@@ -161,7 +161,7 @@ def _width(
     alt_tokens: Sequence[str],
     alt_logprob: npt.NDArray[np.floating],
 ) -> int:
-    """K, after checking that the four shapes fit."""
+    """Number K of alternatives; the four shapes are validated."""
     width = int(alt_logprob.shape[1]) if alt_logprob.ndim == 2 else 0
     if logprob.shape != (len(tokens),):
         raise ValueError(f"{len(tokens)} tokens but log-probabilities of shape {logprob.shape}")
@@ -176,7 +176,7 @@ def _width(
 def _listed(
     alt_tokens: Sequence[str], alt_logprob: npt.NDArray[np.floating], at: int, width: int
 ) -> list[tuple[str, float]]:
-    """The alternatives of one position whose probabilities are known."""
+    """Alternatives of one position with known probabilities."""
     if not width:
         return []
     here = zip(alt_tokens[at * width : (at + 1) * width], alt_logprob[at].tolist(), strict=True)
@@ -184,14 +184,14 @@ def _listed(
 
 
 def _known(value: float) -> float | None:
-    """The probability of a log-probability; None when that is unknown."""
+    """Probability of a log-probability; None if it is unknown."""
     if not _IMPOSSIBLE < value < math.inf:  # also catches NaN
         return None
     return math.exp(min(value, 0.0))
 
 
 def _locate(tokens: Sequence[str], answer_start: int) -> tuple[int, str] | None:
-    """The answer's first informative token, and the part of that token before the answer."""
+    """First informative token of the answer, and the part of that token before the answer."""
     if answer_start < 0:
         return None
     start = 0
@@ -206,7 +206,7 @@ def _locate(tokens: Sequence[str], answer_start: int) -> tuple[int, str] | None:
 
 
 def _label_of_text(tokens: Sequence[str], at: int, cut: int, forms: Mapping[str, str]) -> str | None:
-    """The label of the longest form that the reply spells, as whole words, from the answer on."""
+    """Label of the longest form that the reply spells, as whole words, from the answer on."""
     longest = max(map(len, forms))
     text = tokens[at][cut:].lstrip(_SPACE_AND_QUOTES)
     for following in tokens[at + 1 :] if len(text) <= longest else ():
@@ -217,7 +217,7 @@ def _label_of_text(tokens: Sequence[str], at: int, cut: int, forms: Mapping[str,
 
 
 def _spelled(text: str, forms: Mapping[str, str]) -> str | None:
-    """The label of the longest form with which a folded text begins as whole words."""
+    """Label of the longest form with which a folded text begins as whole words."""
     best = ""
     for form in forms:
         if len(form) > len(best) and text.startswith(form):
@@ -228,10 +228,10 @@ def _spelled(text: str, forms: Mapping[str, str]) -> str | None:
 
 
 def _meaning(token: str, lead: str, strip: str, forms: Mapping[str, str]) -> object:
-    """The label that a token at the answer's place counts for; None for no label, or `_AMBIGUOUS`."""
+    """Label that a token at the answer's position counts for; None for no label, or `_AMBIGUOUS`."""
     text = token.removeprefix(lead).lstrip(strip).casefold()
     if not text:
-        return _AMBIGUOUS  # only space and quotes: any label may follow
+        return _AMBIGUOUS  # only spaces and quotes: any label may follow
     size = len(text)
     becomes = {form for form in forms if len(form) > size and form.startswith(text)}
     whole = _spelled(text, forms)
@@ -248,7 +248,7 @@ def _meaning(token: str, lead: str, strip: str, forms: Mapping[str, str]) -> obj
 def _bounded(
     *, answer: float, total: float, ambiguous: float, unlisted_others: float, unlisted_answer: float
 ) -> tuple[float, float]:
-    """The answer's share of the listed mass, and how far it could move; NaN without listed mass."""
+    """The answer's proportion of the listed mass, and its maximum change; NaN without listed mass."""
     if total <= 0.0:
         return math.nan, math.nan
     share = answer / total

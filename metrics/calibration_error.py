@@ -1,7 +1,7 @@
 """Expected calibration error (ECE), and the ECE of a perfectly calibrated forecaster.
 
-Functions raise ValueError for shapes that do not fit, a confidence or level outside its range, an outcome that is
-neither true, false nor unknown, and fewer than one bin or replicate.
+Functions raise ValueError for incompatible shapes, a confidence or level out of range, an outcome that is not true,
+false or unknown, and fewer than one bin or replicate.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from moot.metrics.distribution import Floats
 
-_DRAWS = 2**22  # outcomes in memory at once
-_MANY, _MANY_IN_A_BIN = 20_000, 500  # of more cases, bins with more are drawn as a whole
-_LEAST_VARIANCE = 25.0  # of a sum of outcomes for its normal approximation: nearly certain answers are skewed
+_DRAWS = 2**22  # outcomes in memory
+_MANY, _MANY_IN_A_BIN = 20_000, 500  # with more cases, the sum of a bin with more cases is drawn directly
+_LEAST_VARIANCE = 25.0  # of a sum of outcomes, for its normal approximation: sums of nearly certain outcomes are skewed
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class NullBand:
     """Null distribution of the calibration error, under perfect calibration; all NaN without observations.
 
     Attributes:
-        mean: over the replicates; above 0, because the cases of a bin are finitely many.
-        low, high: the ends of the central band.
+        mean: mean over the replicates; above 0, because bins are finite.
+        low, high: ends of the central band.
     """
 
     mean: float
@@ -33,12 +33,12 @@ class NullBand:
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """A bin of a reliability diagram.
+    """Bin of a reliability diagram.
 
     Attributes:
-        n: cases in it.
-        confidence: mean of their confidences.
-        accuracy: share of them that came true.
+        n: number of cases.
+        confidence: mean confidence.
+        accuracy: proportion of correct answers.
     """
 
     n: int
@@ -55,14 +55,14 @@ def expected_calibration_error(
     """Expected calibration error (ECE), `sum n_b / n |accuracy_b - confidence_b|` over equal-frequency bins.
 
     Args:
-        confidence: `(n,)`, the probability given to the answer, in [0, 1]; NaN (or None) when unknown.
-        correct: `(n,)`, whether the answer was right: True or False (1 or 0); NaN (or None) when unknown.
-        bins: at most how many, of equal frequency: a case's bin is its average rank's; equal confidences are never
-            split, so bins may be of unequal size or empty.
+        confidence: `(n,)`, probability given to the answer, in [0, 1]; NaN (or None) if unknown.
+        correct: `(n,)`, whether the answer was right: True or False (1 or 0); NaN (or None) if unknown.
+        bins: maximum number of equal-frequency bins. Cases are assigned by average rank, so that equal confidences
+            share a bin; bins may be of unequal size, or empty.
 
     Returns:
-        A difference of probabilities in [0, 1]. Cases with something unknown are left out; NaN when none is left. It is
-        biased upwards, the more so the fewer cases a bin has: compare it with `calibration_null_band`.
+        In [0, 1]. Cases with an unknown value are left out; NaN if none remains. The estimate is biased upwards, more
+        so with fewer cases per bin: compare it with `calibration_null_band`.
 
     Source: Naeini, Cooper and Hauskrecht, AAAI 2015; Nguyen and O'Connor, EMNLP 2015, for equal-frequency bins.
 
@@ -85,20 +85,23 @@ def resampled_calibration_error(
     bins: int = 15,
     seed: int = 0,
 ) -> Floats:
-    """Cluster bootstrap of the calibration error: the error of each resample, which has bins of its own.
+    """Cluster bootstrap of the calibration error; each resample is binned again.
 
-    The draws are those of `metrics.bootstrap.cluster_bootstrap`. A resample is how often each case was drawn, so that
-    nothing is sorted more than once.
+    The draws are those of `moot.metrics.bootstrap.cluster_bootstrap`. A resample is a count of draws per case, so that
+    the cases are sorted only once.
 
     Args:
         confidence, correct: `(n,)`, as for `expected_calibration_error`, all known.
-        clusters: `(n,)`, the cluster of each case, of any sortable type.
-        resamples: how many draws.
-        bins: at most how many.
-        seed: of the draws.
+        clusters: `(n,)`, cluster of each case, of any sortable type.
+        resamples: number of resamples.
+        bins: maximum number of bins.
+        seed: seed of the random generator.
 
     Returns:
-        `(resamples,)`.
+        `(resamples,)`, the error of each resample.
+
+    Raises:
+        ValueError: also without cases, and for another number of clusters than of known cases.
 
     >>> resampled_calibration_error([0.75, 0.75, 0.5], [1, 1, 0], ["a", "a", "b"], resamples=4).round(3).tolist()
     [0.5, 0.333, 0.25, 0.25]
@@ -111,11 +114,11 @@ def resampled_calibration_error(
     excess = outcomes - confidences
     random = np.random.default_rng(seed)
     errors = np.empty(resamples)
-    for place in range(resamples):
+    for resample in range(resamples):
         drawn = np.bincount(random.integers(len(names), size=len(names)), minlength=len(names))[cluster]
         counts = np.bincount(value, drawn).astype(np.int64)
-        gaps = np.bincount(_numbers(counts, bins), np.bincount(value, drawn * excess))
-        errors[place] = np.abs(gaps).sum() / counts.sum()
+        gaps = np.bincount(_bin_of_value(counts, bins), np.bincount(value, drawn * excess))
+        errors[resample] = np.abs(gaps).sum() / counts.sum()
     return errors
 
 
@@ -150,11 +153,11 @@ def reliability_null_bands(
     """Null bands of a reliability diagram: for each bin of `reliability_bins`, the accuracy of a calibrated forecaster.
 
     Args:
-        confidence: `(n,)`, in [0, 1]; unknown ones must be left out with their outcomes, as the bins are theirs.
+        confidence: `(n,)`, in [0, 1]; leave out cases of unknown outcome, so that the bins are those of the diagram.
         bins: as for the diagram.
-        replicates: how many draws, at least 1.
-        level: share of the replicates inside each band, in (0, 1).
-        seed: of the draws.
+        replicates: number of replicates, at least 1; drawn as for `calibration_null_band`.
+        level: proportion of the replicates inside each band, in (0, 1).
+        seed: seed of the random generator.
 
     Source: Brocker and Smith, "Increasing the reliability of reliability diagrams", 2007 (consistency bars).
 
@@ -188,17 +191,18 @@ def calibration_null_band(
     level: float = 0.95,
     seed: int = 0,
 ) -> NullBand:
-    """Null band of the calibration error: what a perfectly calibrated forecaster with these confidences would measure.
+    """Null band of the calibration error: the error of a perfectly calibrated forecaster with these confidences.
 
-    Each replicate draws every answer right with exactly the probability stated, and bins it as
-    `expected_calibration_error` does. A measured error below `high` is no evidence of miscalibration.
+    In each replicate every answer is right with exactly its stated probability, and is binned as in
+    `expected_calibration_error`. With more than 20,000 cases, the number of right answers in a bin of more than 500 is
+    drawn from a normal approximation. A measured error below `high` is no evidence of miscalibration.
 
     Args:
         confidence: `(n,)`, in [0, 1]; NaN (or None) is left out.
-        bins: as for the error it is compared with.
-        replicates: how many draws, at least 1.
-        level: share of the replicates inside the band, in (0, 1).
-        seed: of the draws.
+        bins: as for the error to compare with.
+        replicates: number of replicates, at least 1.
+        level: proportion of the replicates inside the band, in (0, 1).
+        seed: seed of the random generator.
 
     Source: Brocker and Smith, "Increasing the reliability of reliability diagrams", 2007 (consistency resampling).
 
@@ -229,7 +233,7 @@ def calibration_null_band(
 def _replicated(
     stated: Floats, statistic: Callable[[Floats], Floats], replicates: int, random: np.random.Generator
 ) -> Floats:
-    """`(replicates,)`, a statistic of outcomes that are drawn with exactly the probabilities stated."""
+    """Statistic of replicates, `(replicates,)`, whose outcomes are drawn with exactly the stated probabilities."""
     parts: list[Floats] = []
     while (left := replicates - sum(map(len, parts))) > 0:
         rows = min(left, max(1, _DRAWS // len(stated)))
@@ -238,9 +242,9 @@ def _replicated(
 
 
 def _excess(stated: Floats, replicates: int, random: np.random.Generator) -> Floats:
-    """`(replicates,)`, how many more of a bin's answers are right than stated.
+    """Number of right answers in a bin minus the number expected, `(replicates,)`.
 
-    Of many answers that are not nearly certain the sum is practically normal, and drawn as such.
+    For many answers that are not nearly certain, it is drawn from the normal approximation.
     """
     variance = float((stated * (1.0 - stated)).sum())
     if len(stated) > _MANY_IN_A_BIN and variance > _LEAST_VARIANCE:
@@ -250,7 +254,7 @@ def _excess(stated: Floats, replicates: int, random: np.random.Generator) -> Flo
 
 def _check_draws(level: float, replicates: int) -> None:
     if not 0.0 < level < 1.0:
-        raise ValueError(f"a level lies between 0 and 1, not {level:g}")
+        raise ValueError(f"a level must be between 0 and 1, not {level:g}")
     if replicates < 1:
         raise ValueError(f"at least one replicate, not {replicates}")
 
@@ -258,19 +262,19 @@ def _check_draws(level: float, replicates: int) -> None:
 def _both_known(
     confidence: npt.ArrayLike | Sequence[float | None], correct: npt.ArrayLike | Sequence[bool | None]
 ) -> tuple[Floats, Floats]:
-    """The confidences and outcomes of the cases where both are known, checked."""
+    """Validated confidences and outcomes of the cases where both are known."""
     confidences = np.asarray(confidence, dtype=np.float64)
     outcomes = np.asarray(correct, dtype=np.float64)
     if confidences.ndim != 1 or confidences.shape != outcomes.shape:
         raise ValueError(f"two vectors of one length expected, not {confidences.shape} and {outcomes.shape}")
     if not np.isin(outcomes[~np.isnan(outcomes)], (0.0, 1.0)).all():
-        raise ValueError("an outcome is true, false or unknown")
+        raise ValueError("an outcome must be true, false or unknown")
     known = ~np.isnan(outcomes)
     return _known(confidences[known]), outcomes[known & ~np.isnan(confidences)]
 
 
 def _known(confidences: Floats) -> Floats:
-    """The confidences that are not NaN, checked."""
+    """Validated confidences that are not NaN."""
     known = confidences[~np.isnan(confidences)]
     if ((known < 0.0) | (known > 1.0)).any():
         raise ValueError("a confidence is outside [0, 1]")
@@ -278,26 +282,30 @@ def _known(confidences: Floats) -> Floats:
 
 
 def _bins(confidences: Floats, bins: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The order in which the cases of a bin are neighbours, and where each bin that has any starts.
+    """Order that sorts the cases by bin, and the start of each non-empty bin.
 
-    Within a bin the confidences rise, so that what is drawn for them does not depend on the order of the input.
+    Within a bin confidences increase, so that the draws do not depend on the order of the input.
     """
     if bins < 1:
         raise ValueError(f"at least one bin, not {bins}")
     _, value, counts = np.unique(confidences, return_inverse=True, return_counts=True)
-    number = _numbers(counts, bins)[value]
+    number = _bin_of_value(counts, bins)[value]
     order = np.lexsort((confidences, number))
     return order, np.flatnonzero(np.diff(number[order], prepend=-1))
 
 
-def _numbers(counts: npt.NDArray[np.int64], bins: int) -> npt.NDArray[np.intp]:
-    """The bin of each distinct confidence, which so many cases have: that of its average rank."""
+def _bin_of_value(counts: npt.NDArray[np.int64], bins: int) -> npt.NDArray[np.intp]:
+    """Bin of each distinct confidence, from its average rank.
+
+    Args:
+        counts: number of cases with each distinct confidence, ascending.
+    """
     rank = np.cumsum(counts) - counts / 2.0
     result: npt.NDArray[np.intp] = np.minimum(np.floor(rank * bins / max(counts.sum(), 1)).astype(np.intp), bins - 1)
     return result
 
 
 def _errors(confidences: Floats, outcomes: Floats, starts: npt.NDArray[np.intp]) -> Floats:
-    """The error of each row of outcomes `(..., n)`; the cases of a bin are neighbours."""
+    """Calibration error of each row of outcomes `(..., n)`, which are sorted by bin."""
     gaps: Floats = np.abs(np.add.reduceat(outcomes - confidences, starts, axis=-1)).sum(axis=-1) / len(confidences)
     return gaps

@@ -1,8 +1,8 @@
 """AUROC and point-biserial correlation of many features with binary flags, on pairwise complete rows.
 
-Throughout, x is `(n, F)`, flags is `(n, T)` of 0 and 1 (a vector is one column), NaN where unknown; results are `(F,
-T)`, and NaN where one of the classes is empty on the rows that have both. Functions raise ValueError where the numbers
-of rows differ, or a flag is neither 0, 1 nor NaN.
+x is `(n, F)`, flags is `(n, T)` of 0 and 1 (a vector is one column), NaN where unknown. Results are `(F, T)`; NaN if a
+class is empty on the rows that have both. Functions raise ValueError if the numbers of rows differ, or a flag is not 0,
+1 or NaN.
 """
 
 import numpy as np
@@ -14,10 +14,10 @@ from moot.metrics.rank_correlation import centred_ranks, pearson_matrix, ranks_w
 
 
 def auroc_matrix(x: npt.ArrayLike, flags: npt.ArrayLike) -> Floats:
-    """Directed area under the ROC curve: near 1 when a HIGH x predicts flag 1, near 0 when a low x does.
+    """Directed area under the ROC curve: above 0.5 if a HIGH x predicts flag 1, below if a low x does.
 
-    The probability that a random flagged row has the higher x than a random unflagged one, ties counting one half;
-    from the rank sum of the flagged rows, `(R - P (P + 1) / 2) / (P N)`.
+    It is the probability that x is higher in a random flagged row than in a random unflagged one, with ties counting
+    one half. With R the rank sum of the P flagged rows, and N unflagged ones: `(R - P (P + 1) / 2) / (P N)`.
 
     Source: Hanley and McNeil, Radiology 1982.
 
@@ -38,7 +38,7 @@ def auroc_matrix(x: npt.ArrayLike, flags: npt.ArrayLike) -> Floats:
 def folded_auroc(area: npt.ArrayLike) -> Floats:
     """Undirected (folded) area under the ROC curve: `max(A, 1 - A)`, in [0.5, 1].
 
-    It is never below one half even for noise, so it complements the directed area and does not replace it.
+    It is at least 0.5 even for noise; report it with the directed area, not instead of it.
 
     >>> folded_auroc([0.2, 0.5, 0.9, np.nan]).tolist()
     [0.8, 0.5, 0.9, nan]
@@ -48,9 +48,9 @@ def folded_auroc(area: npt.ArrayLike) -> Floats:
 
 
 def point_biserial_matrix(x: npt.ArrayLike, flags: npt.ArrayLike) -> Floats:
-    """Point-biserial correlation of features with flags of 0 and 1, in [-1, 1]; above 0 when high x is flagged.
+    """Point-biserial correlation of features with flags, in [-1, 1]; positive if high x is flagged.
 
-    NaN also where x does not vary, is infinite, or fewer than three rows have both.
+    Also NaN if x does not vary or is infinite, or fewer than three rows have both.
 
     >>> point_biserial_matrix([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1]).round(4).tolist()
     [[0.8944]]
@@ -59,12 +59,13 @@ def point_biserial_matrix(x: npt.ArrayLike, flags: npt.ArrayLike) -> Floats:
 
 
 def within_groups_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, groups: npt.ArrayLike) -> Floats:
-    """Stratified AUROC: over pairs of a flagged and an unflagged row of ONE group (such as replies with one opening).
+    """Stratified AUROC: over pairs of a flagged and an unflagged row of the SAME group.
 
-    `sum over groups of U / sum over groups of P N`: a group without both classes has no pair and does not count.
+    `sum over groups of U / sum over groups of P N`, with U the Mann-Whitney statistic of a group with P flagged and N
+    unflagged rows. A group without both classes has no pairs and does not count.
 
     Args:
-        groups: `(n,)`, of any sortable type.
+        groups: `(n,)`, group of each row, of any sortable type, such as the opening of a reply.
 
     >>> within_groups_auroc([1.0, 2.0, 8.0, 7.0], [0, 1, 0, 1], [0, 0, 1, 1]).tolist()
     [[0.5]]
@@ -84,8 +85,8 @@ def within_groups_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, groups: npt.Arra
 
 
 def checked_flags(x: npt.ArrayLike, flags: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Features and flags, validated, as float64 columns."""
+    """Validated features and flags, as float64 matrices."""
     features, targets = as_pair(x, flags)
     if not np.isin(targets[~np.isnan(targets)], (0.0, 1.0)).all():
-        raise ValueError("a flag is 0, 1 or unknown")
+        raise ValueError("a flag must be 0, 1 or unknown")
     return features, targets

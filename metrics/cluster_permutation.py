@@ -95,7 +95,7 @@ def permutation_test(
         raise ValueError(f"at least one permutation, not {permutations}")
     features, targets = checked_flags(x, y) if statistic == "auroc" else as_pair(x, y)
     codes = as_codes(clusters, len(features))
-    places = np.zeros(len(codes), np.intp) if slots is None else as_codes(slots, len(features))
+    positions = np.zeros(len(codes), np.intp) if slots is None else as_codes(slots, len(features))
     shape = features.shape[1], targets.shape[1]
     of_pairs, p_value, max_p_value = np.full((3, *shape), np.nan)
     result = PermutationTest(of_pairs, p_value, max_p_value, np.full(shape[1], np.nan), np.zeros(shape[1]))
@@ -103,7 +103,7 @@ def permutation_test(
         if known.sum() < LEAST_ROWS:
             continue
         sums = _PermutedStatistics(features[known], targets[np.ix_(known, columns)], statistic)
-        blocks = _exchangeable_blocks(codes[known], places[known])
+        blocks = _exchangeable_blocks(codes[known], positions[known])
         observed = sums.statistics(np.arange(known.sum())[:, np.newaxis])[:, 0]
         null = _Null(observed)
         for sources in _sources(blocks, permutations, seed, 4 * int(known.sum()) * len(columns)):
@@ -226,16 +226,16 @@ class _Null:
         return np.where(np.isnan(self._observed), np.nan, adjusted), np.quantile(largest, 0.95, axis=0)
 
 
-def _exchangeable_blocks(codes: Numbers, places: Numbers) -> list[npt.NDArray[np.int32]]:
+def _exchangeable_blocks(codes: Numbers, positions: Numbers) -> list[npt.NDArray[np.int32]]:
     """Exchangeability blocks: rows of the clusters of each composition, `(clusters, size)`, ordered by position."""
-    order = np.lexsort((places, codes)).astype(np.int32)
+    order = np.lexsort((positions, codes)).astype(np.int32)
     sizes = np.bincount(codes)
     size_of_row = sizes[codes[order]]
     result = []
     for size in np.unique(sizes[sizes > 0]):
         block = order[size_of_row == size].reshape(-1, size)
-        _, kind = np.unique(places[block], axis=0, return_inverse=True)
-        result += [block[kind.ravel() == number] for number in range(int(kind.max()) + 1)]
+        _, composition = np.unique(positions[block], axis=0, return_inverse=True)
+        result += [block[composition.ravel() == number] for number in range(int(composition.max()) + 1)]
     return result
 
 

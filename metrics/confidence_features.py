@@ -180,11 +180,11 @@ def window_features(values: RaggedArray) -> Floats:
     known = np.where(unknown, 0.0, raw).astype(np.float64, copy=False)
     shortest_first = np.argsort(values.lengths)
     result = np.full((len(values), len(WINDOWS) * len(STATISTICS)), np.nan)
-    for place, window in enumerate(WINDOWS):
+    for index, window in enumerate(WINDOWS):
         starts, sizes = _bounds(values, window)
         invalid = unknown_before[starts + sizes] > unknown_before[starts]
         usable = shortest_first[((sizes > 0) & ~invalid)[shortest_first]]
-        columns = slice(place * len(STATISTICS), (place + 1) * len(STATISTICS))
+        columns = slice(index * len(STATISTICS), (index + 1) * len(STATISTICS))
         for rows in _blocks(usable, sizes):
             result[rows, columns] = _statistics(known, starts[rows], sizes[rows])
     return result

@@ -1,7 +1,7 @@
 """Start of a reply's content, after the section label or other fixed opening that its prompt asked for.
 
-Such an opening is the same in most replies and all but certain there: a window from token 0 measures which of the
-openings a reply took as much as its confidence in the content.
+Such an opening is the same in most replies, and nearly certain there. A window from token 0 therefore measures the
+choice of the opening as much as the confidence in the content.
 """
 
 import re
@@ -41,26 +41,26 @@ _OPENING: Final = re.compile(rf"(?:{_JSON})?(?:{_LABEL})*\s*", re.IGNORECASE | r
 
 _LONGEST_TOKENS: Final = 128
 _LONGEST_CHARACTERS: Final = 1000
-"""An opening is searched in so many of a reply's first tokens, and in so many of their characters."""
+"""An opening is searched in the first tokens of a reply, and in their first characters, up to these numbers."""
 
 SHARED_BY: Final = 0.9
-"""The least share of the replies that begin with the same tokens for these to be an opening."""
+"""Minimum proportion of replies that begin with the same tokens for these to be an opening."""
 
 
 def content_start(tokens: Sequence[str]) -> int:
     """Index of the first token with content, from 0.
 
     Openings are English section labels (`Claim:`, `**Claim:**`, `### 1. Claim`, `Challenge -`, `[Evidence]`, several in
-    a row), the beginning of a JSON object up to its first value, or the second followed by the first. The spaces after
-    one belong to it. A label needs its colon, dash, bracket or end of line: "Claims like this" is content, and so is a
-    label in another language.
+    sequence), the beginning of a JSON object up to its first value, or the second followed by the first; including the
+    spaces after them. A label requires its colon, dash, bracket or end of line: "Claims like this" is content. Labels
+    in other languages are content, too; see `shared_prefixes`.
 
     Args:
-        tokens: a reply's tokens, as text; their concatenation is the reply.
+        tokens: tokens of a reply as text; their concatenation is the reply.
 
     Returns:
-        A number in [0, T]: 0 without an opening, T when there is nothing but an opening. A token that ends the
-        opening and begins the content counts as content.
+        In [0, T]: 0 without an opening, T if there is no content. A token that ends the opening and begins the content
+        counts as content.
 
     >>> content_start(["**", "Claim", ":**", " The", " essay"])
     3
@@ -77,15 +77,15 @@ def content_start(tokens: Sequence[str]) -> int:
 def shared_prefixes(replies: Sequence[Sequence[str]]) -> list[int]:
     """Length in tokens of the prefix that each reply shares with nearly all others.
 
-    Finds what `content_start` cannot know: labels of custom prompts or in another language, "A:" after "Q:". The
-    shared opening is the longest with which at least `SHARED_BY` of the non-empty replies begin, token by
-    token; a reply that leaves it early has the tokens until there.
+    It finds what `content_start` does not know: labels of custom prompts or in another language, "A:" after "Q:". The
+    shared opening is the longest sequence of tokens with which at least `SHARED_BY` of the non-empty replies begin. The
+    length for a reply that deviates from it is that of the tokens in common.
 
     Args:
-        replies: the tokens of each reply to the same kind of prompt; a single reply shares nothing.
+        replies: tokens of each reply to the same kind of prompt; a single reply shares nothing.
 
     Returns:
-        A number for each reply, in [0, T].
+        A length per reply, in [0, T].
 
     >>> shared_prefixes([["A", ":", " Paris"], ["A", ":", " Rome"], []])
     [2, 2, 0]
@@ -100,16 +100,16 @@ def shared_prefixes(replies: Sequence[Sequence[str]]) -> list[int]:
             break
         following = [tokens for tokens in following if list(tokens[len(shared) : len(shared) + 1]) == [token]]
         shared.append(token)
-    return [_follows(tokens, shared) for tokens in replies]
+    return [_common_prefix(tokens, shared) for tokens in replies]
 
 
-def _follows(tokens: Sequence[str], shared: Sequence[str]) -> int:
-    """Number of tokens that a reply has in common with the shared opening."""
+def _common_prefix(tokens: Sequence[str], shared: Sequence[str]) -> int:
+    """Number of leading tokens that a reply has in common with the shared opening."""
     pairs = zip(tokens, shared, strict=False)
     return next((number for number, (own, other) in enumerate(pairs) if own != other), min(len(tokens), len(shared)))
 
 
 def _opening(tokens: Sequence[str]) -> str:
-    """The opening with the spaces before and after it; "" when there is none."""
+    """Opening with the spaces before and after it; "" if there is none."""
     result = _OPENING.match("".join(tokens[:_LONGEST_TOKENS])[:_LONGEST_CHARACTERS])
     return result.group() if result and result.group().strip() else ""

@@ -1,15 +1,15 @@
 """Entropy, divergences, mutual information and mixtures of distributions over labels.
 
-Labels are mere names: permuting them changes nothing. p and q are distributions, `(..., k)` arrays that broadcast;
-results are `(...)`, or a plain float for `(k,)`, in nats. A row that is no distribution (NaN,
-negative, a sum that is not 1 within 1e-6) gives NaN; one that is, is divided by its sum first. Several distributions
-are `(..., m, k)`, their weights `(..., m)`, at least 0 and not all 0, divided by their sum, equal when None. Functions
-raise ValueError for shapes that do not fit, and an epsilon that is not above 0.
+Labels have no order: permuting them changes nothing. p and q are distributions, arrays `(..., k)` that broadcast.
+Results are `(...)`, or a float for `(k,)`, in nats. A row is normalised by its sum; a row that is not a distribution
+(NaN, negative, or a sum that differs from 1 by more than 1e-6) gives NaN. Several distributions are `(..., m, k)`;
+their weights are `(..., m)`, non-negative and not all 0, normalised by their sum, and equal if None. Functions raise
+ValueError for incompatible shapes, and for an epsilon that is not above 0.
 
-Two marginals alone do not determine a mutual information; in the coupling used here both give the same label as
-often as their distributions allow, and independent ones otherwise. The result is printed and never steers a debate:
-under this coupling it FALLS as a consensus sharpens (.6, .35, .05 twice gives .824 nats, .9, .05, .05 twice .394),
-because identical distributions share all their entropy and sharp ones have little.
+Two marginals alone do not determine a mutual information. The coupling used here is the maximal one: both give the same
+label as often as their distributions allow, and are independent otherwise. Under it mutual information FALLS as a
+consensus sharpens (.6, .35, .05 twice gives .824 nats, .9, .05, .05 twice .394), because identical distributions share
+all their entropy, and sharp ones have little. It is only reported, and never affects a debate.
 """
 
 import math
@@ -36,10 +36,13 @@ def entropy(p: npt.ArrayLike) -> Values:
 
 
 def cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None = None) -> Values:
-    """Cross-entropy, `CE(p, q) = -sum p log q = H(p) + KL(p, q)`; `H(p)` when both are equal.
+    """Cross-entropy, `CE(p, q) = -sum p log q = H(p) + KL(p, q)`; `H(p)` if p and q are equal.
+
+    Args:
+        p, q, epsilon: as for `kl_divergence`.
 
     Returns:
-        `(...)`, in [0, inf]; infinite without `epsilon` where q is 0 and p is not.
+        `(...)`, in [0, inf]; infinite without `epsilon` if q is 0 where p is not.
 
     >>> round(cross_entropy([0.5, 0.5], [0.25, 0.75]) / math.log(2), 12)
     1.207518749639
@@ -50,17 +53,17 @@ def cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None =
 
 
 def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None = None) -> Values:
-    """Kullback-Leibler divergence, `KL(p, q) = sum p log(p / q)`; not symmetric, no metric.
+    """Kullback-Leibler divergence, `KL(p, q) = sum p log(p / q)`; not symmetric, not a metric.
 
     Args:
-        p: `(..., k)`, the distribution that the mean is taken over (such as the truth).
-        q: `(..., k)`, the distribution that is judged.
-        epsilon: None, or a number above 0: then `(q + epsilon) / (1 + k epsilon)` replaces q, in every row and not
-            only where q has a 0, so that `KL(p, p)` is a little above 0. `floored` marks the rows that needed it: count
-            those, because their value is made of epsilon, about `p log(1 / epsilon)`.
+        p: `(..., k)`, reference distribution (such as the truth).
+        q: `(..., k)`, distribution to compare with it.
+        epsilon: smoothing constant above 0, or None. With it, `(q + epsilon) / (1 + k epsilon)` replaces q in every
+            row, so that `KL(p, p)` is slightly above 0. If q is 0 where p is not, the value is about `p log(1 /
+            epsilon)`, determined by epsilon: report how many rows `floored` marks.
 
     Returns:
-        `(...)`, in [0, inf]; infinite without `epsilon` where q is 0 and p is not.
+        `(...)`, in [0, inf]; infinite without `epsilon` if q is 0 where p is not.
 
     Source: Kullback and Leibler, "On information and sufficiency", 1951.
 
@@ -73,10 +76,10 @@ def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None =
 
 
 def floored(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
-    """Whether KL divergence needs smoothing: `KL(p, q)` is infinite where some label has q = 0 and p > 0.
+    """Whether KL divergence needs smoothing: `KL(p, q)` is infinite if q is 0 where p is not.
 
     Returns:
-        `(...)`, booleans (a plain one for `(k,)`); False for what is no distribution: its divergence is unknown.
+        `(...)`, booleans (one bool for `(k,)`); False if p or q is not a distribution.
 
     >>> floored([[1.0, 0.0], [0.5, 0.5]], [1.0, 0.0]).tolist()
     [False, True]
@@ -89,11 +92,11 @@ def floored(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
 def jensen_shannon_divergence(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
     """Jensen-Shannon divergence, `JSD = KL(p, m) / 2 + KL(q, m) / 2` with `m = (p + q) / 2`.
 
-    It needs no smoothing. Its square root is a metric (and is what scipy gives under that name); it is none itself.
+    It needs no smoothing. It is not a metric; its square root is, and is what `scipy.spatial.distance.jensenshannon`
+    returns.
 
     Returns:
-        `(...)`, in [0, ln 2] nats, which is [0, 1] bit: 0 for equal distributions, ln 2 for disjoint ones, and
-        symmetric.
+        `(...)`, symmetric, in [0, ln 2] nats, which is [0, 1] bit: 0 for equal distributions, ln 2 for disjoint ones.
 
     Source: Lin, "Divergence measures based on the Shannon entropy", 1991; EVINCE, appendix 7.A.
 
@@ -101,7 +104,7 @@ def jensen_shannon_divergence(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
     1.0
     """
     first, second = known_pairs(p, q)
-    both = first + second  # twice the mean: halving would take the smallest numbers to 0
+    both = first + second  # twice the mean: halving would underflow the smallest numbers
     result = (_from_twice_the_mean(first, both) + _from_twice_the_mean(second, both)) / 2.0
     return values(np.clip(result, 0.0, math.log(2.0)))
 
@@ -110,9 +113,9 @@ def generalised_jensen_shannon(rows: npt.ArrayLike, weights: npt.ArrayLike | Non
     """Generalised Jensen-Shannon divergence of m distributions, `sum w_i KL(p_i, sum w_j p_j)`.
 
     Returns:
-        `(...)`, from 0 (all equal) to the entropy of the weights (all disjoint), which is log m when they are equal;
-        with two rows and no weights `jensen_shannon_divergence`. NaN when a row is no distribution, or a weight is
-        NaN or negative, or all are 0.
+        `(...)`, from 0 (all equal) to the entropy of the weights (all disjoint), which is log m for equal weights.
+        Equals `jensen_shannon_divergence` for two rows of equal weight. NaN if a row is not a distribution, a weight is
+        NaN or negative, or all weights are 0.
 
     Source: Lin, 1991, section V.
 
@@ -122,17 +125,17 @@ def generalised_jensen_shannon(rows: npt.ArrayLike, weights: npt.ArrayLike | Non
     known = known_rows(rows)
     share = row_weights(known, weights)
     mean = (share[..., None] * known).sum(axis=-2, keepdims=True)
-    # Where the mean is rounded to 0, so is each row's part in it.
+    # Where the mean underflows to 0, so does each row's contribution.
     parts = scipy.special.rel_entr(np.where(mean > 0.0, known, 0.0), mean).sum(axis=-1)
     result = (share * parts).sum(axis=-1)
     return values(np.clip(result, 0.0, scipy.special.entr(share).sum(axis=-1)))
 
 
 def total_variation(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
-    """Total variation distance, `TV = sum |p - q| / 2`: the mass that would have to move.
+    """Total variation distance, `TV = sum |p - q| / 2`: the mass that differs.
 
     Returns:
-        `(...)`, a share in [0, 1]: 0 for equal, 1 for disjoint distributions; a metric.
+        `(...)`, in [0, 1]: 0 for equal, 1 for disjoint distributions; a metric.
 
     >>> total_variation([0.5, 0.5, 0.0], [0.25, 0.5, 0.25])
     0.25
@@ -142,12 +145,12 @@ def total_variation(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
 
 
 def _from_twice_the_mean(p: Floats, both: Floats) -> Floats:
-    """KL(p, both / 2).
+    """`KL(p, both / 2)`.
 
-    numpy's logarithm is several times faster than scipy's relative entropy, and most of the rest is fetching memory for
-    results in between: all of them are written over one another.
+    Numpy's logarithm is several times faster than scipy's relative entropy, and memory access dominates the rest: all
+    steps are in place.
     """
-    terms = np.full(both.shape, 0.5)  # stays where p is 0: a ratio of 1, whose logarithm is 0
+    terms = np.full(both.shape, 0.5)  # remains where p is 0: a ratio of 1 with logarithm 0
     np.divide(p, both, out=terms, where=p > 0.0)
     terms *= 2.0
     np.log(terms, out=terms)
@@ -156,7 +159,7 @@ def _from_twice_the_mean(p: Floats, both: Floats) -> Floats:
 
 
 def _smoothed(q: Floats, epsilon: float | None) -> Floats:
-    """A distribution without zeros, or as it is."""
+    """Additively smoothed distribution; unchanged for None."""
     if epsilon is None:
         return q
     if not (epsilon > 0.0 and math.isfinite(epsilon)):
@@ -168,13 +171,13 @@ def _smoothed(q: Floats, epsilon: float | None) -> Floats:
 def mutual_information(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
     """Mutual information under the maximal coupling, `sum J log(J / (p q'))`.
 
-    The joint is not built. With `m = min(p, q)`, `a = p - m`, `b = q - m` and `T = sum a` no label has both a and b, so
-    `MI = -sum m log max(p, q) + sum a log(a / p) + sum b log(b / q) - T log T`.
+    The joint distribution J is not computed. With `m = min(p, q)`, `a = p - m`, `b = q - m` and `T = sum a`, no label
+    has both a and b above 0, so `MI = -sum m log max(p, q) + sum a log(a / p) + sum b log(b / q) - T log T`.
 
     Returns:
-        `(...)`, from 0 (disjoint) to the smaller entropy of the two (reached when they are equal); symmetric.
+        `(...)`, symmetric, from 0 (disjoint) to the smaller of the two entropies (equal distributions).
 
-    Source: the formula is that of EVINCE, appendix 7.A; the coupling is moot's own, the source names none.
+    Source: the formula is that of EVINCE, appendix 7.A; the source names no coupling, this one is moot's.
 
     >>> mutual_information([0.5, 0.5], [0.5, 0.5]) / math.log(2)
     1.0
@@ -187,8 +190,8 @@ def normalised_mutual_information(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
     """Normalised mutual information under the maximal coupling, `MI / max(H(p), H(q))`.
 
     Returns:
-        `(...)`, in [0, 1]: 1 for equal distributions, two equal point masses included; 0 for disjoint ones, two
-        different point masses included (as for all that are close to them).
+        `(...)`, in [0, 1]: 1 for equal distributions, including equal point masses; 0 for disjoint ones, including
+        different point masses, the limit of distributions near them.
 
     Source: EVINCE, appendix 7.A.
 
@@ -203,9 +206,9 @@ def normalised_mutual_information(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
 
 
 def _mutual_information_nat(p: Floats, q: Floats) -> Floats:
-    """MI in nats, from not_none rows."""
+    """Mutual information in nats, of validated rows."""
     common, rest_p, rest_q = _split(p, q)
-    moved = (row_sums(rest_p) + row_sums(rest_q)) / 2.0  # averaged: rounding must not break the symmetry
+    moved = (row_sums(rest_p) + row_sums(rest_q)) / 2.0  # averaged, so that rounding does not break the symmetry
     parts = (
         scipy.special.rel_entr(rest_p, p)
         + scipy.special.rel_entr(rest_q, q)
@@ -222,21 +225,21 @@ def _split(p: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
     return common, p - common, q - common
 
 
-_NONE = 1e-12  # reliability of this size is rounding: the entropy of a uniform distribution is log k only nearly
+_ROUNDING = 1e-12  # smaller reliabilities are 0: the entropy of a uniform distribution is log k only up to rounding
 
 
 def reliability_weights(rows: npt.ArrayLike) -> Floats:
     """Entropy-based reliability weights, `w_i = r_i / sum r_j` with `r_i = 1 - H(p_i) / ln k`.
 
-    Certain is not correct: a model that is certain and wrong gets the whole weight of one that is uncertain.
+    They reward certainty, not correctness: a model that is certain and wrong dominates an uncertain one.
 
     Args:
-        rows: `(..., m, k)`, distributions. Every column counts as a class in k, with or without mass:
-            a column for what is outside the labels does, too.
+        rows: `(..., m, k)`, distributions. Every column counts as a class in k, with or without mass, including one for
+            answers outside the labels.
 
     Returns:
-        `(..., m)`, shares that sum to 1: equal when no row has information (all uniform, or k = 1), and 0 for a uniform
-        row when another is not. All NaN when one row is no distribution: leave such a row out first.
+        `(..., m)`, sum to 1: equal if no row has information (all uniform, or k = 1); 0 for a uniform row if another is
+        not. All NaN if a row is not a distribution: leave such rows out first.
 
     Source: EVINCE, maxim 4.1 ("entropy-based measures to estimate reliability"), which gives no formula.
 
@@ -245,24 +248,25 @@ def reliability_weights(rows: npt.ArrayLike) -> Floats:
     """
     known = known_rows(rows)
     if known.ndim < 2:
-        raise ValueError(f"several distributions have the shape (..., m, k), not {known.shape}")
+        raise ValueError(f"several distributions must have the shape (..., m, k), not {known.shape}")
     most = np.log(known.shape[-1]) if known.shape[-1] > 1 else 1.0
     certain = 1.0 - scipy.special.entr(known).sum(axis=-1) / most
     if known.shape[-1] == 1:
         certain *= 0.0
-    reliability = np.where(certain < _NONE, 0.0, certain)
-    says_nothing = (reliability == 0.0).all(axis=-1, keepdims=True)
-    return row_weights(known, np.where(says_nothing, 1.0, reliability))
+    reliability = np.where(certain < _ROUNDING, 0.0, certain)
+    uninformative = (reliability == 0.0).all(axis=-1, keepdims=True)
+    return row_weights(known, np.where(uninformative, 1.0, reliability))
 
 
 def mixture(rows: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     """Mixture (weighted mean) of distributions, `sum w_i p_i / sum w_i`.
 
     Its Kullback-Leibler divergence from any truth is at most the weighted mean of theirs, hence at most the WORST of
-    theirs, in every case; nothing promises that it is below the best.
+    theirs. It is not necessarily below the best.
 
     Returns:
-        `(..., k)`, distributions; all NaN when a row is no distribution, or a weight is NaN or negative, or all are 0.
+        `(..., k)`, distributions; all NaN if a row is not a distribution, a weight is NaN or negative, or all weights
+        are 0.
 
     >>> mixture([[1.0, 0.0], [0.5, 0.5]], [1.0, 3.0]).tolist()
     [0.625, 0.375]
@@ -273,7 +277,7 @@ def mixture(rows: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats
 
 
 def information_gain(before: npt.ArrayLike, after: npt.ArrayLike) -> Values:
-    """Information gain, `H(before) - H(after)`, in nats: above 0 when the later distribution is more certain.
+    """Information gain, `H(before) - H(after)`: positive if the later distribution is more certain.
 
     Args:
         before, after: `(..., k)`, distributions, such as the mixtures of two rounds.

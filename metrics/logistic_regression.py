@@ -1,8 +1,8 @@
-"""Ridge-penalised logistic regression, with a penalty that may be chosen by grouped cross-validation.
+"""Ridge-penalised logistic regression; the penalty may be selected by grouped cross-validation.
 
-Throughout, predictors are `(n, k)` and finite, outcomes `(n,)` of 0 and 1, groups `(n,)` of any sortable type.
-Functions raise ValueError for shapes that do not fit, an outcome that does not occur (or that fewer than two groups
-have), a penalty that is not above 0, fewer than 2 folds, and fewer groups than folds.
+Predictors are `(n, k)` and finite, outcomes `(n,)` of 0 and 1, groups `(n,)` of any sortable type. Functions raise
+ValueError for incompatible shapes, an outcome that does not occur (or, in cross-validation, in fewer than two groups),
+a penalty that is not above 0, fewer than 2 folds, fewer groups than folds, and a fit that does not converge.
 """
 
 from dataclasses import dataclass
@@ -15,25 +15,25 @@ from moot.metrics.distribution import Floats
 from moot.metrics.pairwise_complete import Numbers, as_codes
 
 RIDGE = 1.0
-"""Penalty `RIDGE / 2` times the sum of squared coefficients of standardised predictors; scikit-learn's `C` is its
-inverse. As one more observation: separable classes have finite coefficients, hundreds of rows are hardly moved."""
+"""Default penalty: `RIDGE / 2` times the sum of squared coefficients; the inverse of scikit-learn's `C`. Separable
+classes get finite coefficients; the effect on a fit to hundreds of rows is small."""
 
 RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
-"""Penalties to choose from, strongest first. On unit vectors the first leaves little but the share of ones."""
+"""Candidate penalties, strongest first. On unit vectors the first fits little more than the base rate."""
 
 _LEAST_DECREMENT = 1e-12
-"""Newton's decrement: twice what the penalised log-likelihood lacks of its maximum, in nats, before a last step."""
-_ROUNDING = 1e-12  # of a likelihood, by the sum of its log-odds: no step can be told to be better by less
+"""Convergence criterion for Newton's decrement: twice the distance of the penalised log-likelihood to its maximum."""
+_ROUNDING = 1e-12  # of a likelihood, relative to the sum of its log-odds; smaller improvements are noise
 _MOST_STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class LogisticModel:
-    """A fitted logistic regression.
+    """Fitted logistic regression.
 
     Attributes:
-        intercept: log-odds where every predictor is 0.
-        coefficients: `(k,)`, change in log-odds for 1 of the predictor; 0 for what did not vary.
+        intercept: log-odds if all predictors are 0.
+        coefficients: `(k,)`, change in log-odds per unit of the predictor; 0 for a constant predictor.
     """
 
     intercept: float
@@ -44,19 +44,19 @@ class LogisticModel:
         return np.asarray(self.intercept + predictors @ self.coefficients, dtype=np.float64)
 
     def probability(self, predictors: Floats) -> Floats:
-        """The probability of 1 for rows `(n, k)`."""
+        """Probability of class 1 for rows `(n, k)`."""
         return np.asarray(scipy.special.expit(self.log_odds(predictors)), dtype=np.float64)
 
 
 def fit_logistic(
     predictors: npt.ArrayLike, outcome: npt.ArrayLike, *, ridge: float = RIDGE, standardise: bool = True
 ) -> LogisticModel:
-    """Logistic regression by penalised maximum likelihood (Newton's method); k = 0 fits the share of ones.
+    """Logistic regression by penalised maximum likelihood (Newton's method); k = 0 fits the base rate.
 
     Args:
-        ridge: the penalty, above 0; see `RIDGE`.
-        standardise: whether each predictor counts in its standard deviations. Not for the coordinates of a unit
-            vector, which are of one scale already: it would inflate those that hardly vary.
+        ridge: penalty, above 0; see `RIDGE`.
+        standardise: whether to scale each predictor by its standard deviation. Not for the coordinates of unit vectors:
+            it would inflate those that hardly vary.
 
     Source: Le Cessie and van Houwelingen, "Ridge estimators in logistic regression", 1992.
 
@@ -84,8 +84,8 @@ def fit_logistic(
 def _newton(rows: Floats, ones: Floats, ridge: float) -> Floats:
     """Newton's method with step halving: the coefficients `(k,)`, then the intercept, which is not penalised.
 
-    A cross-validation fits thousands of models to some dozens of rows: a general solver takes longer to check its
-    arguments than this takes to end.
+    A cross-validation fits thousands of models to a few dozen rows each. The overhead of a general solver would exceed
+    the time of the fit.
     """
     columns = np.column_stack([rows, np.ones(len(rows))])
     penalty = np.append(np.full(rows.shape[1], ridge), 0.0)
@@ -109,21 +109,21 @@ def _newton(rows: Floats, ones: Floats, ridge: float) -> Floats:
         while loss(weights - size * step) > now * (1.0 + _ROUNDING):
             size /= 2.0
         weights = weights - size * step
-    raise ValueError(f"no maximum of the likelihood within {_MOST_STEPS} steps")
+    raise ValueError(f"logistic regression did not converge within {_MOST_STEPS} steps")
 
 
 def grouped_folds(groups: npt.ArrayLike, folds: int, seed: int = 0, outcome: npt.ArrayLike | None = None) -> Numbers:
-    """Grouped cross-validation folds: the fold of each row; the groups are assigned in random order, in turn.
+    """Grouped cross-validation folds: the fold of each row; groups are assigned in random order, in turn.
 
     Args:
-        folds: how many, at least 2.
-        seed: of the order.
-        outcome: None, or what every fold is to have about the same share of: the groups are ordered by their share of
-            ones, too. So a training part lacks an outcome only if fewer than two groups have it, and its share of ones
-            hardly tells which fold was left out.
+        folds: number of folds, at least 2.
+        seed: seed of the random generator.
+        outcome: None, or a binary outcome to stratify by: groups are then sorted by their proportion of ones. A
+            training set lacks an outcome only if fewer than two groups have it, and its base rate reveals little about
+            the held-out fold.
 
     Returns:
-        `(n,)`, 0 to `folds - 1`; the numbers of groups in two folds differ by one at most.
+        `(n,)`, 0 to `folds - 1`; the numbers of groups in two folds differ by at most one.
 
     >>> folds = grouped_folds(["a", "a", "b", "c", "d"], 2)
     >>> int(folds[0] - folds[1]), np.bincount(folds[1:]).tolist()
@@ -134,7 +134,7 @@ def grouped_folds(groups: npt.ArrayLike, folds: int, seed: int = 0, outcome: npt
     if folds < 2:
         raise ValueError(f"at least two folds, not {folds}")
     if number < folds:
-        raise ValueError(f"{number} groups cannot be dealt to {folds} folds")
+        raise ValueError(f"{number} groups cannot be assigned to {folds} folds")
     drawn = np.random.default_rng(seed).permutation(number)
     if outcome is not None:
         share = np.bincount(codes, np.asarray(outcome, dtype=np.float64)) / np.bincount(codes)
@@ -147,7 +147,7 @@ def grouped_folds(groups: npt.ArrayLike, folds: int, seed: int = 0, outcome: npt
 def least_probability(n: int) -> float:
     """Laplace's rule of succession for an outcome never observed in n independent observations, `1 / (n + 2)`.
 
-    Source: Laplace's rule of succession (Essai philosophique sur les probabilites, 1814).
+    Source: Laplace, Essai philosophique sur les probabilites, 1814.
 
     >>> least_probability(8)
     0.1
@@ -156,7 +156,7 @@ def least_probability(n: int) -> float:
 
 
 def bounded(p: npt.ArrayLike, least: float) -> Floats:
-    """Probabilities clipped so that neither of two outcomes is below `least`.
+    """Probabilities clipped to `[least, 1 - least]`.
 
     >>> bounded([0.0, 0.5, 0.99], 0.1).tolist()
     [0.1, 0.5, 0.9]
@@ -166,13 +166,13 @@ def bounded(p: npt.ArrayLike, least: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class ChosenModel:
-    """A fitted logistic regression with a penalty chosen by cross-validation.
+    """Fitted logistic regression with a penalty selected by cross-validation.
 
     Attributes:
         model: fitted to all rows.
         ridge: its penalty, one of `RIDGES`.
-        log_losses: `(len(RIDGES),)`, the held-out mean of `-log p(outcome)` of each, nats.
-        least: no probability below this is given, nor one above 1 less it; see `least_probability`.
+        log_losses: `(len(RIDGES),)`, mean held-out log-loss of each penalty, nats.
+        least: probabilities are clipped to `[least, 1 - least]`; see `least_probability`.
     """
 
     model: LogisticModel
@@ -181,20 +181,21 @@ class ChosenModel:
     least: float
 
     def probability(self, predictors: Floats) -> Floats:
-        """The probability of 1 for rows `(n, k)`, within the bounds."""
+        """Probability of class 1 for rows `(n, k)`, clipped."""
         return bounded(self.model.probability(predictors), self.least)
 
 
 def fit_chosen(
     predictors: npt.ArrayLike, outcome: npt.ArrayLike, groups: npt.ArrayLike, folds: int = 5, seed: int = 0
 ) -> ChosenModel:
-    """Logistic regression with the penalty of least cross-validated log-loss; of equal ones the strongest.
+    """Logistic regression with the penalty of least cross-validated log-loss; of equal ones, the strongest.
 
-    The log-loss penalises certainty that the held-out groups do not confirm, so noise gets almost no weight.
+    Log-loss penalises confidence that the held-out groups do not confirm, so that noise gets almost no weight.
+    Probabilities are clipped at `least_probability` of the number of groups.
 
     Args:
-        predictors: of one scale, such as the coordinates of unit vectors: they are taken as they are.
-        folds, seed: see `grouped_folds`.
+        predictors: on a common scale, such as the coordinates of unit vectors; they are not standardised.
+        folds, seed: see `grouped_folds`; the folds are stratified by the outcome.
 
     Source: Stone, JRSS B 1974; Le Cessie and van Houwelingen, "Ridge estimators in logistic regression", 1992.
 
@@ -208,16 +209,16 @@ def fit_chosen(
         raise ValueError(f"one row of predictors for each of {len(ones)} outcomes expected, not {rows.shape}")
     least = least_probability(len(np.unique(np.asarray(groups))))
     fold = grouped_folds(groups, folds, seed, ones)
-    few, directions = _few_columns(rows)
+    rotated, directions = _rotated(rows)
     p = np.empty((len(RIDGES), len(ones)))
     for number in range(folds):
         out = fold == number
-        for place, ridge in enumerate(RIDGES):
-            model = fit_logistic(few[~out], ones[~out], ridge=ridge, standardise=False)
-            p[place, out] = bounded(model.probability(few[out]), least)
+        for row, ridge in enumerate(RIDGES):
+            model = fit_logistic(rotated[~out], ones[~out], ridge=ridge, standardise=False)
+            p[row, out] = bounded(model.probability(rotated[out]), least)
     losses = -np.log(np.where(ones > 0.0, p, 1.0 - p)).mean(axis=1)
     ridge = RIDGES[int(losses.argmin())]
-    model = fit_logistic(few, ones, ridge=ridge, standardise=False)
+    model = fit_logistic(rotated, ones, ridge=ridge, standardise=False)
     model = LogisticModel(model.intercept, model.coefficients @ directions)
     return ChosenModel(model, ridge, losses, least)
 
@@ -225,14 +226,14 @@ def fit_chosen(
 def held_out_probabilities(
     predictors: npt.ArrayLike, outcome: npt.ArrayLike, groups: npt.ArrayLike, fold: Numbers, folds: int, seed: int = 0
 ) -> Floats:
-    """Out-of-fold probabilities, `(n,)`, by nested cross-validation: the penalty, too, is chosen without the fold.
+    """Out-of-fold probabilities, `(n,)`, by nested cross-validation: the penalty is selected without the held-out fold.
 
     Args:
-        predictors, outcome, groups: as for `fit_chosen`, and so are the errors.
-        fold: `(n,)`, whole numbers; a group is in one fold.
-        folds, seed: of the choice inside each training part; fewer where it has fewer groups.
+        predictors, outcome, groups: as for `fit_chosen`.
+        fold: `(n,)`, whole numbers; each group is in one fold.
+        folds, seed: of the inner cross-validation; fewer folds if the training set has fewer groups.
     """
-    rows, _ = _few_columns(np.asarray(predictors, dtype=np.float64))
+    rows, _ = _rotated(np.asarray(predictors, dtype=np.float64))
     ones = np.asarray(outcome, dtype=np.float64)
     group, p = np.asarray(groups), np.empty(len(ones))
     for number in np.unique(fold):
@@ -242,9 +243,11 @@ def held_out_probabilities(
     return p
 
 
-def _few_columns(rows: Floats) -> tuple[Floats, Floats]:
-    """The rows turned into as many columns as there are rows, if they have more, and each new column as a direction in
-    the old ones: a ridge sees lengths and angles only, which that leaves as they are."""
+def _rotated(rows: Floats) -> tuple[Floats, Floats]:
+    """Rows in a basis of at most n columns, and the new columns as directions in the original space.
+
+    A rotation keeps lengths and angles, on which alone a ridge penalty depends.
+    """
     if rows.shape[1] <= len(rows):
         return rows, np.eye(rows.shape[1])
     left, sizes, directions = np.linalg.svd(rows, full_matrices=False)
@@ -254,10 +257,10 @@ def _few_columns(rows: Floats) -> tuple[Floats, Floats]:
 def fit_platt_scaling(log_odds: npt.ArrayLike, outcome: npt.ArrayLike) -> LogisticModel:
     """Platt scaling: logistic regression of the outcomes on one predictor, the log-odds.
 
-    The slope has a light ridge penalty and is never below 0, so that no answer is reversed.
+    The slope has a light ridge penalty (`RIDGE`). It is never below 0, so that no answer is reversed.
 
     Args:
-        log_odds: `(n,)`, out-of-fold; those of a model fitted to the same rows are overconfident.
+        log_odds: `(n,)`, out-of-fold: the log-odds of rows that a model was fitted to are overconfident.
 
     Source: Platt, "Probabilistic outputs for support vector machines", 1999.
 

@@ -1,6 +1,6 @@
-"""Nested model comparison: whether more predictors improve out-of-sample prediction of an outcome.
+"""Nested model comparison: whether additional predictors improve out-of-sample prediction of an outcome.
 
-Answers "does the slope add to the mean?" and "do the features predict correctness, without and with Q and T?".
+It answers, for example, "does the slope improve on the mean?".
 """
 
 from collections.abc import Mapping
@@ -17,23 +17,24 @@ from moot.metrics.logistic_regression import fit_logistic, grouped_folds
 from moot.metrics.pairwise_complete import Numbers, as_codes, as_columns
 
 _RESAMPLES = 1000
-_LEAST_PROBABILITY = 1e-15  # as scikit-learn, so that a log-loss is finite
+_LEAST_PROBABILITY = 1e-15  # as in scikit-learn, so that the log-loss is finite
 
 
 @dataclass(frozen=True, slots=True)
 class ModelScore:
-    """Out-of-fold scores of the model with the blocks up to this one; NaN when a training part had one class.
+    """Out-of-fold scores of the model with all blocks up to this one; NaN if a training set has only one class.
 
     Attributes:
-        name: of the block that this model adds.
-        n: rows, the same for every model.
-        predictors: how many columns the model has.
-        log_loss: mean of `-log p(outcome)`, nats; less is better.
-        auroc: in [0, 1], of pairs of one fold: across folds the models' base rates would count, which give less than
-                one half where nothing is predicted.
+        name: name of the block that this model adds.
+        n: number of rows, the same for every model.
+        predictors: number of columns of the model.
+        log_loss: mean of `-log p(outcome)`, nats; lower is better.
+        auroc: in [0, 1], over pairs of rows in the same fold. Across folds it would compare base rates, and be below
+            0.5 for a model without information.
         brier: mean of `(p - outcome)^2`.
-        gain: mean log-loss of the previous model minus this one's: above 0 when the block helps. NaN for the first.
-        gain_low, gain_high: its 95 % interval over resampled groups, with the fitted models fixed.
+        gain: mean log-loss of the previous model minus that of this one, positive if the block helps. NaN for the
+            first.
+        gain_low, gain_high: 95 % bootstrap interval of the gain over groups, with the fitted models fixed.
     """
 
     name: str
@@ -52,18 +53,18 @@ def nested_comparison(
 ) -> list[ModelScore]:
     """Cross-validated comparison of nested logistic regressions: on the first block, the first two, and so on.
 
-    Rows with an unknown or infinite predictor of ANY block, or an unknown outcome, are left out of all models: scores
-    on other rows could not be compared. Predictors are standardised on the training part.
+    All models use the same rows: those with finite predictors in EVERY block and a known outcome. Predictors are
+    standardised on the training set.
 
     Args:
-        blocks: by name, in order, `(n, k)` each (a vector is one column). A first block `(n, 0)` gives the score
-            of the share of ones alone.
+        blocks: by name, in order, `(n, k)` each (a vector is one column). A first block `(n, 0)` gives the score of the
+            base rate.
         y: `(n,)`, 0, 1 or NaN.
-        groups: `(n,)`, of any sortable type; a group is in one fold.
-        folds, seed: see `grouped_folds`; the seed is also that of the intervals.
+        groups: `(n,)`, group of each row, of any sortable type; each group is in one fold.
+        folds, seed: see `moot.metrics.logistic_regression.grouped_folds`; the seed is also that of the intervals.
 
     Raises:
-        ValueError: for no block, shapes that do not fit, another outcome, or fewer groups than folds.
+        ValueError: for no blocks, incompatible shapes, an outcome that is not 0, 1 or NaN, or fewer groups than folds.
 
     Source: Stone, JRSS B 1974; Steyerberg et al., "Assessing the performance of prediction models", Epidemiology 2010.
 
@@ -77,9 +78,9 @@ def nested_comparison(
     columns = {name: as_columns(block) for name, block in blocks.items()}
     outcome, group = np.asarray(y, dtype=np.float64), np.asarray(groups)
     if outcome.ndim != 1 or any(len(block) != len(outcome) for block in (*columns.values(), group)):
-        raise ValueError(f"every block and the groups need one row for each of {outcome.shape} outcomes")
+        raise ValueError(f"every block and the groups must have one row for each of {outcome.shape} outcomes")
     if not np.isin(outcome[~np.isnan(outcome)], (0.0, 1.0)).all():
-        raise ValueError("an outcome is 0, 1 or unknown")
+        raise ValueError("an outcome must be 0, 1 or unknown")
     known = np.isfinite(np.column_stack([outcome, *columns.values()])).all(axis=1)
     outcome, group = outcome[known], group[known]
     fold = grouped_folds(group, folds, seed)
@@ -111,7 +112,7 @@ def nested_comparison(
 
 
 def _out_of_fold(predictors: Floats, outcome: Floats, fold: Numbers) -> Floats:
-    """Each row's probability by the model that has not seen its fold; all NaN if one of them cannot be fitted."""
+    """Probability of each row from the model fitted without its fold; all NaN if a model cannot be fitted."""
     p = np.full(len(outcome), np.nan)
     for number in np.unique(fold):
         out = fold == number
@@ -122,7 +123,7 @@ def _out_of_fold(predictors: Floats, outcome: Floats, fold: Numbers) -> Floats:
 
 
 def _losses(p: Floats, outcome: Floats) -> Floats:
-    """Log-loss of each row, in nats."""
+    """Log-loss of each row, nats."""
     inside = np.clip(p, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
     return np.asarray(
         -(scipy.special.xlogy(outcome, inside) + scipy.special.xlogy(1.0 - outcome, 1.0 - inside)), dtype=np.float64
@@ -130,7 +131,7 @@ def _losses(p: Floats, outcome: Floats) -> Floats:
 
 
 def _gain(differences: Floats, group: Numbers, drawn: Floats) -> tuple[float, float, float]:
-    """The mean difference, and the quantiles of its resamples, `(resamples, groups)`."""
+    """Mean difference, and its quantiles over the bootstrap resamples `(resamples, groups)`."""
     means = (drawn @ np.bincount(group, differences)) / (drawn @ np.bincount(group))
     low, high = np.quantile(means, [0.025, 0.975])
     return float(differences.mean()), float(low), float(high)

@@ -1,7 +1,7 @@
 """Pairwise complete observations: each pair of columns is measured on the rows that have both.
 
-Columns that miss the same rows are measured together: the eight statistics of a window are unknown for the same
-replies, and the scores of one judge panel for the same failures, so a few complete blocks cover thousands of pairs.
+Columns with the same missing rows are measured together. A few complete blocks cover thousands of pairs, because the
+statistics of a window are unknown for the same replies, and the scores of a judge panel for the same failures.
 Functions raise ValueError for other numbers of dimensions or rows.
 """
 
@@ -22,9 +22,9 @@ class CompleteBlock:
     """Complete block: some columns of x and some of y on the rows where all of them are known.
 
     Attributes:
-        rows: `(m,)`, the numbers of these rows, ascending.
-        features: `(f,)`, the numbers of the columns of x.
-        targets: `(t,)`, the numbers of the columns of y.
+        rows: `(m,)`, indices of the rows, ascending.
+        features: `(f,)`, indices of the columns of x.
+        targets: `(t,)`, indices of the columns of y.
         x: `(m, f)`, without NaN.
         y: `(m, t)`, without NaN.
     """
@@ -51,7 +51,7 @@ def as_columns(values: npt.ArrayLike) -> Floats:
 
 
 def as_pair(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Both as `as_columns`."""
+    """Both as float64 matrices, see `as_columns`, with the same number of rows."""
     features, targets = as_columns(x), as_columns(y)
     if len(features) != len(targets):
         raise ValueError(f"{len(features)} rows of x but {len(targets)} of y")
@@ -77,22 +77,22 @@ def columns_by_known(values: Floats) -> Iterator[tuple[Known, Numbers]]:
         values: `(n, columns)`, NaN where unknown.
 
     Yields:
-        Which rows are known, `(n,)`, and the numbers of the columns, in the order of the first of each set.
+        Which rows are known, `(n,)`, and the indices of the columns; groups in the order of their first column.
     """
     known = ~np.isnan(values)
-    alike: dict[bytes, list[int]] = {}
+    groups: dict[bytes, list[int]] = {}
     for column, bits in enumerate(np.packbits(known, axis=0).T):
-        alike.setdefault(bits.tobytes(), []).append(column)
-    for columns in alike.values():
+        groups.setdefault(bits.tobytes(), []).append(column)
+    for columns in groups.values():
         yield known[:, columns[0]], np.array(columns, dtype=np.intp)
 
 
 def complete_blocks(x: Floats, y: Floats) -> Iterator[CompleteBlock]:
-    """Complete blocks that cover each pair of a column of x and one of y once, on the rows that have both.
+    """Complete blocks that cover each pair of a column of x and a column of y once.
 
     Args:
         x: `(n, F)`, NaN where unknown.
-        y: `(n, T)`, the same.
+        y: `(n, T)`, likewise.
 
     >>> x, y = np.array([[1.0, np.nan], [2.0, 3.0]]), np.array([[1.0], [0.0]])
     >>> [(block.features.tolist(), block.rows.tolist()) for block in complete_blocks(x, y)]

@@ -1,8 +1,8 @@
 """Role asymmetry: whether a feature is associated more strongly with the outcomes of one role than of another.
 
-The larger of two best values is no test: each is the luckiest of its sweep. So the SAME feature is compared in both
-roles, and a ratio of best values is shown with the choice repeated in every resample. Roles often share their cases
-(both sides speak in one debate), so a case is drawn for both at once.
+Comparing the best values of two roles is not a test, because each is a maximum over many features. The test compares
+the SAME feature in both roles; the ratio of the best values repeats the selection in every resample. Roles often share
+cases (both sides of a debate), so each case is drawn for both roles at once.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from moot.metrics.distribution import Floats
 
 @dataclass(frozen=True, slots=True)
 class RoleResamples:
-    """Paired resamples of the associations of two roles, over the cases that either has.
+    """Paired resamples of the associations of two roles, over the cases of either.
 
     Attributes:
-        first, second: `(resamples, F, T)`, rho or `AUROC - 1/2`; 0 for none.
-        observed_first, observed_second: `(F, T)`, the same of the data.
+        first, second: `(resamples, F, T)`, rho or `AUROC - 0.5`; 0 for no association.
+        observed_first, observed_second: `(F, T)`, those of the data.
     """
 
     first: Floats
@@ -33,7 +33,7 @@ class Contrast:
     """Contrast of the first role with the second, with its 95 % interval.
 
     Attributes:
-        value, low, high: `(F, T)` each for a difference, plain numbers in arrays `()` for a ratio; NaN where undefined.
+        value, low, high: `(F, T)` for a difference, zero-dimensional arrays for a ratio; NaN if undefined.
     """
 
     value: Floats
@@ -44,12 +44,12 @@ class Contrast:
 def association_difference(roles: RoleResamples) -> Contrast:
     """Difference of `|association|`, first role minus second, for each feature and target.
 
-    In the resamples each role keeps the sign that it has in the data: a fold at 0 would push both sizes up, most where
-    there is least. The interval is normal with the resamples' standard deviation; where both associations are near 0
-    the difference itself is folded and its interval too narrow around no difference.
+    In the resamples each association is multiplied by its sign in the data: absolute values would bias small
+    associations upwards. The interval is normal, with the standard deviation of the resamples. If both associations are
+    near 0 the difference is one of absolute values, and its interval around 0 is too narrow.
 
     Returns:
-        `(F, T)`; NaN where either role has no association, or fewer than half of the resamples have both.
+        `(F, T)`; NaN if a role has no association, or fewer than half of the resamples have both.
     """
     sign_a, sign_b = (np.where(observed < 0.0, -1.0, 1.0) for observed in (roles.observed_first, roles.observed_second))
     value = sign_a * roles.observed_first - sign_b * roles.observed_second
@@ -57,15 +57,15 @@ def association_difference(roles: RoleResamples) -> Contrast:
 
 
 def ratio_of_maxima(roles: RoleResamples) -> Contrast:
-    """Ratio, first role over second, of the largest `|association|` of any feature, averaged over the targets.
+    """Ratio, first role over second, of the largest `|association|` over features, averaged over the targets.
 
-    The feature is chosen again in each role and resample, so the interval includes the selection; it is normal for
-    the logarithm. Both maxima are optimistic, the one from less data or a weaker association more so, which draws the
-    ratio towards 1: `association_difference` of a fixed feature is the test.
+    The feature is selected in each role and resample, so that the interval includes the selection; it is normal for the
+    logarithm. Both maxima are biased upwards, more so for less data or a weaker association, which biases the ratio
+    towards 1. To test, use `association_difference` of a fixed feature.
 
     Returns:
-        Plain numbers; above 1 when the first role has the larger ones. Targets that are undefined in a role's data are
-        left out; NaN when none is left.
+        Zero-dimensional arrays; above 1 if the first role has the larger associations. Targets that are undefined in
+        the data of a role are left out; NaN if none remains.
     """
     targets = ~(np.isnan(roles.observed_first).all(axis=0) | np.isnan(roles.observed_second).all(axis=0))
     largest = [
@@ -79,11 +79,11 @@ def ratio_of_maxima(roles: RoleResamples) -> Contrast:
 
 
 def _normal(resamples: Floats, value: Floats) -> Contrast:
-    """The 95 % interval of an unbounded value with the resamples' standard deviation."""
+    """Normal 95 % interval of an unbounded value, with the standard deviation of the resamples."""
     known = ~np.isnan(resamples)
     count = known.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(known, resamples, 0.0).sum(axis=0) / count
-        spread = np.sqrt(np.where(known, (resamples - mean) ** 2, 0.0).sum(axis=0) / (count - 1))
-    reach = np.where(2 * count >= len(resamples), NormalDist().inv_cdf(0.975) * spread, np.nan)
-    return Contrast(np.asarray(value), np.asarray(value - reach), np.asarray(value + reach))
+        sd = np.sqrt(np.where(known, (resamples - mean) ** 2, 0.0).sum(axis=0) / (count - 1))
+    half_width = np.where(2 * count >= len(resamples), NormalDist().inv_cdf(0.975) * sd, np.nan)
+    return Contrast(np.asarray(value), np.asarray(value - half_width), np.asarray(value + half_width))

@@ -1,6 +1,6 @@
 """Wilson intervals, and paired significance tests of two systems on the same cases.
 
-Functions raise ValueError for shapes or lengths that do not fit, and for a number outside its range.
+Functions raise ValueError for incompatible shapes or lengths, and for a number out of range.
 """
 
 import math
@@ -16,7 +16,7 @@ from moot.metrics.distribution import Floats
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Confidence interval of a share: `low <= high`, both in [0, 1], or both NaN when nothing was observed."""
+    """Confidence interval of a proportion: `low <= high`, both in [0, 1], or both NaN without observations."""
 
     low: float
     high: float
@@ -25,14 +25,14 @@ class Interval:
 def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
     """Wilson score interval of a binomial proportion (without continuity correction).
 
-    With z the normal quantile of `(1 + level) / 2` and `q = successes / n`:
-    `(q + z^2 / 2n +- z sqrt(q (1 - q) / n + z^2 / 4n^2)) / (1 + z^2 / n)`.
-    Unlike the interval around the plain share it stays in [0, 1] and has a width at 0 of n and n of n.
+    With z the normal quantile of `(1 + level) / 2` and `q = successes / n`: `(q + z^2 / 2n +- z sqrt(q (1 - q) / n +
+    z^2 / 4n^2)) / (1 + z^2 / n)`. Unlike the Wald interval it is within [0, 1], and its width is not 0 for 0 or n
+    successes.
 
     Args:
-        successes: how many of the n succeeded, 0 to n.
-        n: how many were observed, and independent of each other.
-        level: coverage, in (0, 1).
+        successes: number of successes, 0 to n.
+        n: number of observations, which must be independent.
+        level: nominal coverage, in (0, 1).
 
     Returns:
         The interval; NaN at both ends for n = 0.
@@ -46,7 +46,7 @@ def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
     if not 0 <= successes <= n:
         raise ValueError(f"{successes} successes of {n}")
     if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be in (0, 1), not {level!r}")
+        raise ValueError(f"a level must be between 0 and 1, not {level!r}")
     if n == 0:
         return Interval(math.nan, math.nan)
     z = NormalDist().inv_cdf((1.0 + level) / 2.0)
@@ -54,7 +54,7 @@ def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
     scale = 1.0 + z * z / n
     centre = (share + z * z / (2 * n)) / scale
     half = z * math.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n)) / scale
-    # At the ends the exact bound is the end itself; rounding must not move it.
+    # For 0 and n successes one bound is exactly 0 or 1, free of rounding.
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == n else min(1.0, centre + half)
     return Interval(low, high)
@@ -65,11 +65,11 @@ class PairedDifference:
     """Paired difference of two systems' accuracy on the same cases.
 
     Attributes:
-        b: cases that only A got right.
-        c: cases that only B got right.
+        b: number of cases that only A got right.
+        c: number of cases that only B got right.
         difference: accuracy of A minus accuracy of B, `(b - c) / n`, in [-1, 1]; NaN for n = 0.
         p_value: of McNemar's exact test, two-sided; NaN for n = 0.
-        n: cases on which both outcomes are known.
+        n: number of cases on which both outcomes are known.
     """
 
     b: int
@@ -80,17 +80,17 @@ class PairedDifference:
 
 
 def paired_difference(correct_a: Sequence[float | None], correct_b: Sequence[float | None]) -> PairedDifference:
-    """McNemar's exact test: accuracy of A minus accuracy of B over the same cases.
+    """McNemar's exact test of the difference of two systems' accuracy on the same cases.
 
-    If both are equally good, b of the `b + c` discordant pairs follow a binomial distribution with probability 1/2; the
-    p-value is two-sided, `min(1, 2 P(X <= min(b, c)))`, and 1 without discordant pairs.
+    If both are equally accurate, b of the `b + c` discordant pairs follow a binomial distribution with probability 1/2.
+    The p-value is two-sided, `min(1, 2 P(X <= min(b, c)))`, and 1 without discordant pairs.
 
     Args:
-        correct_a: `(n,)`, per case whether A was right: True or False (1 or 0), None or NaN if unknown.
-        correct_b: `(n,)`, the same for B, in the same order of cases.
+        correct_a: `(n,)`, whether A was right in each case: True or False (1 or 0); None or NaN if unknown.
+        correct_b: `(n,)`, likewise for B, on the same cases in the same order.
 
     Returns:
-        See `PairedDifference`; cases with an unknown outcome of either are left out.
+        See `PairedDifference`; cases with an unknown outcome are left out.
 
     Source: McNemar, Psychometrika 1947, in its exact (binomial) form.
 
@@ -120,16 +120,17 @@ def paired_difference(correct_a: Sequence[float | None], correct_b: Sequence[flo
 def paired_difference_interval(b: int, c: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """Adjusted Wald interval of a paired difference of proportions (Bonett and Price).
 
-    With `p = (b + 1) / (n + 2)`, `q = (c + 1) / (n + 2)` and z the normal quantile of `(1 + level) / 2`:
-    `p - q +- z sqrt((p + q - (p - q)^2) / (n + 2))`, cut to [-1, 1]. It keeps its coverage for few discordant pairs.
+    With `p = (b + 1) / (n + 2)`, `q = (c + 1) / (n + 2)` and z the normal quantile of `(1 + level) / 2`: `p - q +- z
+    sqrt((p + q - (p - q)^2) / (n + 2))`, truncated to [-1, 1]. Its coverage is near the nominal one even for few
+    discordant pairs.
 
     Args:
-        b, c: cases that only A, only B got right.
-        n: cases on which both outcomes are known, and that are independent of each other.
-        level: coverage, in (0, 1).
+        b, c: number of cases that only A, only B got right.
+        n: number of cases on which both outcomes are known; they must be independent.
+        level: nominal coverage, in (0, 1).
 
     Returns:
-        Its ends, in [-1, 1]; NaN for n = 0.
+        Lower and upper end, in [-1, 1]; NaN for n = 0.
 
     Source: Bonett and Price, "Adjusted Wald confidence interval for a difference of binomial proportions based on
     paired data", Journal of Educational and Behavioral Statistics 2012.
@@ -140,7 +141,7 @@ def paired_difference_interval(b: int, c: int, n: int, level: float = 0.95) -> t
     if min(b, c, n - b - c) < 0:
         raise ValueError(f"{b} and {c} discordant pairs of {n}")
     if not 0.0 < level < 1.0:
-        raise ValueError(f"a level lies between 0 and 1, not {level:g}")
+        raise ValueError(f"a level must be between 0 and 1, not {level:g}")
     if not n:
         return math.nan, math.nan
     p, q = (b + 1) / (n + 2), (c + 1) / (n + 2)
@@ -149,25 +150,25 @@ def paired_difference_interval(b: int, c: int, n: int, level: float = 0.95) -> t
 
 
 def _sign_test(b: int, c: int) -> float:
-    """The exact two-sided p-value of b and c being equally likely."""
+    """Exact two-sided p-value of b against c with probability 1/2."""
     from scipy.stats import binomtest
 
     return float(binomtest(b, b + c, 0.5).pvalue) if b + c else 1.0
 
 
 def _outcome(value: float | None) -> bool | None:
-    """Right, wrong or unknown."""
+    """Validated outcome; None if unknown."""
     if value is None or math.isnan(value):
         return None
     if value not in (0, 1):
-        raise ValueError(f"an outcome is true, false or unknown, not {value!r}")
+        raise ValueError(f"an outcome must be true, false or unknown, not {value!r}")
     return bool(value)
 
 
 Scores = npt.ArrayLike | Sequence[float | None]
 
 ROUNDING = 1e-12
-"""Relative difference up to which two numbers are the same: some thousand units in the last place."""
+"""Relative difference below which two numbers are equal: some thousand units in the last place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +176,11 @@ class PairedTest:
     """Result of a two-sided paired test.
 
     Attributes:
-        statistic: the test statistic, see the function; NaN for n = 0.
+        statistic: test statistic; NaN for n = 0.
         p_value: in (0, 1]; NaN for n = 0.
-        n: pairs that both have a known score.
-        n_zero: those of them without a difference, but for rounding.
-        left_out: pairs with an unknown score.
+        n: number of pairs with two known scores.
+        n_zero: number of these pairs with equal scores, up to rounding.
+        left_out: number of pairs with an unknown score.
     """
 
     statistic: float
@@ -190,17 +191,17 @@ class PairedTest:
 
 
 def wilcoxon_signed_rank(a: Scores, b: Scores) -> PairedTest:
-    """Wilcoxon signed-rank test: are the differences a - b symmetric around 0?
+    """Wilcoxon signed-rank test of the null hypothesis that the differences a - b are symmetric about 0.
 
-    Pairs without a difference are left out of the ranking (Wilcoxon's method) and counted in `n_zero`; tied
-    differences share their average rank. For up to 50 differences without ties (13 with) the p-value is exact, beyond
-    it is from the normal distribution.
+    Zero differences are excluded from the ranking (Wilcoxon's method) and counted in `n_zero`; tied differences get
+    their mean rank. For up to 50 differences without ties (13 with ties) the p-value is exact; for more it uses the
+    normal approximation.
 
     Args:
-        a, b: `(n,)`, scores of the same cases in the same order; NaN (or None) when unknown.
+        a, b: `(n,)`, scores on the same cases in the same order; NaN (or None) if unknown.
 
     Returns:
-        The test; its statistic is the smaller of the two signed rank sums. The p-value is 1 when no pair differs.
+        The test; its statistic is the smaller of the two signed rank sums. The p-value is 1 if no pair differs.
 
     Source: Wilcoxon, "Individual comparisons by ranking methods", 1945.
 
@@ -220,13 +221,13 @@ def wilcoxon_signed_rank(a: Scores, b: Scores) -> PairedTest:
 
 
 def cliffs_delta_per_case(a: Scores, b: Scores) -> float:
-    """Paired Cliff's delta, the mean of `sign(a_i - b_i)`: how much more often a has the higher score.
+    """Paired Cliff's delta, the mean of `sign(a_i - b_i)`: how much more often a is higher than b.
 
     Args:
-        a, b: `(n,)`, scores of the same cases in the same order; pairs with NaN (or None) are left out.
+        a, b: `(n,)`, scores on the same cases in the same order; pairs with NaN (or None) are left out.
 
     Returns:
-        A number in [-1, 1]; for outcomes of 0 and 1 it is the difference in accuracy. NaN when no pair is known.
+        In [-1, 1]; for outcomes 0 and 1 it is the difference in accuracy. NaN if no pair is known.
 
     Source: Cliff, 1993, the "within" dominance d_w.
 
@@ -238,7 +239,7 @@ def cliffs_delta_per_case(a: Scores, b: Scores) -> float:
 
 
 def _vector(scores: Scores) -> Floats:
-    """The scores as a vector, NaN when unknown."""
+    """Scores as a vector; NaN if unknown."""
     result = np.asarray(scores, dtype=np.float64)
     if result.ndim != 1:
         raise ValueError(f"a vector of scores expected, not {result.shape}")
@@ -246,27 +247,27 @@ def _vector(scores: Scores) -> Floats:
 
 
 def _pairs(a: Scores, b: Scores) -> tuple[Floats, Floats, int]:
-    """The pairs that both have a score, B's being A's where they differ by rounding alone, and how many have not."""
+    """Pairs of known scores, equal if they differ by rounding alone, and the number of other pairs."""
     first, second = _vector(a), _vector(b)
     if first.shape != second.shape:
         raise ValueError(f"{len(first)} scores of A but {len(second)} of B")
     known = ~(np.isnan(first) | np.isnan(second))
     first, second = first[known], second[known]
-    same = np.abs(first - second) < ROUNDING * np.maximum(np.abs(first), np.abs(second))  # not where one is infinite
+    same = np.abs(first - second) < ROUNDING * np.maximum(np.abs(first), np.abs(second))  # False if one is infinite
     return first, np.where(same, first, second), int((~known).sum())
 
 
 def benjamini_hochberg(p_values: npt.ArrayLike | Sequence[float | None]) -> Floats:
     """Benjamini-Hochberg adjusted p-values, `min over j with p_j >= p_i of m p_j / rank_j`, at most 1.
 
-    To call all with an adjusted value of at most q a finding keeps the expected share of false ones at q, for tests
-    that are independent or positively dependent.
+    Rejecting the hypotheses with an adjusted value of at most q controls the false discovery rate at q, for independent
+    or positively dependent tests.
 
     Args:
-        p_values: `(m,)`, in [0, 1]; NaN (or None) is a test that gave none, and does not count among the m.
+        p_values: `(m,)`, in [0, 1]; NaN (or None) for a test without a p-value, which does not count in m.
 
     Returns:
-        `(m,)`, in the order given, each at least its p-value; NaN where that is NaN.
+        `(m,)`, in the same order, each at least its p-value; NaN where that is NaN.
 
     Source: Benjamini and Hochberg, JRSS B 1995.
 

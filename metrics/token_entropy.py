@@ -1,6 +1,6 @@
 """Token entropy: bounds and estimates from the listed alternatives of each token.
 
-Functions raise ValueError when the rows do not fit one another, or more tokens are seen than the vocabulary has.
+Functions raise ValueError if the rows do not match, or more tokens are listed than the vocabulary has.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,24 +17,24 @@ from moot.metrics.ragged import RaggedArray
 Integers = npt.NDArray[np.int64]
 
 MOST_TOKENS: Final = 10_000_000
-"""More than any vocabulary has."""
+"""Upper bound of the size of a vocabulary."""
 
 TOLERANCE: Final = 1e-3
-"""Rounding tolerance of the sum of listed probabilities above 1; beyond it the token's entropy is unknown."""
+"""Tolerance by which the listed probabilities may exceed 1; beyond it the entropy of the token is unknown."""
 
-_SAME: Final = 1e-4  # nats; servers round the chosen token's log-probability apart from the list's
+_SAME: Final = 1e-4  # nats; servers may round the chosen token's log-probability differently from the list's
 _CELLS: Final = 1 << 18  # of a block's matrix of alternatives
 
 
 @dataclass(frozen=True, slots=True)
 class _KnownDistributions:
-    """Known parts of n tokens' distributions.
+    """Known parts of the distributions of n tokens.
 
     Attributes:
-        probability: `(n, K + 1)`, of the alternatives and of the chosen token if it is not among them; 0 elsewhere.
-        count: `(n,)`, how many tokens of the vocabulary that is.
-        rest: `(n,)`, the probability of all others.
-        cap: `(n,)`, the most that one of the others can have.
+        probability: `(n, K + 1)`, of the alternatives, and of the chosen token if it is not among them; 0 elsewhere.
+        count: `(n,)`, number of these tokens.
+        rest: `(n,)`, total probability of all others.
+        cap: `(n,)`, upper bound of the probability of each other token.
     """
 
     probability: Floats
@@ -44,42 +44,45 @@ class _KnownDistributions:
 
 
 def entropy_lower(chosen: RaggedArray, alternatives: RaggedArray) -> RaggedArray:
-    """Lower bound of each token's entropy: the unlisted mass lies on as few tokens as possible.
+    """Lower bound of each token's entropy: the unlisted mass is on as few tokens as possible.
 
-    H = sum over seen p ln(1/p) + m c ln(1/c) + s ln(1/s), where the rest r = 1 - sum of seen p is cut into
-    m = floor(r / c) tokens of the cap c and one of s = r - m c. "Seen" are the alternatives and the chosen token, which
-    counts once: it is among the alternatives unless it is less probable than all of them. The cap is the least listed
-    probability, the chosen token's left aside where it is the least: some servers append it whatever its rank.
+    H = sum over seen p ln(1/p) + m c ln(1/c) + s ln(1/s), where the rest r = 1 - sum of seen p is split into m =
+    floor(r / c) tokens with the cap c and one with s = r - m c. "Seen" are the alternatives and the chosen token, which
+    counts once; it is taken to be among the alternatives unless it is less probable than all of them. The cap is the
+    smallest listed probability, except that of the chosen token, which some servers append whatever its rank.
 
     Args:
-        chosen: the log-probability of each token, nats; R replies.
-        alternatives: the log-probabilities of each token's most probable alternatives, R rows; a reply's T x K of them,
-            token by token, padded with NaN. K may differ from reply to reply.
+        chosen: log-probability of each token, nats; R replies.
+        alternatives: log-probabilities of the most probable alternatives of each token, R rows; T x K values per reply,
+            token by token, padded with NaN. K may differ between replies.
 
     Returns:
-        R rows of T entropies, nats, at least 0. NaN for a token without alternatives, and for one whose listed
-        probabilities exceed 1 by more than `TOLERANCE`, alone or together, or leave a rest that would have to lie on
-        more than `MOST_TOKENS` tokens: such a list is none of the most probable ones. What is not finite or at most
-        `LEAST_LOGPROB` counts as not listed.
+        R rows of T entropies, nats, at least 0. NaN for a token without alternatives, and if the list cannot be that of
+        the most probable tokens: a probability or their sum exceeds 1 by more than `TOLERANCE`, or the rest would be on
+        more than `MOST_TOKENS` tokens. A log-probability that is not finite or at most `LEAST_LOGPROB` counts as
+        unlisted.
 
     >>> chosen = RaggedArray.from_lists([np.log([0.5])])
-    >>> alternatives = RaggedArray.from_lists([np.log([0.5, 0.25])])  # what is left: one token of 0.25
+    >>> alternatives = RaggedArray.from_lists([np.log([0.5, 0.25])])  # the rest: one token of 0.25
     >>> round(float(entropy_lower(chosen, alternatives).values[0] / np.log(2)), 12)
     1.5
     """
-    return _of_each(chosen, alternatives, _lower)
+    return _per_token(chosen, alternatives, _lower)
 
 
 def entropy_upper(chosen: RaggedArray, alternatives: RaggedArray, vocabulary: int | None = None) -> RaggedArray:
-    """Upper bound of each token's entropy: the unlisted mass lies evenly on the other tokens of the vocabulary.
+    """Upper bound of each token's entropy: the unlisted mass is uniform on the other tokens of the vocabulary.
 
-    H = sum over seen p ln(1/p) + r ln((V - n) / r), with V tokens in the vocabulary, n of them seen, and the rest r.
+    H = sum over seen p ln(1/p) + r ln((V - n) / r), with V the size of the vocabulary, n the number of seen tokens, and
+    r the rest; "seen" is as for `entropy_lower`.
 
     Args:
-        vocabulary: V; None when unknown.
+        chosen, alternatives: as for `entropy_lower`.
+        vocabulary: V; None if unknown.
 
     Returns:
-        As `entropy_lower`, at most ln V, and equal to it when the whole distribution is listed; NaN for an unknown V.
+        As for `entropy_lower`; at most ln V, and equal to the lower bound if the whole distribution is listed. NaN for
+        an unknown V.
 
     >>> chosen = RaggedArray.from_lists([np.log([0.5])])
     >>> alternatives = RaggedArray.from_lists([np.log([0.5, 0.25])])
@@ -96,24 +99,27 @@ def entropy_upper(chosen: RaggedArray, alternatives: RaggedArray, vocabulary: in
         each = np.where(others > 0, seen.rest / np.maximum(others, 1), 0.0)
         return np.asarray(_information(seen.probability).sum(axis=1) + others * _information(each))
 
-    return _of_each(chosen, alternatives, upper)
+    return _per_token(chosen, alternatives, upper)
 
 
 def entropy_renormalised(chosen: RaggedArray, alternatives: RaggedArray) -> RaggedArray:
-    """Renormalised entropy over the listed tokens alone, as if they were the whole vocabulary.
+    """Renormalised entropy: the entropy over the listed tokens as if they were the whole vocabulary.
 
     H = sum over seen q ln(1/q), q = p / sum of seen p. "Seen" is as for `entropy_lower`, so that it does not matter
     whether a server appends a chosen token that is not among its K most probable.
 
+    Args:
+        chosen, alternatives: as for `entropy_lower`.
+
     Returns:
-        As `entropy_lower`, at most ln(K + 1). No bound of the true entropy: it may lie on either side.
+        As for `entropy_lower`; at most ln(K + 1). Not a bound of the true entropy, which may be larger or smaller.
 
     >>> chosen = RaggedArray.from_lists([np.log([0.1])])
     >>> alternatives = RaggedArray.from_lists([np.log([0.4, 0.1, 0.1, 0.1, 0.1])])
     >>> round(float(entropy_renormalised(chosen, alternatives).values[0] / np.log(2)), 12)
     2.0
     """
-    return _of_each(chosen, alternatives, _renormalised)
+    return _per_token(chosen, alternatives, _renormalised)
 
 
 def _lower(seen: _KnownDistributions) -> Floats:
@@ -130,12 +136,12 @@ def _renormalised(seen: _KnownDistributions) -> Floats:
 
 
 def _information(p: Floats) -> Floats:
-    """p ln(1/p), which is 0 at 0; what rounding puts above 1 counts as 1."""
+    """`p ln(1/p)`, 0 at p = 0; rounding errors above 1 count as 1."""
     bounded = np.minimum(p, 1.0)
     return -bounded * np.log(np.where(bounded > 0.0, bounded, 1.0))
 
 
-def _of_each(
+def _per_token(
     chosen: RaggedArray, alternatives: RaggedArray, entropy: Callable[[_KnownDistributions], Floats]
 ) -> RaggedArray:
     result = np.full(len(chosen.values), np.nan)
@@ -146,7 +152,7 @@ def _of_each(
 
 
 def _blocks(chosen: RaggedArray, alternatives: RaggedArray) -> Iterator[tuple[Integers, Floats]]:
-    """Tokens by number with the matrix of their alternatives, for each K in blocks of at most about `_CELLS`."""
+    """Indices of tokens with the matrix of their alternatives, for each K in blocks of about `_CELLS` cells."""
     lengths, listed = chosen.lengths, alternatives.lengths
     if len(listed) != len(lengths):
         raise ValueError(f"{len(listed)} rows of alternatives for {len(lengths)} replies")
@@ -167,16 +173,16 @@ def _seen(chosen: Floats, listed: Floats) -> tuple[_KnownDistributions, npt.NDAr
     known_alt = np.isfinite(listed) & (listed > LEAST_LOGPROB)
     least = np.where(known_alt, listed, np.inf).min(axis=1)
     chosen_known = np.isfinite(chosen) & (chosen > LEAST_LOGPROB)
-    apart = chosen_known & (chosen < least - _SAME)
+    unlisted = chosen_known & (chosen < least - _SAME)
     probability = np.exp(np.where(known_alt, np.minimum(listed, 1.0), -np.inf))
-    own = np.exp(np.where(apart, chosen, -np.inf))
+    own = np.exp(np.where(unlisted, chosen, -np.inf))
     probability = np.column_stack([probability, own])
     total = probability.sum(axis=1)
     known = known_alt.any(axis=1) & (total <= 1.0 + TOLERANCE) & ~(chosen_known & (chosen > np.log1p(TOLERANCE)))
-    appended = chosen_known & ~apart & (chosen <= least + _SAME)
+    appended = chosen_known & ~unlisted & (chosen <= least + _SAME)
     seen = _KnownDistributions(
         probability[known],
-        (known_alt.sum(axis=1) + apart)[known],
+        (known_alt.sum(axis=1) + unlisted)[known],
         np.maximum(1.0 - total, 0.0)[known],
         _cap(listed, known_alt, appended)[known],
     )
@@ -184,7 +190,7 @@ def _seen(chosen: Floats, listed: Floats) -> tuple[_KnownDistributions, npt.NDAr
 
 
 def _cap(listed: Floats, known_alt: npt.NDArray[np.bool_], appended: npt.NDArray[np.bool_]) -> Floats:
-    """The least listed probability, or the least but one where the least is the chosen token's; 1 if there is none."""
+    """Smallest listed probability, or the second smallest if that is the chosen token's; 1 if there is none."""
     ordered = np.sort(np.where(known_alt, listed, np.inf), axis=1)
     ordered = np.column_stack([ordered, np.full(len(ordered), np.inf)])
     least = np.where(appended, ordered[:, 1], ordered[:, 0])

@@ -202,20 +202,20 @@ def _quantile(ordered: Floats, n: Integers, level: float) -> Floats:
     """Quantile of the first n values of each column; columns are sorted."""
     if not len(ordered):
         return np.full(len(n), np.nan)
-    place = level * np.maximum(n - 1, 0)
-    below = np.floor(place).astype(np.int64)
+    position = level * np.maximum(n - 1, 0)
+    below = np.floor(position).astype(np.int64)
     above = np.minimum(below + 1, np.maximum(n - 1, 0))
     column = np.arange(len(n))
     low, high = ordered[below, column], ordered[above, column]
-    return np.asarray(low + (high - low) * (place - below))
+    return np.asarray(low + (high - low) * (position - below))
 
 
 def _smoothed(curve: Floats) -> Floats:
     """Centred moving average over `SMOOTHING` positions, over fewer at the ends."""
     half = SMOOTHING // 2
     before = np.concatenate([[0.0], np.cumsum(curve)])
-    place = np.arange(len(curve))
-    low, high = np.maximum(place - half, 0), np.minimum(place + half + 1, len(curve))
+    position = np.arange(len(curve))
+    low, high = np.maximum(position - half, 0), np.minimum(position + half + 1, len(curve))
     # Without rounding, floating-point noise would select among equal minima.
     return np.asarray((before[high] - before[low]) / (high - low)).round(12)
 

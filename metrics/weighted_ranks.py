@@ -1,8 +1,9 @@
-"""Rank sums of many resamples at once, each re-ranked: a row drawn w times is w tied rows.
+"""Rank sums of many resamples at once, each ranked again: a row drawn w times is w tied rows.
 
-Drawing rows changes everybody's ranks, and a bootstrap that keeps the ranks of the whole sample has the wrong spread
-wherever x and y are associated. With weights the mid-rank of a row is the weight below its value, plus half the weight
-at it (plus one half), so one sort of a feature serves all resamples: the rest are running sums in that order.
+Drawing rows changes the ranks of all rows. A bootstrap that keeps the ranks of the whole sample has the wrong variance
+if x and y are associated. With bootstrap weights, the mid-rank of a row is the weight below its value, plus half the
+weight at its value, plus one half. One sort of a feature therefore serves all resamples, and the rest are cumulative
+sums in that order.
 """
 
 import os
@@ -15,7 +16,7 @@ import numpy as np
 from moot.metrics.distribution import Floats
 from moot.metrics.pairwise_complete import Numbers
 
-_ROWS = 512  # at once, so that what is gathered stays in the cache; a multiple of _RUN
+_ROWS = 512  # per block, so that the gathered rows fit into the cache; a multiple of _RUN
 _RUN = 16
 
 T = TypeVar("T")
@@ -26,13 +27,13 @@ def rank_covariances(x: Floats, stack: Floats) -> tuple[Floats, Floats]:
 
     Args:
         x: `(m, f)`, without NaN.
-        stack: `(m, 1 + t, resamples)`, first how often each row was drawn, then for each target what the ranks are
-            multiplied with, that weight included. The latter sums to 0 over the rows, so that it does not matter where
-            ranks begin. In one array, so that one gather puts both into the order of a feature.
+        stack: `(m, 1 + t, resamples)`: first the bootstrap weights, then for each target the values to multiply with
+            the ranks, times the weights. The values of a target sum to 0 over the rows, so that the origin of the ranks
+            does not matter. One array, so that one gather sorts both by a feature.
 
     Returns:
         The sums, `(resamples, f, t)`; and `(resamples, f)`, 12 times the weighted sum of squares of each feature's
-        ranks about their mean, `W^3 - sum over tied values of w^3`, exactly 0 where the feature does not vary.
+        centred ranks, `W^3 - sum over tied values of w^3`, exactly 0 if the feature does not vary.
     """
     result = _in_threads(lambda column: _one_feature(column, stack), list(x.T))
     total = stack[:, 0].sum(axis=0)
@@ -49,10 +50,10 @@ def centred_weighted_ranks(y: Floats, weights: Floats) -> tuple[Floats, Floats]:
         weights: `(m, resamples)`, how often each row was drawn.
 
     Returns:
-        `(m, resamples)`, the ranks; and `(resamples,)`, 12 times their weighted sum of squares.
+        The ranks, `(m, resamples)`; and `(resamples,)`, 12 times their weighted sum of squares.
 
     >>> ranks, squares = centred_weighted_ranks(np.array([5.0, 1.0]), np.array([[2.0], [1.0]]))
-    >>> ranks.ravel().tolist(), squares.tolist()  # of 5, 5 and 1
+    >>> ranks.ravel().tolist(), squares.tolist()  # the sample 5, 5, 1
     ([0.5, -1.0], [18.0])
     """
     from scipy.sparse import csr_array
@@ -74,7 +75,7 @@ def _in_threads(work: Callable[[Floats], T], items: Sequence[Floats]) -> list[T]
 
 
 def _one_feature(values: Floats, stack: Floats) -> tuple[Floats, Floats]:
-    """The sums `(t, resamples)` of one feature, and `(resamples,)` the cubes of the weights at its tied values."""
+    """Sums of one feature, `(t, resamples)`, and the cubes of the weights at its tied values, `(resamples,)`."""
     order = np.argsort(values, kind="stable")
     in_order = values[order]
     starts = np.flatnonzero(np.r_[True, in_order[1:] != in_order[:-1]])
@@ -89,7 +90,7 @@ def _one_feature(values: Floats, stack: Floats) -> tuple[Floats, Floats]:
             below += at[0]
             continue
         rows = gathered[: last - first]
-        stack.take(order[first:last], axis=0, out=rows, mode="clip")  # the other modes copy once more
+        stack.take(order[first:last], axis=0, out=rows, mode="clip")  # the other modes copy twice
         running[: len(rows)] = rows[:, 0]
         _accumulate(running, len(rows))
         ties = starts[np.searchsorted(starts, first) : np.searchsorted(starts, last)] - first
@@ -107,7 +108,7 @@ def _one_feature(values: Floats, stack: Floats) -> tuple[Floats, Floats]:
 
 
 def _whole_ties(starts: Numbers, n: int) -> Iterator[tuple[int, int]]:
-    """Runs of rows in order, up to `_ROWS` or one tie alone, that cut no tie in two."""
+    """Ranges of sorted rows that split no tie, of at most `_ROWS` rows or a single tie."""
     ends = np.append(starts[1:], n)
     first = 0
     while first < n:
@@ -118,7 +119,7 @@ def _whole_ties(starts: Numbers, n: int) -> Iterator[tuple[int, int]]:
 
 
 def _sum_of_rows(stack: Floats, rows: Numbers) -> Floats:
-    """The sum of some rows, gathered a few at a time."""
+    """Sum of some rows, gathered in blocks."""
     total = np.zeros(stack.shape[1:])
     for first in range(0, len(rows), _ROWS):
         total += stack[rows[first : first + _ROWS]].sum(axis=0)
@@ -126,9 +127,9 @@ def _sum_of_rows(stack: Floats, rows: Numbers) -> Floats:
 
 
 def _accumulate(rows: Floats, n: int) -> None:
-    """Running sums down the columns of the first n rows, in place: three times as fast as numpy's own along this axis.
+    """Cumulative sums of the first n rows, in place; three times as fast as numpy's along this axis.
 
-    First within runs of rows, all runs at once, then of the runs' ends; rows from n on are left unchanged.
+    First within runs of rows, all runs at once, then over the ends of the runs. Later rows are unchanged.
     """
     whole = -(-n // _RUN)
     runs = rows[: whole * _RUN].reshape(whole, _RUN, -1)

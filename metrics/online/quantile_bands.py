@@ -87,11 +87,11 @@ class QuantileBands:
     @classmethod
     def of(cls, curves: Floats) -> QuantileBands:
         """Histograms of the log-probabilities of replies, `(R, P)`; NaN is unknown."""
-        places = curves.shape[1]
+        positions = curves.shape[1]
         known = ~np.isnan(curves)
         cells = BINS.index(curves[known]) + np.nonzero(known)[1] * BINS.count
-        counts = np.bincount(cells, minlength=places * BINS.count).astype(np.uint32)
-        return cls(counts.reshape(places, BINS.count))
+        counts = np.bincount(cells, minlength=positions * BINS.count).astype(np.uint32)
+        return cls(counts.reshape(positions, BINS.count))
 
     def merge(self, other: QuantileBands) -> QuantileBands:
         """Sum of both histograms."""

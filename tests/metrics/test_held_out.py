@@ -19,7 +19,7 @@ from moot.metrics.rank_correlation import spearman_matrix
 def test_folds_keep_groups_together_and_are_even(groups: list[int], folds: int, seed: int) -> None:
     number = len(set(groups))
     if number < folds:
-        refuses("cannot be dealt", grouped_folds, groups, folds, seed)
+        refuses("cannot be assigned", grouped_folds, groups, folds, seed)
         return
     fold = grouped_folds(groups, folds, seed)
     of_group = {group: set(fold[np.array(groups) == group]) for group in set(groups)}

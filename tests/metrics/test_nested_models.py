@@ -113,4 +113,4 @@ def test_bad_input_is_refused() -> None:
     refuses("no block", nested_comparison, {}, [0, 1], [0, 1])
     refuses("0, 1 or unknown", nested_comparison, {"a": [1.0, 2.0]}, [0, 2], [0, 1])
     refuses("one row for each", nested_comparison, {"a": [1.0, 2.0, 3.0]}, [0, 1], [0, 1])
-    refuses("cannot be dealt", nested_comparison, {"a": [1.0, np.nan]}, [0, 1], [0, 1], folds=2)
+    refuses("cannot be assigned", nested_comparison, {"a": [1.0, np.nan]}, [0, 1], [0, 1], folds=2)

@@ -48,7 +48,7 @@ def test_no_answer_has_no_rank() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    refuses("a rank is at least 1", accuracy_at_k, [0.0], 1)
-    refuses("k is at least 1", accuracy_at_k, [1.0], 0)
+    refuses("a rank must be at least 1", accuracy_at_k, [0.0], 1)
+    refuses("k must be at least 1", accuracy_at_k, [1.0], 0)
     refuses("a vector of ranks", mean_reciprocal_rank, [[1.0]])
     refuses("from 0 to 1", rank_of_truth, [0.5, 0.5], 2)

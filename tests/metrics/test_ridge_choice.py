@@ -80,7 +80,7 @@ def test_separable_groups_are_not_called_certain() -> None:
 def test_what_cannot_be_chosen_from_is_refused() -> None:
     x, y = directions(20, 3, 1.0)
     refuses("both outcomes", fit_chosen, x, np.zeros(20), np.arange(20))
-    refuses("cannot be dealt", fit_chosen, x, y, np.repeat([0, 1], 10))
+    refuses("cannot be assigned", fit_chosen, x, y, np.repeat([0, 1], 10))
     refuses("one row of predictors", fit_chosen, x[:, 0], y, np.arange(20))
 
 
@@ -90,7 +90,7 @@ def test_balanced_folds_keep_groups_and_shares() -> None:
     assert (fold[::2] == fold[1::2]).all()
     assert [y[fold == number].sum() for number in range(5)] == [4.0] * 5
     assert (grouped_folds(groups, 5, 8, y) != fold).any()
-    for folds, why in ((1, "two folds"), (31, "cannot be dealt")):
+    for folds, why in ((1, "two folds"), (31, "cannot be assigned")):
         refuses(why, grouped_folds, groups, folds, outcome=y)
 
 
