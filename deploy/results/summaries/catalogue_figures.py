@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.classifiers.card import CARD
@@ -20,6 +21,8 @@ from moot.deploy.results.record.references import scored_verdicts
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.summaries.calls import CALL_COLUMNS, USED, has_known_tokens, lacks_usage, paid_calls
 from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.text import Interval
+from moot.metrics.significance import wilson_interval
 from moot.protocols.messages import Usage
 
 
@@ -35,6 +38,7 @@ class RunFigures(FrozenModel):
     failed: int
     scored: int
     accuracy: float | None
+    accuracy_interval: Interval | None
     tokens_paid: int | None
     calls_without_usage: int
     cost_usd: float | None
@@ -55,15 +59,26 @@ def run_figures(folder: str | Path) -> RunFigures:
     failed = pc.sum(verdicts["failed"]).as_py() or 0
     finished = verdicts.filter(pc.invert(pc.fill_null(verdicts["failed"], False)))
     right, scored = pc.sum(finished["correct"]).as_py() or 0, pc.count(finished["correct"]).as_py()
-    seen = len(read_table(folder, "cases", [])["case_id"])
+    cases = read_table(folder, "cases", ["group"])
+    ends = wilson_interval(right, scored) if scored and _independent(cases, finished["case_id"]) else None
     return RunFigures(
-        cases=max(seen, verdicts.num_rows, info.cases or 0),
+        cases=max(cases.num_rows, verdicts.num_rows, info.cases or 0),
         finished=verdicts.num_rows - failed,
         failed=failed,
         scored=scored,
         accuracy=right / scored if scored else None,
+        accuracy_interval=None if ends is None else (ends.low, ends.high),
         **_paid(folder, info.prices),
     )
+
+
+def _independent(cases: pa.Table, case_ids: pa.ChunkedArray) -> bool:
+    """Whether no two of some cases are of one group; see `References.independent`."""
+    group = pc.fill_null(cases["group"], "")
+    grouped = cases.filter(pc.not_equal(group, ""))
+    groups = grouped.filter(pc.is_in(grouped["case_id"], value_set=case_ids.combine_chunks()))["group"]
+    independent: bool = pc.count_distinct(groups).as_py() == len(groups)
+    return independent
 
 
 def _paid(folder: str | Path, prices: Mapping[str, Price]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ FORMS = ("forms.js",)
 """Scripts of a run's page beside those of any page with cases."""
 
 
-LIST = ("vendor/tabulator.min.js", "text.js", "filters.js", "runs.js")
+LIST = ("vendor/tabulator.min.js", "text.js", "filters.js", "figures.js", "runs.js")
 """Scripts of the list of runs."""
 
 

@@ -26,7 +26,7 @@
   }
 
   const WRITTEN = {
-    accuracy: (value, of) => (of.accuracy === null ? "–" : `${value.toFixed(1)} % (n = ${moot.number(of.scored)})`),
+    accuracy: (_value, of) => (of.accuracy === null ? "–" : moot.accuracy(of)),
     cases: (value, of) => (value === of.cases ? moot.number(value) : `${moot.number(value)} of ${moot.number(of.cases)}`),
     tokens: (value, of) => moot.used(value, of.calls_without_usage, moot.number),
     cost: (value, of) => moot.used(value, of.calls_without_usage, moot.dollars),
@@ -47,7 +47,7 @@
 
   const COLUMNS = [
     { name: "name", title: "Run", width: 96, grow: 5 },
-    { name: "accuracy", title: "Accuracy", isNumber: true, width: 122, note: "in percent, of the n verdicts that can be compared with a right answer" },
+    { name: "accuracy", title: "Accuracy", isNumber: true, width: 196, note: "in percent, with Wilson's 95 % interval, of the n verdicts that can be compared with a right answer" },
     { name: "state", title: "State", width: 92, grow: 2 },
     { name: "cases", title: "Cases", isNumber: true, note: "with a verdict or failed" }, { name: "tokens", title: "Tokens", isNumber: true, width: 90 },
     { name: "cost", title: "Cost", isNumber: true }, { name: "protocol", title: "Protocol", grow: 2 }, { name: "task", title: "Task", grow: 2 },
