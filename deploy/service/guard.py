@@ -82,9 +82,13 @@ class Guard:
             if started or not isinstance(error, HTTPException):
                 _log.error("a request failed", path=scope["path"][:200], error=repr(error)[:500])
             if not started:
-                await error_response(error)(scope, receive, send)
+                await self._refuse(scope, error)(scope, receive, send)
         finally:
             self._in_hand -= read.size
+
+    def _refuse(self, scope: Scope, error: Exception) -> ASGIApp:
+        """Response to a request that failed."""
+        return error_response(error)
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from moot.deploy.service.errors import RequestError
 from moot.deploy.service.guard import Guard, check_local, check_same_origin
+from moot.deploy.service.view.refusals import refuse_entry
 
 _MAX_BODY_BYTES = 2**20
 _READ = ("GET", "HEAD")
@@ -47,6 +48,9 @@ class PageGuard(Guard):
             await self._begin_session(scope)(scope, receive, send)
             return
         await super().__call__(scope, receive, send)
+
+    def _refuse(self, scope: Scope, error: Exception) -> ASGIApp:
+        return _with_headers(refuse_entry(scope, error))
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)

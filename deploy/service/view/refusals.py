@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+from starlette.types import Scope
 
 from moot.deploy.results.report.blocks import Block, Heading, Note
 from moot.deploy.results.text import visible_line
 from moot.deploy.service.errors import RequestError, error_response
-from moot.deploy.service.view.reports import make_page
+from moot.deploy.service.view.reports import Page, make_page
 from moot.protocols.errors import MootError, RecordError
 
 UNREADABLE = "unreadable"
@@ -30,6 +32,42 @@ async def refused(request: Request, error: Exception) -> Response:
     page = make_page("moot view", list(_blocks(request, known)), {"home": _root(request)})
     headers = {**(known.headers or {}), "Content-Security-Policy": page.policy}
     return HTMLResponse(page.html, known.status_code, headers)
+
+
+def refuse_entry(scope: Scope, error: Exception) -> Response:
+    """Response to a request that is not let in: it needs a token, or comes from where none may."""
+    request = Request(scope)
+    if not isinstance(error, RequestError) or error.code not in _ENTRY or not _is_navigation(request):
+        return error_response(error)
+    page = _entry_page(error.code, str(error.detail))
+    return HTMLResponse(page.html, error.status_code, {**(error.headers or {}), "Content-Security-Policy": page.policy})
+
+
+_ENTRY = {
+    "unauthorized": (
+        "A token is needed",
+        "The terminal of moot view, or of moot run --watch, shows the address to open. It ends in ?token=$MOOT_TOKEN: "
+        "replace $MOOT_TOKEN by the value of this environment variable of the server. A browser needs it once.",
+    ),
+    "no_token": (
+        "Only this machine may read these pages",
+        "Open them in a browser on the machine of the server, or start the server with a token in the environment "
+        "variable MOOT_TOKEN.",
+    ),
+    "host": (
+        "This address has another name",
+        "Open the pages by the address that the terminal of the server shows, such as http://127.0.0.1:8001/.",
+    ),
+    "origin": ("Another site asked for this page", "Open its address in a tab of its own."),
+}
+"""Heading and advice by the code of an error."""
+
+
+@lru_cache(maxsize=8)
+def _entry_page(code: str, message: str) -> Page:
+    """Made once: anyone who reaches the port may ask for it."""
+    heading, advice = _ENTRY[code]
+    return make_page("moot view", [Heading(heading, 1), Note(visible_line(message), "warning"), Note(advice)], {})
 
 
 def _is_navigation(request: Request) -> bool:

@@ -282,6 +282,29 @@ async def test_pages_of_another_origin_and_other_names_of_this_machine_are_refus
         assert (await client.get("/", headers=followed)).status == 200, "a person who follows a link"
 
 
+@pytest.mark.parametrize(
+    ("token", "headers", "status", "code", "advice"),
+    [
+        (TOKEN, {}, 401, "unauthorized", "The terminal of moot view"),
+        (None, {"Host": "evil.example"}, 403, "host", "such as http://127.0.0.1:8001/"),
+        (None, {"Sec-Fetch-Site": "cross-site"}, 403, "origin", "in a tab of its own"),
+    ],
+)
+async def test_who_is_not_let_in_reads_in_a_browser_what_to_do(
+    runs: Path, token: str | None, headers: dict[str, str], status: int, code: str, advice: str
+) -> None:
+    async with viewed(runs, token) as client:
+        page = await client.get("/runs/sample/", headers={**headers, "Accept": "text/html,*/*;q=0.8"})
+        assert (page.status, page.headers["Content-Type"].partition(";")[0]) == (status, "text/html")
+        assert advice in page.text
+        assert page.headers["X-Content-Type-Options"] == "nosniff"
+        assert "'unsafe-" not in page.headers["Content-Security-Policy"]
+        assert ("WWW-Authenticate" in page.headers) == (status == 401)
+        for accepted in ("application/json", "*/*"):
+            answer = await client.get("/runs/sample/", headers={**headers, "Accept": accepted})
+            assert (answer.status, answer.json["error"]["code"]) == (status, code)
+
+
 async def test_the_token_is_shown_once_and_a_cookie_from_then_on(runs: Path) -> None:
     async with viewed(runs, TOKEN) as client:
         for path in ("/", "/runs.json", "/runs/sample/", f"/?token={TOKEN}x", "/?token=", f"/?token={TOKEN}&token=x"):
