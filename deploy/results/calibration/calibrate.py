@@ -1,4 +1,4 @@
-"""Calibration of the gate's thresholds: chosen on a validation split, evaluated on held-out cases, without a call."""
+"""Calibration of the gate's thresholds: chosen on a validation split, evaluated on held-out cases, from a record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from moot.metrics.detection import auroc
 from moot.protocols.errors import ConfigError
 
 SMALL = 100
-"""Held-out cases below which the figures are called too few."""
+"""Held-out cases below which a warning is given."""
 
 
 class AccuracyEstimate(FrozenModel):
@@ -40,13 +40,14 @@ class AccuracyEstimate(FrozenModel):
 
 
 class Predictor(FrozenModel):
-    """Predictive power of a signal: how well it predicts that the skip branch is wrong.
+    """AUROC of a signal as a predictor of wrong answers of the skip branch.
 
     Attributes:
         name: `d`, `m`, `p` or `c`.
         direction: whether a higher or a lower value predicts errors.
         auroc: 0.5 is chance, 1 is perfect, below 0.5 is the opposite direction; None when all or none are wrong.
-        n, errors: cases with a known signal, and how many of them are wrong.
+        n: cases with a known signal.
+        errors: cases among them with a wrong answer.
     """
 
     name: str
@@ -57,11 +58,11 @@ class Predictor(FrozenModel):
 
 
 class HeldOutPoint(FrozenModel):
-    """A setting of the gate evaluated on the held-out cases, with Wilson intervals (95 %).
+    """Setting of the gate, evaluated on the held-out cases, with Wilson intervals (95 %).
 
     Attributes:
         point: the setting and its figures.
-        accuracy_interval, accuracy_skipped_interval: None where the accuracy is.
+        accuracy_interval, accuracy_skipped_interval: None where the accuracy is None.
         vs_debate: the gate (first) against always debating (second), on the same cases.
     """
 
@@ -78,16 +79,18 @@ class GateCalibration(FrozenModel):
         encoder: the encoder of D; the thresholds are valid for it only.
         n_validation, n_held_out: cases of the validation split, and held-out cases.
         left_out: excluded cases by reason.
-        debate_accuracy_validation, skip_accuracy_validation: always and never debating on the validation cases.
+        debate_accuracy_validation, skip_accuracy_validation: accuracy of always and never debating on the validation
+            cases.
         debate_accuracy, skip_accuracy: the same on the held-out cases, with intervals.
         grid: every setting on the validation cases.
-        chosen: the cheapest setting whose accuracy is at most `tolerance` below always debating's.
-        held_out: the chosen setting on the held-out cases; `as_run` the run's own thresholds there, if it had any.
+        chosen: the cheapest setting whose accuracy is at most `tolerance` below that of always debating.
+        held_out: the chosen setting on the held-out cases.
+        as_run: the run's own thresholds on the held-out cases; None when its gate used none.
         predictors: the signals over all usable cases; nothing is fitted.
         stopping: the choice of `debate.epsilon`; None where the record has no rounds in one of the two splits.
-        warnings: caveats for readers.
-        set_line: the thresholds as command-line options. `stopping.chosen` is chosen separately, over all debates and
-            by the agents' vote, and is not part of what `held_out` evaluates.
+        warnings: caveats.
+        set_line: the thresholds as command-line options. It does not contain `stopping.chosen`, which is chosen
+            separately, over all debates and by the agents' vote; `held_out` does not evaluate that choice.
     """
 
     schema_version: int
@@ -127,21 +130,21 @@ def calibrate(
 ) -> GateCalibration:
     """Chooses the gate's thresholds from a run with `both_branches`.
 
-    The cases are split by a seeded hash of their ids. On the validation split every point of a grid over (tau_d,
-    tau_m, tau_p), at the deciles of the observed signals, is evaluated from the record; the cheapest whose accuracy
-    is at most `tolerance` below that of always debating is chosen and evaluated on the held-out cases. In the same
-    way `debate.epsilon` is chosen among the run's and larger ones.
+    The cases are split by a seeded hash of their ids. On the validation split, every point of a grid over (tau_d,
+    tau_m, tau_p), at the deciles of the observed signals, is evaluated from the record. The cheapest point whose
+    accuracy is at most `tolerance` below that of always debating is chosen and evaluated on the held-out cases.
+    `debate.epsilon` is chosen in the same way among the run's value and larger ones. No model is called.
 
     Args:
         folder: the run's folder.
         holdout: share of the cases that is held out, in (0, 1).
-        seed: of the split.
+        seed: random seed of the split.
         tolerance: the largest loss of accuracy for fewer tokens, in [0, 1].
         keep_truncated: whether to include cases with a reply that was truncated at its token limit.
 
     Raises:
-        ConfigError: when the run has no case with both branches, or an argument does not fit.
-        RecordError: when there is no run in the folder or it cannot be read.
+        ConfigError: the run has no case with both branches, or an argument is out of range.
+        RecordError: the folder has no run or cannot be read.
     """
     if not 0.0 < holdout < 1.0:
         raise ConfigError(f"holdout is the share of cases held out, between 0 and 1, not {holdout:g}")
@@ -193,7 +196,11 @@ def _share(right: Bools) -> AccuracyEstimate:
 
 
 def _encoder(folder: str | Path, facts: RunInfo) -> str:
-    """The encoder of the embeddings behind D; the record's has precedence over run.yaml's."""
+    """Encoder of the embeddings of D: that of the recorded embeddings, else that of run.yaml.
+
+    Raises:
+        ConfigError: the embeddings are of several encoders.
+    """
     used = read_table(folder, "embeddings", ["encoder"])["encoder"].unique().to_pylist()
     if len(used) > 1:
         names = ", ".join(sorted(used))
@@ -214,12 +221,12 @@ def _held_out(cases: BothBranches, held_out: Bools, taus: Sequence[Threshold]) -
 
 def _predictors(cases: BothBranches) -> Iterator[Predictor]:
     signals = {"d": "higher D", "m": "higher M", "p": "lower mean p", "c": "lower mean c"}
-    for name, which in signals.items():
-        values = getattr(cases, name) * (1.0 if which.startswith("higher") else -1.0)
+    for name, predictor in signals.items():
+        values = getattr(cases, name) * (1.0 if predictor.startswith("higher") else -1.0)
         known = ~np.isnan(values)
         wrong = ~cases.skip_right[known]
         area = finite_or_none(auroc(values[known], wrong))
-        direction = f"{which}, more errors"
+        direction = f"{predictor}, more errors"
         yield Predictor(name=name, direction=direction, auroc=area, n=int(known.sum()), errors=int(wrong.sum()))
 
 
@@ -229,7 +236,7 @@ def _warnings(cases: BothBranches, facts: RunInfo, n_held_out: int, chosen: Grid
         found.append("simulated models: these thresholds say nothing about any real model")
     if n_held_out < SMALL:
         found.append(
-            f"only {n_held_out} held-out cases: the figures are coarse, see their intervals; take {SMALL} or more"
+            f"only {n_held_out} held-out cases: the figures are imprecise, see their intervals; use {SMALL} or more"
         )
     if chosen.n_skipped == 0:
         found.append(
@@ -250,5 +257,5 @@ def set_line(point: GridPoint, encoder: str) -> str:
     """
     taus = {"tau_d": point.tau_d, "tau_m": point.tau_m, "tau_p": point.tau_p}
     words = [f"--set gate.{name}={'none' if tau is None else f'{tau:g}'}" for name, tau in taus.items()]
-    belongs = [] if encoder == "unknown" else [f"--set {shlex.quote(f'gate.tau_d_encoder={encoder}')}"]
-    return " ".join([*words, *belongs])
+    of_encoder = [] if encoder == "unknown" else [f"--set {shlex.quote(f'gate.tau_d_encoder={encoder}')}"]
+    return " ".join([*words, *of_encoder])

@@ -1,4 +1,4 @@
-"""Data set of the calibration, from a record: per case the gate's signals, both branches' answers, and their tokens."""
+"""Cases of the gate's calibration, from a record: the gate's signals, and both branches' answers and tokens."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class BothBranches:
-    """Cases that ran both branches and can be scored, one row each; NaN is unknown.
+    """Cases that ran both branches and can be scored: arrays of shape `(n,)`, where NaN is unknown.
 
     Attributes:
-        case_ids: in order.
+        case_ids: ids of the n cases.
         d, m, p, c: disagreement, misalignment, mean intrinsic and mean stated probability of the openings.
-        may_skip: whether the tests without a threshold allow a skip (equal answers, and an answer of every agent, if
-            required; probabilities of one stage).
+        may_skip: whether the tests without a threshold permit a skip: equal answers and an answer of every agent, if
+            required, and probabilities of one stage.
         skip_right, debate_right: whether each branch's answer is right.
         skip_tokens, debate_tokens: tokens of the openings and that branch, as if only it had run.
         single_tokens: tokens of agent 0's opening.
-        taus: the run's own tau_d, tau_m, tau_p, None where a test was off; None when its gate used no signals.
+        taus: the run's own tau_d, tau_m and tau_p, each None where its test was off; None when the gate used no
+            signals.
         left_out: excluded cases by reason.
         notes: caveats of the signals.
     """
@@ -75,13 +76,13 @@ class _UsableCase(NamedTuple):
 
 
 def held_out_mask(case_ids: Sequence[str], share: float, seed: int) -> Bools:
-    """Mask of the held-out cases: by a hash of seed and id, so that a case keeps its split when others are added."""
+    """Mask of the held-out cases, by a hash of seed and id: a case stays in its split when others are added."""
     ids = (blake2b(f"{seed}/{case_id}".encode(), digest_size=8).digest() for case_id in case_ids)
     return np.array([int.from_bytes(digest, "big") / 2**64 < share for digest in ids], np.bool_)
 
 
 def read_both_branches(folder: str | Path, out: str, *, keep_truncated: bool = False) -> BothBranches:
-    """Reads the cases of a run with `both_branches`.
+    """Cases of a run with `both_branches`.
 
     Args:
         folder: the run's folder.
@@ -89,15 +90,15 @@ def read_both_branches(folder: str | Path, out: str, *, keep_truncated: bool = F
         keep_truncated: whether to include cases with a reply that was truncated at its token limit.
 
     Raises:
-        ConfigError: when the run has no case that ran both branches and can be scored.
-        RecordError: when the record cannot be read.
+        ConfigError: the run has no case that ran both branches and can be scored.
+        RecordError: the record cannot be read.
     """
     events = read_events(folder, (GateDecided.kind, BranchesCompared.kind, SkipAudited.kind))
     branches = {event.key: compared for event, compared in read_as(events, BranchesCompared)}
     if not branches:
         audits = sum(1 for _ in read_as(events, SkipAudited))
-        also = f" (its {audits} audited cases are reported by `moot show {folder}`)" if audits else ""
-        raise ConfigError(f"{folder}: no case ran both branches{also}; {_how(events, out)}")
+        audited = f" (its {audits} audited cases are reported by `moot show {folder}`)" if audits else ""
+        raise ConfigError(f"{folder}: no case ran both branches{audited}; {_remedy(events, out)}")
     gates = {event.key: decided for event, decided in read_as(events, GateDecided)}
     references, left_out = References.of(folder), Counter[str]()
     truncated = set[CaseKey]() if keep_truncated else _truncated(folder)
@@ -122,19 +123,19 @@ def read_both_branches(folder: str | Path, out: str, *, keep_truncated: bool = F
             f"{RAISE_MAX_TOKENS}, or give --keep-truncated"
         )
     if not usable:
-        raise ConfigError(f"{folder}: no case with both branches has a gold label to score it by; give labelled cases")
+        raise ConfigError(f"{folder}: no case with both branches has a gold label; use labelled cases")
     return _arrays(folder, usable, dict(sorted(left_out.items())))
 
 
-def _how(events: Iterable[EventRow], out: str) -> str:
-    """Advice on making a run of both branches, where this one has none."""
+def _remedy(events: Iterable[EventRow], out: str) -> str:
+    """Remedy for a run without both branches."""
     if any(event.kind == GateDecided.kind for event in events):
         return f"repeat the command of this run with --set both_branches=true --out {out}"
-    return "no case of it came to a gate: take a protocol that has one, with --set both_branches=true"
+    return "no case of it reached a gate: use a protocol that has one, with --set both_branches=true"
 
 
 def _truncated(folder: str | Path) -> set[CaseKey]:
-    """The debates with a reply that was truncated at its token limit."""
+    """Debates with a usable reply that was truncated at its token limit."""
     replies = read_replies(folder)
     return {reply.key for reply in replies if reply.truncated and reply.outcome in USABLE and not reply.superseded}
 
@@ -147,7 +148,7 @@ def _arrays(folder: str | Path, usable: Sequence[_UsableCase], left_out: dict[st
     pooled = len(stages) < 2
     mixed = (
         f"log-probabilities of {len(stages)} kinds ({', '.join(sorted(stages))} temperature) are not pooled: M and p "
-        "are taken as unknown and their tests are off"
+        "count as unknown and their tests are off"
     )
     single = [total_tokens([r for r in by_case[key] if step_of(r.path) == "opening/agent/0"]) for key in keys]
     taus = (first.tau_d, first.tau_m if pooled else None, first.tau_p if pooled else None)
@@ -189,7 +190,7 @@ def _tokens(keys: Sequence[CaseKey], replies: Mapping[CaseKey, list[ReplyRow]], 
 
 
 def _stages(folder: str | Path, keys: set[CaseKey]) -> set[str]:
-    """The stages of the openings' log-probabilities: before or after temperature."""
+    """Stages of the openings' log-probabilities."""
     return {
         row["logprob_stage"]
         for row in read_table(folder, "turns", ["logprob_stage"]).to_pylist()

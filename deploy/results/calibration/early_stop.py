@@ -1,4 +1,4 @@
-"""Calibration of early stop: a signal chosen on a validation split, evaluated on held-out cases; no model is called."""
+"""Calibration of early stop: a signal chosen on a validation split and evaluated on held-out cases, from a record."""
 
 from __future__ import annotations
 
@@ -25,29 +25,31 @@ from moot.metrics.distribution import Floats
 from moot.protocols.errors import ConfigError
 
 WINDOWS = (3, 5, 10, 20, 30, 50)
-"""First so many tokens that are tried; the windows of "Early-Token Confidence"."""
+"""Candidate lengths of the window of first tokens, those of "Early-Token Confidence"."""
 
 LEAST = 50
-"""Replies with a known value that a feature needs in each split."""
+"""Fewest replies with a known value of a feature in each split."""
 
 
 class EarlySignal(FrozenModel):
-    """Early signal: how the first tokens of a model's replies predict wrong answers, at one temperature and stage.
+    """Early signal of wrong answers: a feature of a reply's first tokens, for one model, temperature and stage.
+
+    Figures are None when unknown.
 
     Attributes:
         model, temperature: of the replies; a temperature of None is the server's default.
-        stage: where their log-probabilities are taken; stages are never pooled.
-        n_learning, n_held_out: replies of the two splits.
+        stage: stage of the log-probabilities; stages are never pooled.
+        n_learning, n_held_out: replies of the validation split, and held-out replies.
         early_stop: the chosen rule; None where no feature could be evaluated.
-        auroc_learning: of the chosen feature on the validation split: optimistic, as the best of many.
-        auroc: on the held-out cases, in the learned direction; 0.5 is chance. None when unknown; so below.
-        auroc_interval: 95 %, by case.
+        auroc_learning: AUROC of the chosen feature on the validation split; optimistic, because it is the best of many.
+        auroc: AUROC on the held-out cases, in the learned direction; 0.5 is chance.
+        auroc_interval: 95 % interval, by case.
         n_known: held-out replies with a known feature.
-        share_stopped: the share of them that the rule would stop.
+        share_stopped: share of them that the rule would stop.
         error_stopped, error_kept: error rate of the replies that it would stop, and of the others.
-        difference_interval: 95 % interval of their difference, by case.
-        works: whether the whole interval of the held-out AUROC is above 0.5, and that of the difference above 0: a
-            signal may discriminate overall and yet stop the right replies.
+        difference_interval: 95 % interval of the difference of the error rates, by case.
+        works: whether the interval of the held-out AUROC is above 0.5 and that of the difference above 0; with a high
+            AUROC alone, the rule may still stop right answers.
     """
 
     model: str
@@ -68,7 +70,7 @@ class EarlySignal(FrozenModel):
 
     @property
     def role_yaml(self) -> str:
-        """The rule as YAML for the role; empty unless it works."""
+        """YAML of the rule for the role's settings; empty unless it works."""
         if not self.works or self.early_stop is None:
             return ""
         settings = self.early_stop.model_dump(mode="json")
@@ -79,11 +81,13 @@ class EarlyStopCalibration(FrozenModel):
     """Result of `calibrate_early_stop`.
 
     Attributes:
-        role: the role of the replies; `share` is the target share of stopped ones.
-        left_out: excluded replies by reason. Those with a forced token in the window (the chosen one, else the
-            shortest) are among the replies of their signal.
-        signals: by model, temperature and stage.
-        warnings: caveats for readers.
+        role: the role of the replies.
+        holdout: share of the cases that is held out.
+        share: target share of stopped replies.
+        left_out: excluded replies by reason. Replies with a forced token in the window (the chosen one, else the
+            shortest) count among the replies of their signal, too.
+        signals: signals by model, temperature and stage.
+        warnings: caveats.
     """
 
     schema_version: int
@@ -116,20 +120,21 @@ def calibrate_early_stop(
 ) -> EarlyStopCalibration:
     """Chooses the early signal that predicts wrong answers, with its direction, and evaluates it on held-out cases.
 
-    On a validation split the AUROC of every window and statistic is computed; the one farthest from 0.5 is chosen,
-    with its direction and the bound that would stop `share` of the replies. It is evaluated on the other cases.
+    On a validation split, the feature (window and statistic) with the AUROC farthest from 0.5 is chosen, with its
+    direction and the bound that would stop `share` of the replies. It is evaluated on the other cases. No model is
+    called.
 
     Args:
-        folder: the run's folder; its cases are labelled and its tokens recorded.
+        folder: the run's folder, with labelled cases and recorded tokens.
         role: the role family whose replies are used.
         holdout: share of the cases that is held out, in (0, 1).
-        seed: of the split and of the bootstrap.
+        seed: random seed of the split and of the bootstrap.
         share: target share of the stopped replies, in (0, 0.5].
         keep_truncated: whether to include replies that were truncated at their token limit.
 
     Raises:
-        ConfigError: no reply can be used, or an argument does not fit.
-        RecordError: when there is no run in the folder or it cannot be read.
+        ConfigError: no reply can be used, or an argument is out of range.
+        RecordError: the folder has no run or cannot be read.
     """
     if not 0.0 < holdout < 1.0:
         raise ConfigError(f"holdout is the share of cases held out, between 0 and 1, not {holdout:g}")
@@ -160,7 +165,7 @@ def _warnings(simulated: bool, signals: list[EarlySignal]) -> Iterator[str]:
     if simulated:
         yield "simulated models: these signals say nothing about any real model"
     if len(signals) > 1:
-        yield f"{len(signals)} models, temperatures and stages were tried: one in forty seems to work by chance"
+        yield f"{len(signals)} models, temperatures and stages were tried: by chance one in forty appears to work"
     if not any(signal.works for signal in signals):
         yield "no early signal predicts wrong answers on the held-out cases: leave early stop off"
 
@@ -179,7 +184,7 @@ def _signal(replies: LabelledReplies, holdout: float, seed: int, share: float) -
 
 
 def _choice(replies: LabelledReplies, learning: Bools, share: float) -> _StopChoice | None:
-    """The feature with the AUROC farthest from 0.5; of equal ones the one that is known earliest."""
+    """The feature with the AUROC farthest from 0.5; of equal ones that with the shortest window."""
     best: _StopChoice | None = None
     for window in WINDOWS:
         for statistic in STATISTICS:

@@ -1,4 +1,4 @@
-"""Calibration of `debate.epsilon`, the convergence threshold of a debate: accuracy and tokens at each value."""
+"""Calibration of `debate.epsilon`, the convergence threshold of a debate, from the rounds of a record."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class EpsilonPoint(FrozenModel):
 
 
 class EpsilonChoice(FrozenModel):
-    """The chosen epsilon, and its evaluation.
+    """Chosen epsilon with its evaluation.
 
     Attributes:
-        run_epsilon: the run's; a smaller one cannot be evaluated from the record.
+        run_epsilon: the run's value; a smaller one cannot be evaluated from the record.
         n_validation, n_held_out: debates of the validation split, and held-out debates.
         grid: every value on the validation cases.
-        chosen: the cheapest whose accuracy is at most the tolerance below that of the run's epsilon.
+        chosen: the cheapest value whose accuracy is at most the tolerance below that of the run's value.
         held_out, as_run: the chosen value and the run's on the held-out cases, with Wilson intervals (95 %).
         vs_run: the chosen value (first) against the run's (second), on the same held-out cases.
     """
@@ -69,15 +69,15 @@ class EpsilonChoice(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class DebateRounds:
-    """Rounds of a run's debates, one row per case and one column per round; NaN beyond a debate's end.
+    """Rounds of a run's debates: arrays with a row for each case and a column for each round, NaN after the last one.
 
     Attributes:
-        moved: |D(t-1) - D(t)|; infinite after a round without evidence of convergence: D unknown, an agent joined, or
-            no agent revised its answer.
+        moved: |D(t-1) - D(t)|; infinite after a round without evidence of convergence: D is unknown, an agent joined,
+            or no agent revised its answer.
         right: 1 where the vote after the round is right, else 0.
-        tokens: of all replies of the round; NaN also where unknown.
-        rounds: number of rounds per case; 0 where they are unknown or cannot be scored.
-        epsilon: the run's; the smallest where its debates had several, as after a resume.
+        tokens: tokens of all replies of the round; NaN where unknown.
+        rounds: number of rounds by case, shape `(cases,)`; 0 where they are unknown or cannot be scored.
+        epsilon: the run's value; the smallest if its debates had several, as after a resume.
     """
 
     moved: Floats
@@ -87,13 +87,13 @@ class DebateRounds:
     epsilon: float
 
     def stops(self, epsilon: float) -> Floats:
-        """The number of the round after which each debate stops, from 1."""
-        still = self.moved < epsilon
-        return np.where(still.any(axis=1), still.argmax(axis=1) + 1.0, self.rounds)
+        """Number of the round after which each debate stops, from 1, shape `(cases,)`."""
+        is_converged = self.moved < epsilon
+        return np.where(is_converged.any(axis=1), is_converged.argmax(axis=1) + 1.0, self.rounds)
 
 
 def read_debate_rounds(folder: str | Path, case_ids: Sequence[str]) -> DebateRounds:
-    """Reads the rounds of these cases' last attempts, in order.
+    """Rounds of these cases' latest attempts with a verdict, in the order of the ids.
 
     Raises:
         RecordError: the record cannot be read.
@@ -122,7 +122,7 @@ def read_debate_rounds(folder: str | Path, case_ids: Sequence[str]) -> DebateRou
 
 
 def majority_answer(ended: RoundEnded) -> str:
-    """Majority answer after a round; ties go to the higher mean stated confidence, then to the first agent's answer."""
+    """Majority answer after a round; of ties that with the higher mean stated confidence, then the first agent's."""
     votes = Counter(ended.answers.values())
 
     def strength(answer: str) -> tuple[int, float]:
@@ -133,13 +133,13 @@ def majority_answer(ended: RoundEnded) -> str:
 
 
 def _moved(ended: RoundEnded) -> float:
-    """See `moot.protocols.selene.debate.stop_reason`."""
-    silent = ended.answers.keys() <= ended.failed.keys()
-    return np.inf if ended.delta is None or ended.joined or silent else abs(ended.delta)
+    """Change of D as in `moot.protocols.selene.debate.stop_reason`; infinite without evidence of convergence."""
+    all_failed = ended.answers.keys() <= ended.failed.keys()
+    return np.inf if ended.delta is None or ended.joined or all_failed else abs(ended.delta)
 
 
 def _paid(replies: Sequence[ReplyRow]) -> dict[tuple[CaseKey, int], float | None]:
-    """Tokens by debate and round; None where a reply's are unknown."""
+    """Tokens by debate and round; None where those of a reply are unknown."""
     by_round: dict[tuple[CaseKey, int], list[ReplyRow]] = {}
     for reply in replies:
         parts = step_of(reply.path).split("/")
@@ -151,10 +151,10 @@ def _paid(replies: Sequence[ReplyRow]) -> dict[tuple[CaseKey, int], float | None
 def choose_epsilon(
     debates: DebateRounds, cases: BothBranches, held_out: Bools, tolerance: float
 ) -> EpsilonChoice | None:
-    """Chooses epsilon on the validation cases, and evaluates it on the held-out ones.
+    """Chooses epsilon on the validation cases and evaluates it on the held-out ones.
 
-    The candidates are the run's epsilon and, above it, the deciles of the changes of D. A debate that stops earlier is
-    answered by the agents' vote, because no judge was asked then; for a fair comparison so is every other.
+    The candidates are the run's epsilon and, above it, the deciles of the changes of D. The answer of every debate is
+    the agents' vote, because the record has no judgment after an earlier round.
 
     Returns:
         None where one of the two splits has no debate with known rounds.

@@ -1,4 +1,4 @@
-"""Grid search over the gate's thresholds, evaluated from the record; no model is called."""
+"""Grid search over the gate's thresholds, evaluated from the record without a call of a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.deploy.results.calibration.cases import Bools, BothBranches
 from moot.metrics.distribution import Floats
 
 Threshold = float | None
-"""A threshold; None turns its test off."""
+"""Threshold of a test; None turns the test off."""
 
 _STEPS = np.linspace(0.0, 1.0, 11)
 _DIGITS = 4
@@ -26,7 +26,8 @@ class GridPoint(FrozenModel):
     Attributes:
         tau_d, tau_m, tau_p: the thresholds; None turns a test off.
         skip_rate: share of the cases that are not debated.
-        accuracy: over all cases; `accuracy_skipped` over the skipped ones (None: none was skipped).
+        accuracy: accuracy over all cases.
+        accuracy_skipped: accuracy over the skipped cases; None without any.
         n_skipped: number of skipped cases.
         cost_vs_debate: tokens relative to always debating; None when no case's usage is known.
         cost_vs_single: tokens relative to agent 0's openings.
@@ -45,7 +46,7 @@ class GridPoint(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class ThresholdAxes:
-    """The candidate thresholds of the grid."""
+    """Candidate thresholds of the grid, by test."""
 
     tau_d: list[Threshold]
     tau_m: list[Threshold]
@@ -58,8 +59,8 @@ class ThresholdAxes:
 def threshold_axes(cases: BothBranches, among: Bools) -> ThresholdAxes:
     """Candidate thresholds at the deciles of the observed signals, to four digits.
 
-    tau_d begins at 0, where every case is debated; tau_d and tau_m end just above the largest value and tau_p begins
-    at 0, where a test lets every case pass. A signal that is never known has its test off.
+    tau_d begins at 0, where every case is debated. tau_d and tau_m end just above the largest value and tau_p begins at
+    0, where every case passes the test. The test of a signal that is never known is off; an unknown D passes none.
     """
     return ThresholdAxes(
         tau_d=_upper(cases.d[among]) or [0.0],
@@ -89,7 +90,7 @@ def _lower(values: Floats) -> list[Threshold]:
 
 
 def skip_mask(cases: BothBranches, tau_d: Threshold, tau_m: Threshold, tau_p: Threshold) -> Bools:
-    """Mask of the cases that the gate skips: `selene.gate.decide` on arrays (an unknown D fails, M and p pass)."""
+    """Mask of the cases that the gate skips: `selene.gate.decide` on arrays. An unknown D fails, M and p pass."""
     low_d = _below(cases.d, tau_d, unknown=False)
     return cases.may_skip & low_d & _below(cases.m, tau_m, unknown=True) & _at_least(cases.p, tau_p)
 
@@ -105,9 +106,9 @@ def _at_least(values: Floats, tau: Threshold) -> Bools:
 
 
 def sweep_grid(cases: BothBranches, among: Bools, axes: ThresholdAxes) -> list[GridPoint]:
-    """Evaluates every point of the grid on the cases `among`, tau_d slowest and tau_p fastest.
+    """Figures of every point of the grid on the cases `among`; tau_d varies slowest and tau_p fastest.
 
-    The sums over cases for all (tau_m, tau_p) of one tau_d are one matrix product per quantity.
+    For each tau_d, the sums over cases for all (tau_m, tau_p) are one matrix product per quantity.
     """
     weights = _Weights.of(cases, among)
     by_m = np.array([_below(cases.m[among], tau, unknown=True) for tau in axes.tau_m], np.float64)
@@ -124,7 +125,7 @@ def sweep_grid(cases: BothBranches, among: Bools, axes: ThresholdAxes) -> list[G
 
 
 def evaluate_point(cases: BothBranches, among: Bools, taus: Sequence[Threshold]) -> GridPoint:
-    """Evaluates one setting on the cases `among`."""
+    """Figures of one setting on the cases `among`."""
     weights = _Weights.of(cases, among)
     skipped = skip_mask(cases, *taus)[among].astype(np.float64)
     return weights.point(taus, [float(skipped @ weight) for weight in weights.of_skipped])
@@ -132,9 +133,13 @@ def evaluate_point(cases: BothBranches, among: Bools, taus: Sequence[Threshold])
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """Per-case weights whose sums over the skipped cases give every figure, and the sums over all cases.
+    """Weights of the cases, whose sums over the skipped cases give every figure, and sums over all cases.
 
-    `of_skipped`: 1; skip branch right; right by skipping instead of debating; tokens by skipping instead of debating.
+    Attributes:
+        of_skipped: 1; skip branch right; difference of right answers and of tokens between skip and debate branch.
+        n: number of cases.
+        debate_right: right answers of the debate branch.
+        debate_tokens, single_tokens: tokens of always debating and of agent 0's openings, over cases with known usage.
     """
 
     of_skipped: tuple[Floats, Floats, Floats, Floats]
@@ -177,10 +182,9 @@ class _Weights:
 def cheapest_within(points: Sequence[GridPoint], accuracy: float, tolerance: float) -> GridPoint:
     """The cheapest point whose accuracy is at most `tolerance` below `accuracy`.
 
-    Where tokens are unknown the highest skip rate counts as cheapest. Ties go to the higher accuracy, then to the
-    stricter thresholds: lower tau_d, lower tau_m, higher tau_p.
+    If tokens are unknown, the highest skip rate counts as the cheapest. Of ties, the point with the higher accuracy is
+    chosen, then that with the stricter thresholds: lower tau_d, lower tau_m, higher tau_p.
     """
-
     return min((point for point in points if point.accuracy >= accuracy - tolerance - 1e-9), key=_cheap_first)
 
 
@@ -190,7 +194,7 @@ def _cheap_first(point: GridPoint) -> tuple[float, float, float, float, float]:
 
 
 def best_by_skip_rate(points: Sequence[GridPoint]) -> list[GridPoint]:
-    """The most accurate point at each skip rate, in rising order; ties as in `cheapest_within`."""
+    """The most accurate point at each skip rate, by ascending skip rate; ties as in `cheapest_within`."""
     best: dict[int, GridPoint] = {}
     for point in sorted(points, key=lambda each: (-each.accuracy, _cheap_first(each))):
         best.setdefault(point.n_skipped, point)

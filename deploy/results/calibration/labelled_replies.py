@@ -1,4 +1,4 @@
-"""Data set of labelled replies from a record: with log-probabilities, and answers that can be scored."""
+"""Labelled replies of a record: replies with log-probabilities, and with answers that can be scored."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from moot.protocols.messages import family_of
 Bools = npt.NDArray[np.bool_]
 
 _Scored = tuple[str, bool, Floats, float]
-"""Reply: its case, whether its answer is wrong, its log-probabilities, its first forced token."""
+"""Reply: its case, whether its answer is wrong, its log-probabilities, the index of its first forced token."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledReplies:
-    """Labelled replies of one model at one temperature and stage; others' log-probabilities are not comparable.
+    """Labelled replies of one model, temperature and stage; log-probabilities of others are not comparable.
 
     Attributes:
-        model: its name.
+        model: name of the model.
         temperature: as requested; None is the server's default.
-        stage: where their log-probabilities are taken, see `actors.record.sampling`.
-        case_ids: `(n,)`, the case of each reply.
-        wrong: `(n,)`, whether its answer is wrong.
-        logprobs: n vectors, one number per token; NaN where a schema's mask may have left no choice.
-        first_forced: `(n,)`, the number of the first such token; infinite where there is none.
+        stage: stage of the log-probabilities, see `moot.actors.models.sampling.Sampling`.
+        case_ids: case of each reply, n of them.
+        wrong: whether each answer is wrong, shape `(n,)`.
+        logprobs: n vectors of the tokens' log-probabilities, in nats; NaN where a schema's mask may have forced the
+            token.
+        first_forced: index of the first such token, shape `(n,)`; infinite without one.
     """
 
     model: str
@@ -51,12 +52,12 @@ class LabelledReplies:
     first_forced: Floats
 
     def forced(self, window: int) -> int:
-        """Number of replies of `window` tokens or more where a schema may have forced one of the first `window`."""
+        """Number of replies of at least `window` tokens of which a schema may have forced one of the first `window`."""
         lengths = np.array([len(values) for values in self.logprobs])
         return int(np.count_nonzero((lengths >= window) & (self.first_forced < window)))
 
     def feature(self, window: int, statistic: Statistic) -> Floats:
-        """Feature vector, `(n,)`: a statistic of each reply's first `window` tokens; NaN for shorter ones."""
+        """A statistic of each reply's first `window` tokens, shape `(n,)`; NaN for shorter replies."""
         found = np.full(len(self.logprobs), np.nan)
         long_enough = [i for i, values in enumerate(self.logprobs) if len(values) >= window]
         if long_enough:
@@ -68,10 +69,10 @@ class LabelledReplies:
 def read_labelled_replies(
     folder: str | Path, role: str, *, keep_truncated: bool = False
 ) -> tuple[list[LabelledReplies], dict[str, int]]:
-    """Reads the replies of a role by model, temperature and stage, and the number of excluded ones by reason.
+    """Labelled replies of a role by model, temperature and stage, and the number of excluded replies by reason.
 
-    Truncated replies are excluded unless `keep_truncated`. So are replies that were stopped early and their
-    replacements: those that were kept are a biased sample.
+    Truncated replies are excluded unless `keep_truncated`. Replies that were stopped early are excluded, and so are
+    their replacements, which are a biased sample.
 
     Raises:
         ConfigError: no reply can be used.
@@ -109,7 +110,7 @@ def read_labelled_replies(
         why = (
             ", ".join(f"{n} {reason}" for reason, n in sorted(left_out.items())) or f"the role {role!r} has no replies"
         )
-        raise ConfigError(f"{folder}: no reply can be used: {why}; log-probabilities come with `top_logprobs: 1`")
+        raise ConfigError(f"{folder}: no reply can be used: {why}; `top_logprobs: 1` requests log-probabilities")
     return [_labelled(*key, found) for key, found in groups.items()], dict(sorted(left_out.items()))
 
 

@@ -1,4 +1,4 @@
-"""Reports of the gate's calibration and of early stop's."""
+"""Reports of the calibrations of the gate and of early stop."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ def _stopping_rule(found: EpsilonChoice) -> str:
     )
     return (
         f"Chosen: epsilon {number(found.chosen.epsilon, 4)}, the cheapest whose vote on the validation cases is within "
-        f"the same tolerance of the run's ({number(found.run_epsilon, 4)}). It was chosen separately, over the debates "
-        "that the chosen thresholds skip, too: the two were not evaluated together; each may lose the tolerance. To "
-        f"use it: --set debate.epsilon={found.chosen.epsilon:g}.{smaller}"
+        f"the same tolerance of the run's ({number(found.run_epsilon, 4)}). It was chosen separately, also over the "
+        "debates that the chosen thresholds skip: the two were not evaluated together, and each may cost the "
+        f"tolerance. To use it: --set debate.epsilon={found.chosen.epsilon:g}.{smaller}"
     )
 
 
 def _shown_points(found: GateCalibration) -> list[GridPoint]:
-    """The best point of each skip rate, thinned to fit a screen; both ends and the chosen point stay."""
+    """The best point of each skip rate, reduced to about `_ROWS` points with both ends and the chosen point."""
     points = [point for point in best_by_skip_rate(found.grid) if point.n_skipped != found.chosen.n_skipped]
     step = -(-len(points) // _ROWS) or 1
     kept = [point for i, point in enumerate(points) if i % step == 0 or point == points[-1]]

@@ -119,7 +119,8 @@ class Summary(DisplayMixin, FrozenModel):
         wall_unknown_since: start of the first session without a recorded end; None if there is none.
         how: verdicts by how they were reached, including failed ones.
         failures: failed cases by kind.
-        asks_failed: asks without a usable reply by kind; `replies`: replies by outcome; both of the latest attempts.
+        asks_failed: asks without a usable reply by kind; `replies`: replies by outcome; both of the attempts that
+            count.
         model_replies: reply counts by role and template.
         warnings: warnings about the replies, each with a remedy.
         stopped_early: replies that were stopped early, with estimates; None if there are none.

@@ -233,7 +233,7 @@ def test_the_split_does_not_move_when_cases_come(session: PlantedSession) -> Non
 def test_a_run_without_both_branches_is_refused(session: PlantedSession) -> None:
     session.case("c0")
     session.verdict("c0")
-    with pytest.raises(ConfigError, match="take a protocol that has one, with --set both_branches=true"):
+    with pytest.raises(ConfigError, match="use a protocol that has one, with --set both_branches=true"):
         calibrate(session.plant(task="sample", protocol="selene"))
     session.event("c0", "gate", "gate", {"skip": True})
     with pytest.raises(ConfigError, match="repeat the command of this run with --set both_branches=true"):
