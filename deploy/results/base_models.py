@@ -1,4 +1,4 @@
-"""Base of the models of results."""
+"""Base model of results."""
 
 from __future__ import annotations
 

@@ -16,12 +16,13 @@ Distribution = Mapping[str, float | None]
 def distribution_rows(
     distributions: Sequence[Distribution], shown: int = _SHOWN
 ) -> list[tuple[str, list[float | None]]]:
-    """Rows of labels with their probability in each distribution, the largest first; then the rest, then `OTHER`.
+    """Rows of labels with their probability in each distribution, in falling order; then further labels, then `OTHER`.
 
     Labels without mass in any distribution have no row. A label missing from a distribution has probability 0 in it.
 
     Args:
-        shown: number of labels with their own row.
+        distributions: the distributions.
+        shown: number of labels with a row of their own.
 
     >>> distribution_rows([{"a": 0.5, "b": 0.25, "c": 0.15, "(other)": 0.1}], shown=1)
     [('a', [0.5]), ('(2 further labels)', [0.4]), ('(other)', [0.1])]
@@ -48,7 +49,7 @@ def _sum(distribution: Distribution, labels: Sequence[str]) -> float | None:
 
 
 def distribution_line(distribution: Distribution) -> str:
-    """A distribution on one line.
+    """Text of a distribution, one line.
 
     >>> distribution_line({"No": 0.25, "Yes": 0.75})
     'Yes 0.75, No 0.25'

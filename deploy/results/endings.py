@@ -24,7 +24,7 @@ _ENDINGS = {
     "schedule-ended": "the schedule of contentiousness ended",
     "both-done": "both sides had no more to say",
     "ended-by-person": "a person ended it",
-    "declined": "a side would not argue",
+    "declined": "a side declined to argue",
     "turn-failed": "a side gave no usable reply",
     "synthesis": "a third agent answered after both sides",
     "judged": "the judges scored the reply",
@@ -37,12 +37,12 @@ _FAILURES = {
     "ask_failed": "a reply that the debate needs was not usable",
     "bug": "an error in moot or in the protocol",
     "case_unfit": "the protocol cannot debate such a case",
-    "deadline": "the debate took too long",
+    "deadline": "the debate exceeded its deadline",
     "encoder_failed": "texts could not be embedded",
     "invalid_case": "the case itself is not valid",
-    "path_reused": "the protocol named two steps alike",
+    "path_reused": "the protocol used one path for two steps",
     "quorum_failed": "too few usable replies to continue",
-    "replay_diverged": "the replay asks what the record lacks",
+    "replay_diverged": "the replay made an ask that the record does not have",
 }
 
 
@@ -50,13 +50,13 @@ def failure_words(kind: str) -> str:
     """Text for a kind of failure, followed by its code; a kind of a user's own protocol is unchanged.
 
     >>> failure_words("deadline"), failure_words("mine")
-    ('failed: the debate took too long (deadline)', 'failed: mine')
+    ('failed: the debate exceeded its deadline (deadline)', 'failed: mine')
     """
     return f"failed: {_FAILURES[kind]} ({kind})" if kind in _FAILURES else f"failed: {kind}"
 
 
 def code_meaning(code: str) -> str | None:
-    """Meaning of a code of either column; None for no such code."""
+    """Meaning of a code of either column; None for an unknown code."""
     return _ENDINGS.get(code) or _FAILURES.get(code)
 
 
@@ -70,7 +70,7 @@ def ending_words(how: str) -> str:
 
 
 def named_ending(how: str) -> str:
-    """Text followed by the code, for finding it in the record.
+    """Text of a code, followed by the code as in the record.
 
     >>> named_ending("vote"), named_ending("mine")
     ('the agents voted (vote)', 'mine')

@@ -46,10 +46,10 @@ TERMS = {
 
 
 def explain(term: str | None = None) -> Table:
-    """The glossary, the entries with a word, or the meaning of a code of `how` or `failure`; case does not matter.
+    """Table of the glossary, of a term, of the terms with a word, or of a code of `how` or `failure`; ignores case.
 
     Raises:
-        ConfigError: there is no such term; the message names the nearest.
+        ConfigError: the term is unknown; the message names the nearest ones.
     """
     if term is None:
         return Table("What the words mean", ("term", "meaning"), list(TERMS.items()))

@@ -1,4 +1,4 @@
-"""Plot style of all figures: fonts, lines, a palette safe for the colour-blind, and rendering to bytes."""
+"""Plot style of all figures: fonts, lines, a colour-blind-safe palette, and rendering to bytes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SETTINGS = {
 
 
 class LineStyle(NamedTuple):
-    """Line style: markers and dashes distinguish lines without colour; the palette is Okabe and Ito's.
+    """Line style; markers and dashes distinguish lines without colour. The palette is Okabe and Ito's.
 
     Markers are open and of different sizes, so that they are visible where lines coincide.
     """
@@ -62,7 +62,7 @@ OF_SIDES = (
     LineStyle("#56B4E9", "P", 6.0, "-"),
     LineStyle("#E69F00", "X", 6.0, "--"),
 )
-"""One after another for those who speak."""
+"""Styles of the sides, in order."""
 
 
 def has_matplotlib() -> bool:
@@ -85,12 +85,12 @@ def require_matplotlib(what: str) -> None:
 
 
 def plot_text(written: str) -> str:
-    """Sanitises text of models and files for a figure."""
+    """Text of a model or a file, sanitised for a figure."""
     return _NO_XML.sub("\ufffd", visible_line(written))
 
 
 def plot_label(written: str, width: int, lines: int = 2) -> str:
-    """Wraps sanitised text into a few lines of `width` characters; a longer text keeps its beginning and its end.
+    """Sanitised text wrapped into a few lines of `width` characters; a longer text keeps its beginning and its end.
 
     >>> print(plot_label("set-7 / http://127.0.0.1:8000/v1#some/model / T 0.3 / auditor", 20))
     set-7 / http … l / T
@@ -104,7 +104,7 @@ def plot_label(written: str, width: int, lines: int = 2) -> str:
 
 @contextmanager
 def plot_style() -> Iterator[None]:
-    """Context manager: figures drawn and rendered inside have the common plot style."""
+    """Context manager of the common plot style, for drawing and rendering figures."""
     import matplotlib
 
     with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
@@ -113,7 +113,7 @@ def plot_style() -> Iterator[None]:
 
 
 def render_figure(drawn: Figure, form: str) -> bytes:
-    """Renders a figure as `svg` or `png`: the same figure gives the same bytes. Call it inside `plot_style`."""
+    """Renders a figure as `svg` or `png`, deterministically. Call it inside `plot_style`."""
     written = BytesIO()
     drawn.savefig(written, format=form, dpi=_DOTS_PER_INCH, metadata={"Date": None} if form == "svg" else None)
     return written.getvalue()

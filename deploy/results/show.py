@@ -1,4 +1,4 @@
-"""Display of a run's summary or one of its debates: on a terminal, as JSON, or as Markdown."""
+"""Display of a run's summary or of one of its debates, in a terminal, as JSON, or as Markdown."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def show(
     Args:
         folder: the run's folder.
         case_id: the debate to show; None for the summary.
-        attempt: of the case; None for the latest.
+        attempt: number of the attempt; None for the latest one.
         form: `text`, `json` or `md`.
-        plot: a file, .svg or .png, for a plot of the debate's rounds; an existing one is replaced.
+        plot: a file, .svg or .png, for a plot of the debate's rounds; an existing file is replaced.
         verbose: whether a transcript shows the path of each reply and event in the record.
-        console: standard output when None.
+        console: the console; None for standard output.
 
     Raises:
-        ConfigError: for an unknown case, attempt or format, or a plot that cannot be made.
-        RecordError: when there is no run in the folder or it cannot be read, or the plot cannot be written.
+        ConfigError: the case, the attempt or the format is unknown, or a plot cannot be made.
+        RecordError: the folder has no run or cannot be read, or the plot cannot be written.
     """
     if case_id is None:
         if plot is not None:
-            raise ConfigError("--plot is of one debate: name a case")
+            raise ConfigError("--plot needs one debate: name a case")
         show_summary(summarise(folder), form, console)
         return
     debate = build_transcript(record_path(folder), case_id, attempt)

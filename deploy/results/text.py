@@ -1,7 +1,7 @@
 """Text formatting: escapes text of models and files for terminals, Markdown and JSON; formats numbers.
 
-What a model wrote is data. It must not move the cursor, colour the terminal, reverse the reading direction, or end a
-Markdown block: control characters and marks that change how the rest is read are shown as visible marks instead.
+Text of a model is data. It must not move the cursor, colour the terminal, reverse the reading direction, or end a
+Markdown block: control characters and invisible marks are replaced by visible ones.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _ACTIVE = (
 _HIDDEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_ACTIVE}]")
 _HIDDEN_IN_JSON = re.compile(f"[\x7f-\x9f{_ACTIVE}]")
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#@$]|&(?=#?\w+;)|:(?=//|[\w+-]+:)|(?<=www)\.")
-"""Markdown anywhere in a line: a colon only in addresses and in names of emoji, an ampersand in entities."""
+"""Markdown anywhere in a line; a colon only in addresses and names of emoji, an ampersand only in entities."""
 
 _AT_START = re.compile(r"^(?:[-+=](?=[-+=:\s]|$)|[:>]|\d+(?=[.)](?:\s|$)))")
 """Markdown at the start of a line only."""
 
 
 def visible(text: str) -> str:
-    r"""Escapes control characters and direction marks; line ends and tabs stay.
+    r"""Text with control characters and direction marks escaped; line ends and tabs stay.
 
     >>> visible("a\x1b[2Jb\u202ec\r\nd")
     'a␛[2Jb<U+202E>c\nd'
@@ -56,7 +56,7 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    r"""Escapes as `visible`, on one line: runs of white space become one space.
+    r"""Text escaped as by `visible`, on one line: runs of white space become one space.
 
     >>> visible_line(" a\n  b ")
     'a b'
@@ -72,7 +72,7 @@ def _mark(found: re.Match[str]) -> str:
 
 
 def shell_case_id(case_id: str) -> str:
-    """A case id quoted for the shell: ids come from files and may contain anything.
+    """Case id quoted for a shell; ids come from files and may contain any character.
 
     >>> shell_case_id("a b"), shell_case_id("-1")
     ("'a b'", '-- -1')
@@ -81,7 +81,7 @@ def shell_case_id(case_id: str) -> str:
 
 
 def markdown_inline(text: str) -> str:
-    r"""Escapes Markdown and HTML on one line, for a heading, a paragraph or a list item.
+    r"""Text with Markdown and HTML escaped, on one line, for a heading, a paragraph or a list item.
 
     >>> print(markdown_inline("- a: | <b> `c`"))
     \- a: \| &lt;b> \`c\`
@@ -90,43 +90,43 @@ def markdown_inline(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Escapes a table cell, where nothing begins a list or a quote; `<` is no HTML in any dialect."""
+    """Text of a table cell with Markdown and HTML escaped; a cell cannot begin a list or a quote."""
     return _MARKDOWN.sub(lambda found: "\\" + found.group(), visible_line(text)).replace("<", "&lt;")
 
 
 def markdown_quote(text: str) -> str:
-    r"""Formats a block quote line by line; escapes Markdown and HTML.
+    r"""Block quote of a text, by line, with Markdown and HTML escaped.
 
     >>> markdown_quote("a *b*\n\n1. c\n# d")
     '> a \\*b\\*\n>\n> 1\\. c  \n> \\# d'
     """
     lines = [markdown_inline(line) for line in visible(text).split("\n")]
-    # Two spaces keep a line's end where another line follows; a blank line ends a paragraph by itself.
+    # Two trailing spaces are a line break if another line follows; a blank line ends a paragraph.
     ends = ["  " if line and after else "" for line, after in zip(lines, [*lines[1:], ""], strict=True)]
     return "\n".join(f"> {line}{end}" if line else ">" for line, end in zip(lines, ends, strict=True))
 
 
 def markdown_block(text: str) -> str:
-    """Formats a fenced block; the fence is longer than any run of backticks inside, so the text cannot close it."""
+    """Fenced block of a text; the fence is longer than any run of backticks in it, so the text cannot close it."""
     shown = visible(text)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", shown)), default=0))
     return f"{fence}text\n{shown}\n{fence}"
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Formats a Markdown table; cells are escaped, the header is not."""
+    """Markdown table; cells are escaped, the header is not."""
     lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
     lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
     return "\n".join(lines)
 
 
 def safe_json(result: BaseModel) -> str:
-    """Encodes indented JSON; terminal control characters are escaped, and parsed back unchanged."""
+    """Indented JSON of a result with the characters escaped that `visible` would replace."""
     return escape_hidden(msgspec.json.format(result.model_dump_json(), indent=2))
 
 
 def escape_hidden(json: str) -> str:
-    """JSON with every character escaped that `visible` would replace: parsed, the texts are unchanged."""
+    """JSON with the characters escaped that `visible` would replace; parsing gives the same texts."""
     return _HIDDEN_IN_JSON.sub(lambda found: _json_escape(ord(found.group())), json)
 
 
@@ -138,19 +138,19 @@ def _json_escape(code: int) -> str:
 
 
 def finite_or_none(value: Any) -> float | None:
-    """The number if it is finite, else None."""
+    """The value if it is a finite number, else None."""
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if known else None
 
 
 def mean_of(values: Iterable[float | None]) -> float | None:
-    """The mean of the known values; None when none is."""
+    """Mean of the known values; None without any."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Formats a number, or `unknown`.
+    """Text of a number, or `unknown`.
 
     >>> number(0.35), number(None)
     ('0.35', 'unknown')
@@ -162,7 +162,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def signed(value: float | None, digits: int = 3) -> str:
-    """Formats a difference with its sign, or `unknown`.
+    """Text of a difference with its sign, or `unknown`.
 
     >>> signed(2.5), signed(0.0), signed(None)
     ('+2.5', '0', 'unknown')
@@ -171,12 +171,12 @@ def signed(value: float | None, digits: int = 3) -> str:
 
 
 def count(value: float | None) -> str:
-    """Formats a whole number with thousands separators, or `unknown`."""
+    """Text of a whole number with thousands separators, or `unknown`."""
     return "unknown" if value is None else f"{value:,.0f}"
 
 
 def counts_in_words(counts: Mapping[str, int]) -> str:
-    """Formats names with their counts; `-` for none.
+    """Text of names with their counts; `-` for none.
 
     >>> counts_in_words({"converged": 3, "max rounds": 1200})
     'converged 3, max rounds 1,200'
@@ -185,7 +185,7 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
 
 
 def cases(n: int) -> str:
-    """Formats a number of cases.
+    """Text of a number of cases.
 
     >>> cases(1), cases(1200)
     ('1 case', '1,200 cases')
@@ -203,7 +203,7 @@ def calls(n: int) -> str:
 
 
 def times(value: float | None) -> str:
-    """Formats a factor, or `unknown`.
+    """Text of a factor, or `unknown`.
 
     >>> times(1.9)
     '1.90x'
@@ -212,7 +212,7 @@ def times(value: float | None) -> str:
 
 
 def percent(value: float | None, interval: Interval | None = None, n: int | None = None) -> str:
-    """Formats a share in percent with its interval and base, or `unknown`.
+    """Text of a share in percent with its interval and base, or `unknown`.
 
     >>> percent(0.8, (0.49, 0.943), 10)
     '80.0 % [49.0, 94.3] (n = 10)'
@@ -225,17 +225,17 @@ def percent(value: float | None, interval: Interval | None = None, n: int | None
 
 
 def p_value(value: float | None) -> str:
-    """Formats a p-value, or `unknown`; a tiny one is not printed as 0."""
+    """Text of a p-value, or `unknown`; a tiny one is not printed as 0."""
     if value is None:
         return "unknown"
     return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
 def check_output_format(form: str) -> None:
-    """Refuses an unknown output format, before anything is paid for.
+    """Checks that an output format is known, before anything is paid for.
 
     Raises:
-        ConfigError: for an unknown format.
+        ConfigError: the format is unknown.
     """
     if form not in get_args(Format):
         raise unknown_name("format", form, get_args(Format))

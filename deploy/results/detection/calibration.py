@@ -1,4 +1,4 @@
-"""Calibration of the stated probability that a claim is hallucinated, beside that of always stating the base rate."""
+"""Calibration of the probability that a claim is hallucinated, and correlation of the debaters' errors."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class DebaterErrors(FrozenModel):
     Attributes:
         debaters: the two roles.
         n: claims with both stances known.
-        error_rates: error rate of each, over these.
-        rho: correlation of their errors; unknown when one of them never errs, or always, and with too few claims.
+        error_rates: error rate of each debater over these claims.
+        rho: correlation of the errors; unknown when one debater always or never errs, and with too few claims.
         effective_debaters: effective sample size, 2 / (1 + rho): the number of independent debaters whose mean has
-            the same VARIANCE as that of these two. It does not give the probability of a common error.
+            the same VARIANCE as that of these two. It is not the probability of a common error.
     """
 
     debaters: tuple[str, str]
@@ -44,15 +44,15 @@ class DebaterErrors(FrozenModel):
 
 
 def debater_errors(claims: Sequence[Claim]) -> DebaterErrors | None:
-    """Measures the correlation of the two debaters' errors; None unless there are two with first stances.
+    """Correlation of the two debaters' errors; None unless there are two with first stances.
 
     Args:
-        claims: with a gold label and a verdict each.
+        claims: claims with a gold label and a verdict.
     """
     names = sorted({name for claim in claims for name in claim.stances})
     if len(names) != 2:
         return None
-    errors = [[_errs(claim, name) for claim in claims] for name in names]
+    errors = [[_is_wrong(claim, name) for claim in claims] for name in names]
     pairs = error_pairs(*errors)
     both = pairs.sum(axis=0)
     n = int(both.sum())
@@ -72,13 +72,13 @@ def debater_errors(claims: Sequence[Claim]) -> DebaterErrors | None:
     )
 
 
-def _errs(claim: Claim, debater: str) -> bool | None:
+def _is_wrong(claim: Claim, debater: str) -> bool | None:
     stance = claim.stances.get(debater)
     return None if stance is None else (stance == "supports") != (claim.gold == SUPPORTED)
 
 
 def _effective(rho: IntervalEstimate) -> IntervalEstimate:
-    """Effective number of debaters: it falls with rho, so the interval's ends are swapped. Unbounded at rho -1."""
+    """Effective number of debaters. It falls as rho rises, so the interval is reversed; unbounded at rho = -1."""
     if rho.value is None or rho.value <= -1.0:
         return IntervalEstimate()
     ends = rho.interval
@@ -88,17 +88,17 @@ def _effective(rho: IntervalEstimate) -> IntervalEstimate:
 
 
 BINS = 10
-"""Bins of the calibration error, here and in a classifier's card: equally many claims in each, as far as equal
-probabilities allow."""
+"""Bins of the calibration error, here and in a classifier's card, of equal frequency as far as equal probabilities
+allow."""
 
 
 class Reliability(FrozenModel):
-    """A bin of a reliability diagram.
+    """Bin of a reliability diagram.
 
     Attributes:
         n: number of claims.
         p_hallucinated: mean stated probability.
-        hallucinated: share of hallucinated ones.
+        hallucinated: share of hallucinated claims.
     """
 
     n: int
@@ -111,14 +111,15 @@ class SourceCalibration(FrozenModel):
 
     Attributes:
         source: `classifier` or `judges`.
-        n: claims with a probability; `unknown` how many others have a verdict and a gold label.
-        hallucinated: base rate, the share of hallucinated ones.
+        n: claims with a probability.
+        unknown: claims with a verdict and a gold label, but without a probability.
+        hallucinated: base rate, the share of hallucinated claims.
         brier: Brier score, 0 to 1.
         brier_of_share: Brier score of always stating the base rate.
-        calibration_error: expected calibration error (ECE) over the bins; None with too few claims.
-        calibration_null: range of the ECE of 95 % of perfectly calibrated forecasters with these probabilities; None
-            with too few claims.
-        bins: the reliability diagram, by rising probability; empty with too few claims.
+        calibration_error: expected calibration error (ECE) over the bins; None for too few claims.
+        calibration_null: central 95 % of the ECE of a perfectly calibrated forecaster with these probabilities; None
+            for too few claims.
+        bins: the reliability diagram, by ascending probability; empty for too few claims.
     """
 
     source: str
@@ -133,10 +134,10 @@ class SourceCalibration(FrozenModel):
 
 
 def calibrations(claims: Sequence[Claim]) -> list[SourceCalibration]:
-    """Calibration by source that stated any probability, the classifier first.
+    """Calibration of each source that states a probability, the classifier first.
 
     Args:
-        claims: with a gold label and a verdict each.
+        claims: claims with a gold label and a verdict.
     """
     sources = {
         "classifier": [claim.p_classifier for claim in claims],

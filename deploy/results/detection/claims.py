@@ -1,4 +1,4 @@
-"""Claims of a run, from its record: gold label, answer, the judges' bare verdict, probabilities, stances."""
+"""Claims of a run, from its record: gold label, answer, judges' bare verdict, probabilities and stances."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_ha
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim with its outcome.
+    """Claim with its outcome.
 
     Attributes:
         case_id: the case's id.
-        gold: `supported` or `hallucinated`; None when the file has none.
-        group: the group of dependent claims; its own id for an independent claim.
-        tags: its reference's tags.
+        gold: `supported` or `hallucinated`; None when the file has no label.
+        group: the group of dependent claims; the case's id for an independent claim.
+        tags: tags of the claim's reference.
         state: `open` without a verdict.
         answer: the verdict's label; None for an abstention, and without a verdict.
         judged: whether the verdict contains the judges' bare verdict.
-        bare: the judges' bare verdict as a label; None for a tie, or when none could be read.
-        p_classifier, p_judges: probability that it is hallucinated, in [0, 1]; None when unknown.
-        trained_on: `claim` when the run's classifier was trained on this claim, in whatever spelling; `group` when on
-            another one of its group; None for neither, and without a classifier.
-        stances: of the debaters' first messages, on the claim itself, the second having read the first; None when
-            unknown.
+        bare: the judges' bare verdict as a label; None for a tie, or without a usable judgment.
+        p_classifier, p_judges: probability that the claim is hallucinated, in [0, 1]; None when unknown.
+        trained_on: `claim` when the run's classifier was trained on this claim, in any spelling; `group` when it was
+            trained on another claim of its group; None for neither, and without a classifier.
+        stances: stances of the debaters' first messages on the claim, by debater; the second debater has read the
+            first's message. None when unknown.
         wall_s: seconds from the debate's start to its verdict; None when unknown.
-        tokens: of the debate, without measurement-only calls; None when unknown.
+        tokens: tokens of the debate, without measurement-only calls; None when unknown.
     """
 
     case_id: str
@@ -59,12 +59,12 @@ class Claim:
 
     @property
     def is_hallucinated(self) -> float | None:
-        """The class as a number: 1 for hallucinated, 0 for supported; None when the gold label is unknown."""
+        """Class index of the gold label: 1 for hallucinated, 0 for supported; None when it is unknown."""
         return class_of(self.gold)
 
 
 def class_of(label: str | None) -> float | None:
-    """Class index of a claim's label, its place in `CLAIM_LABELS`; None for anything else.
+    """Class index of a claim's label, its index in `CLAIM_LABELS`; None for any other text.
 
     >>> class_of("supported"), class_of("hallucinated"), class_of(None)
     (0.0, 1.0, None)
@@ -73,11 +73,11 @@ def class_of(label: str | None) -> float | None:
 
 
 def read_claims(record: RunRecord, tokens: Mapping[CaseKey, int | None] | None = None) -> list[Claim]:
-    """Reads the claims among a run's cases, in the order of the task's file; empty for a run over anything else.
+    """Claims among a run's cases, in the order of the task's file; empty for other tasks.
 
     Args:
         record: the run's record.
-        tokens: of each debate, as far as they are known.
+        tokens: tokens by debate, as far as they are known.
 
     Raises:
         RecordError: the record cannot be read.
@@ -88,7 +88,7 @@ def read_claims(record: RunRecord, tokens: Mapping[CaseKey, int | None] | None =
         return []
     latest, references = record.by_case, record.references
     columns = (record.verdict_table[name].to_pylist() for name in ("case_id", "attempt", "payload", "wall_s"))
-    more = {(case_id, attempt): (payload, wall_s) for case_id, attempt, payload, wall_s in zip(*columns, strict=True)}
+    stated = {(case_id, attempt): (payload, wall_s) for case_id, attempt, payload, wall_s in zip(*columns, strict=True)}
     groups = trained_groups(record.folder) or frozenset()
     found = []
     for row in sorted(rows, key=lambda row: (row["index"], row["case_id"])):
@@ -103,7 +103,7 @@ def read_claims(record: RunRecord, tokens: Mapping[CaseKey, int | None] | None =
         if verdict is None or verdict.failed:
             found.append(Claim(**given, state="open" if verdict is None else "failed"))
         else:
-            payload, wall_s = more[verdict.key]
+            payload, wall_s = stated[verdict.key]
             outcome = _outcome(verdict, data := decode_json(payload))
             known = training_data(data, reference.group, groups)
             used = (tokens or {}).get(verdict.key)
@@ -112,7 +112,7 @@ def read_claims(record: RunRecord, tokens: Mapping[CaseKey, int | None] | None =
 
 
 def _cases_of_claims(cases: pa.Table) -> list[dict[str, Any]]:
-    """The rows of cases whose labels are those of claims."""
+    """Rows of the cases whose labels are those of claims."""
     labels = cases["labels"]
     cases = cases.filter(pc.fill_null(pc.equal(pc.list_value_length(labels), len(CLAIM_LABELS)), False))
     cases = cases.filter(pc.fill_null(pc.equal(pc.list_element(cases["labels"], 0), CLAIM_LABELS[0]), False))
@@ -121,9 +121,9 @@ def _cases_of_claims(cases: pa.Table) -> list[dict[str, Any]]:
 
 
 def ids_trained_on(claims: Iterable[Claim]) -> frozenset[str]:
-    """Ids of the cases excluded from every score of the run, because its classifier was trained on their labels.
+    """Ids of the claims excluded from every score of a run: its classifier was trained on them or on their groups.
 
-    Empty for a run without a classifier, and for one over anything but claims.
+    Empty for a run without a classifier, and for other tasks.
     """
     return frozenset(claim.case_id for claim in claims if claim.trained_on)
 
@@ -142,9 +142,9 @@ def training_data(payload: Mapping[str, Any], group: str, groups: frozenset[str]
     """Overlap of a claim with the training data of its classifier; see `Claim.trained_on`.
 
     Args:
-        payload: of the claim's verdict.
-        group: of the claim; empty for an independent one.
-        groups: of the classifier's training data, see `trained_groups`.
+        payload: payload of the claim's verdict.
+        group: group of the claim; empty for an independent claim.
+        groups: hashes of the groups in the training data, see `trained_groups`.
     """
     reading = (ClaimPayload.read(payload) or ClaimPayload()).classifier
     if reading is None:

@@ -14,14 +14,14 @@ from moot.deploy.results.detection.figures import ClaimSet, claim_set
 from moot.deploy.results.detection.hallusionbench import HallusionAccuracies, hallusion_accuracies
 
 CATEGORY = "category"
-"""The tag that groups a benchmark's claims."""
+"""Tag with the category of a benchmark's claim."""
 
 
 class DurationSummary(FrozenModel):
-    """Durations in seconds from a debate's start to its verdict, waiting for concurrent ones included.
+    """Durations in seconds from a debate's start to its verdict, waiting for concurrent debates included.
 
     Attributes:
-        n: number of finished claims.
+        n: number of finished claims with a known duration.
         p90: the 90th percentile.
     """
 
@@ -36,15 +36,16 @@ class Detection(FrozenModel):
 
     Attributes:
         claims: number of claims, `finished + failed + open`.
-        unlabelled: finished ones without a gold label; `trained_on`: others that the classifier was trained on, in
-            whatever spelling; `group_trained_on`: yet others with a training claim in their group. All of them are
+        unlabelled: finished claims without a gold label.
+        trained_on: labelled finished claims that the classifier was trained on, in any spelling.
+        group_trained_on: other labelled finished claims with a training claim in their group. These three kinds are
             excluded from every figure but the seconds.
-        whole: figures over all other finished claims; None when there is none.
-        by_category: the same by the tag `category`; empty unless there are several.
-        calibration: of the probabilities, by source.
-        debaters: correlation of the errors of their first stances; None unless two of them have any.
-        hallusionbench: the scores of that benchmark's authors; None for another task.
-        seconds: None when no finished claim has a known duration.
+        whole: figures over all other finished claims; None without any.
+        by_category: figures by the tag `category`; empty unless there are several.
+        calibration: calibration of the probabilities, by source.
+        debaters: correlation of the errors of the debaters' first stances; None unless there are two with stances.
+        hallusionbench: scores as that benchmark's authors define them; None for another task.
+        seconds: durations; None when no finished claim has a known one.
     """
 
     claims: int
@@ -63,7 +64,7 @@ class Detection(FrozenModel):
 
 
 def measure_detection(claims: Sequence[Claim]) -> Detection:
-    """Measures a run's claims, finished or not; see `read_claims`."""
+    """Detection figures of a run's claims, finished or not; see `read_claims`."""
     finished = [claim for claim in claims if claim.state == "finished"]
     labelled = [claim for claim in finished if claim.gold is not None]
     counted = counted_claims(claims)
@@ -88,12 +89,12 @@ def claims_of(found: Detection | None) -> dict[str, Any]:
     """Fields of a comparison's row about a run's claims: `claims`, `seconds`, `trained_on` and `group_trained_on`."""
     if found is None:
         return {"claims": None, "seconds": None, "trained_on": 0, "group_trained_on": 0}
-    left_out = {"trained_on": found.trained_on, "group_trained_on": found.group_trained_on}
-    return {"claims": found.whole, "seconds": found.seconds, **left_out}
+    excluded = {"trained_on": found.trained_on, "group_trained_on": found.group_trained_on}
+    return {"claims": found.whole, "seconds": found.seconds, **excluded}
 
 
 def counted_claims(claims: Iterable[Claim]) -> list[Claim]:
-    """The scored claims: finished, with a gold label, and without those that the classifier was trained on."""
+    """Scored claims: finished, with a gold label, and neither they nor their group in the training data."""
     return [c for c in claims if c.state == "finished" and c.gold is not None and not c.trained_on]
 
 

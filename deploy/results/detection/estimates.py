@@ -1,4 +1,4 @@
-"""Estimates with cluster-bootstrap intervals."""
+"""Estimates with cluster-bootstrap intervals, and their text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from moot.metrics.significance import wilson_interval
 
 
 class Calibration(NamedTuple):
-    """Expected calibration error; both are None with fewer than `LEAST_CASES` cases, which can have nearly any error.
+    """Expected calibration error; both fields are None for fewer than `LEAST_CASES` cases, whose error is arbitrary.
 
     Attributes:
         error: the error.
-        null: range of the error of 95 % of perfectly calibrated forecasters with these confidences.
+        null: central 95 % of the error of a perfectly calibrated forecaster with these confidences.
     """
 
     error: float | None
@@ -33,12 +33,12 @@ class Calibration(NamedTuple):
 def measure_calibration(
     confidences: Sequence[float] | Floats, outcomes: Sequence[bool] | Floats, bins: int
 ) -> Calibration:
-    """Measures the calibration of confidences against a calibrated forecaster's.
+    """Calibration of confidences, beside that of a perfectly calibrated forecaster.
 
     Args:
-        confidences: `(n,)`, in [0, 1].
-        outcomes: `(n,)`, whether what each is of is true.
-        bins: of the error.
+        confidences: confidences in [0, 1], shape `(n,)`.
+        outcomes: whether each event occurred, shape `(n,)`.
+        bins: number of bins of the error.
     """
     if len(confidences) < LEAST_CASES:
         return Calibration(None, None)
@@ -47,7 +47,7 @@ def measure_calibration(
 
 
 def calibration_words(error: float | None, null: Interval | None, n: int) -> str:
-    """Formats a calibration error beside that of a calibrated forecaster, or that there are too few cases for one.
+    """Text of a calibration error beside that of a perfectly calibrated forecaster, or of too few cases.
 
     >>> calibration_words(0.3, (0.043, 0.267), 20), calibration_words(None, None, 2)
     ('0.3; if calibrated 0.043 to 0.267 (95 %)', 'too few cases: n = 2')
@@ -63,7 +63,7 @@ def too_few_words(n: int) -> str:
 
 
 def null_words(null: Interval) -> str:
-    """Formats the range of a calibrated forecaster's error.
+    """Text of the range of a perfectly calibrated forecaster's error.
 
     >>> null_words((0.043, 0.267))
     '0.043 to 0.267 (95 %)'
@@ -75,20 +75,20 @@ RESAMPLES = 1000
 """Number of resamples of the groups for every interval."""
 
 _MANY_GROUPS = 20_000
-"""Groups above which resamples of a mean are normal for all that can be seen."""
+"""Groups above which the resampled means are treated as normally distributed."""
 
 LEAST_GROUPS = 6
-"""Minimum number of groups for an interval: fewer have too few distinct resamples."""
+"""Fewest groups for an interval: fewer have too few distinct resamples."""
 
 
 class IntervalEstimate(FrozenModel):
-    """An estimate with its interval; None when unknown.
+    """Estimate of a figure with its interval; each None when unknown.
 
     Attributes:
         value: the figure.
-        interval: 95 %, from resampled groups of cases (`metrics.cluster_bootstrap.interval_from`); for an accuracy
-            over independent cases Wilson's; for a share of 0 or 1, Wilson's with the number of groups; None where
-            neither is defined, and with fewer than `LEAST_GROUPS` groups.
+        interval: 95 % interval from resampled groups of cases (`metrics.cluster_bootstrap.interval_from`), for an
+            accuracy over independent cases Wilson's, for a share of 0 or 1 Wilson's with the number of groups; None
+            where neither is defined, and for fewer than `LEAST_GROUPS` groups.
     """
 
     value: float | None = None
@@ -98,16 +98,16 @@ class IntervalEstimate(FrozenModel):
 def estimate(
     observed: npt.ArrayLike, resampled: npt.ArrayLike, *, groups: int, lowest: float = 0.0, is_share: bool = False
 ) -> IntervalEstimate:
-    """Estimates a figure with its interval.
+    """Estimate of a figure with its interval.
 
-    Where all are right (or none), resamples do not vary, though uncertainty remains: then the interval is Wilson's.
+    A binomial share of 0 or 1 gets Wilson's interval: its resamples do not vary, although it is uncertain.
 
     Args:
-        observed: one number; NaN when unknown.
-        resampled: `(resamples,)`, the figure of each resample; NaN where undefined.
-        groups: number of groups with a claim in the figure; there is no interval below `LEAST_GROUPS`.
-        lowest: its lower bound; the upper bound is 1.
-        is_share: whether it is a binomial share, so that Wilson's interval applies.
+        observed: the figure; NaN when unknown.
+        resampled: the figure of each resample, shape `(resamples,)`; NaN where undefined.
+        groups: number of groups with a case in the figure; there is no interval below `LEAST_GROUPS`.
+        lowest: lower bound of the figure; the upper bound is 1.
+        is_share: whether the figure is a binomial share, so that Wilson's interval applies.
 
     >>> resampled = [0.4, 0.5, 0.6]
     >>> in_percent(estimate(0.5, resampled, groups=6)), in_percent(estimate(0.5, resampled, groups=5))
@@ -128,11 +128,11 @@ def estimate(
 
 
 def mean_estimate(values: Floats, groups: Sequence[str], *, is_share: bool = False) -> IntervalEstimate:
-    """Estimates a mean over cases, with its interval from resampled groups of cases.
+    """Estimate of a mean over cases, with its interval from resampled groups of cases.
 
     Args:
-        values: `(n,)`.
-        groups: the group of each case.
+        values: value of each case, shape `(n,)`.
+        groups: group of each case, n of them.
         is_share: see `estimate`.
     """
     independent = len(set(groups))
@@ -145,7 +145,7 @@ def mean_estimate(values: Floats, groups: Sequence[str], *, is_share: bool = Fal
 
 
 def _two_resamples(values: Floats, groups: Sequence[str]) -> Floats:
-    """Two means with the standard deviation that resamples of very many groups have, by the delta method."""
+    """Two values with the standard deviation of the resampled means of very many groups, by the delta method."""
     _, group = np.unique(np.asarray(groups), return_inverse=True)
     sums, counts = np.bincount(group, values), np.bincount(group)
     mean = values.mean()
@@ -157,7 +157,7 @@ def _two_resamples(values: Floats, groups: Sequence[str]) -> Floats:
 def in_units(
     found: IntervalEstimate, digits: int = 3, *, unknown: str = "unknown", times: float = 1.0, sign: str = ""
 ) -> str:
-    """Formats an estimate, scaled by a factor; `sign` is `+` to show the sign of positive numbers.
+    """Text of an estimate, scaled by `times`; `sign` is `+` to show the sign of positive numbers.
 
     >>> in_units(IntervalEstimate(value=0.25, interval=(0.125, 0.5)), 2), in_units(IntervalEstimate())
     ('0.25 [0.12, 0.50]', 'unknown')
@@ -169,7 +169,7 @@ def in_units(
 
 
 def in_percent(found: IntervalEstimate) -> str:
-    """Formats a share in percent, without the percent sign, as a cell of a table.
+    """Text of a share in percent, without the percent sign, for a cell of a table.
 
     >>> in_percent(IntervalEstimate(value=0.667, interval=(0.6, 0.72))), in_percent(IntervalEstimate())
     ('66.7 [60.0, 72.0]', '-')
@@ -178,12 +178,12 @@ def in_percent(found: IntervalEstimate) -> str:
 
 
 def without_interval(found: IntervalEstimate) -> str:
-    """Formats a share in percent without its interval."""
+    """Text of a share in percent, without its interval."""
     return in_percent(IntervalEstimate(value=found.value))
 
 
 def signed_points(found: IntervalEstimate) -> str:
-    """Formats a difference of shares in points.
+    """Text of a difference of shares in percentage points.
 
     >>> signed_points(IntervalEstimate(value=0.02, interval=(-0.01, 0.05)))
     '+2.0 [-1.0, +5.0]'
@@ -192,7 +192,7 @@ def signed_points(found: IntervalEstimate) -> str:
 
 
 def in_seconds(value: float | None) -> str:
-    """Formats seconds as a cell of a table, or `unknown`; a short duration is not printed as 0.
+    """Text of seconds for a cell of a table, or `unknown`; a short duration is not printed as 0.
 
     >>> in_seconds(10.39), in_seconds(0.00312)
     ('10.39', '0.0031')

@@ -1,4 +1,4 @@
-"""Classification figures over claims (F1, precision, recall, accuracy) of verdict, judges alone and trivial answers."""
+"""Classification figures over claims (F1, precision, recall, accuracy), with constant answers as baselines."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
 VERDICT, BARE = "verdict", "judges' bare verdict"
 ALWAYS = {SUPPORTED: f"always {SUPPORTED}", HALLUCINATED: f"always {HALLUCINATED}"}
-"""Names of the trivial answers."""
+"""Names of the baselines with one constant answer."""
 
 
 class ClassFigures(FrozenModel):
     """Precision, recall and F1 with one class as the positive one.
 
     Attributes:
-        n: number of claims of this class.
-        precision: unknown without a prediction of this class; like the others, where only the other class occurs.
+        n: number of claims of this class; all figures are unknown where only the other class occurs.
+        precision: unknown without a prediction of this class.
         recall: an abstention is a miss.
-        f1: harmonic mean of both.
+        f1: harmonic mean of precision and recall.
     """
 
     n: int
@@ -42,9 +42,9 @@ class Detector(FrozenModel):
 
     Attributes:
         by: `verdict`, `judges' bare verdict`, `always supported` or `always hallucinated`.
-        abstained: claims left open: misses of their class, and wrong for the accuracy.
+        abstained: abstentions, which are misses of their class and wrong in the accuracy.
         supported, hallucinated: figures with this class as the positive one.
-        macro_f1: mean of both F1; None where only one class occurs.
+        macro_f1: mean of both F1; unknown where only one class occurs.
     """
 
     by: str
@@ -55,7 +55,7 @@ class Detector(FrozenModel):
     accuracy: IntervalEstimate
 
     def of(self, label: str) -> ClassFigures:
-        """The figures with this label as the positive one."""
+        """Figures with this label as the positive class."""
         return self.supported if label == SUPPORTED else self.hallucinated
 
 
@@ -63,16 +63,17 @@ class ClaimSet(FrozenModel):
     """Figures of several classifiers of the same claims.
 
     Attributes:
-        category: of the claims; None for all of them.
-        n: number of claims; `groups`: number of independent groups.
-        only: the class, where only one occurs: precision is then 1 by construction, so only recall is informative;
-            None otherwise.
-        detectors: `verdict` first, then `judges' bare verdict` where it is known, then the trivial ones.
+        category: category of the claims; None for all claims.
+        n: number of claims.
+        groups: number of independent groups.
+        only: the only class that occurs; precision is then 1 by construction, so only recall is informative. None
+            where both occur.
+        detectors: `verdict`, then `judges' bare verdict` where it is known, then the constant answers.
         seconds: mean duration from a debate's start to its verdict; None when unknown.
-        tokens: mean of a debate, without measurement-only and shared calls; None when unknown.
-        classified: claims with a classifier's probability; without any, the verdict is the judges' bare one.
-        gain: difference of macro F1 (accuracy where there is one class) between the verdict and the judges' bare
-            verdict, from the same resamples; None without a bare verdict.
+        tokens: mean tokens of a debate, without measurement-only and shared calls; None when unknown.
+        classified: claims with a classifier's probability; without any, the verdict is the judges' bare verdict.
+        gain: macro F1 (accuracy where one class occurs) of the verdict minus that of the judges' bare verdict, from the
+            same resamples; None without a bare verdict.
     """
 
     category: str | None
@@ -86,20 +87,20 @@ class ClaimSet(FrozenModel):
     gain: IntervalEstimate | None
 
     def by(self, name: str) -> Detector | None:
-        """The figures of the classifier of that name; None when there is none."""
+        """Figures of the classifier with that name; None without one."""
         return next((each for each in self.detectors if each.by == name), None)
 
     @property
     def has_bare(self) -> bool:
-        """Whether the judges' bare verdict differs from the verdict: without a classifier they are the same."""
+        """Whether the judges' bare verdict may differ from the verdict; without a classifier they are equal."""
         return self.classified > 0 and self.by(BARE) is not None
 
 
 def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
-    """Measures claims, each with a gold label and a verdict.
+    """Classification figures of claims.
 
     Args:
-        claims: at least one.
+        claims: claims with a gold label and a verdict, at least one.
         category: their category, used as a name only.
     """
     answers = _answers(claims)
@@ -111,17 +112,17 @@ def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
     resampled = resampled_figures(counts, drawn.reshape(RESAMPLES, len(answers), OUTCOMES))
     golds = {claim.gold for claim in claims}
     only = next(iter(golds)) if len(golds) == 1 else None
-    made = _Set(claims, answers, only, detection_figures(counts), resampled)
+    measured = _Measured(claims, answers, only, detection_figures(counts), resampled)
     return ClaimSet(
         category=category,
         n=len(claims),
         groups=_groups(claims),
         only=only,
-        detectors=[made.detector(name) for name in answers],
+        detectors=[measured.detector(name) for name in answers],
         seconds=mean_of(claim.wall_s for claim in claims),
         tokens=mean_of(claim.tokens for claim in claims),
         classified=sum(claim.p_classifier is not None for claim in claims),
-        gain=made.gain(),
+        gain=measured.gain(),
     )
 
 
@@ -132,8 +133,8 @@ def _answers(claims: Sequence[Claim]) -> Mapping[str, Sequence[str | None]]:
     return answers | {name: [label] * len(claims) for label, name in ALWAYS.items()}
 
 
-class _Set(NamedTuple):
-    """Claims with the answers to them by name, the class that all are of if there is but one, and their figures."""
+class _Measured(NamedTuple):
+    """Claims with the answers by classifier, the only class that occurs (else None), and their figures."""
 
     claims: Sequence[Claim]
     answers: Mapping[str, Sequence[str | None]]
@@ -166,23 +167,23 @@ class _Set(NamedTuple):
         return IntervalEstimate(value=value, interval=(ends.low, ends.high))
 
     def _class(self, label: str, name: str, place: int) -> ClassFigures:
-        are = [claim for claim in self.claims if claim.gold == label]
+        actual = [claim for claim in self.claims if claim.gold == label]
         if self.only not in (None, label):
-            return ClassFigures(n=len(are))
-        called = [claim for claim, answer in zip(self.claims, self.answers[name], strict=True) if answer == label]
+            return ClassFigures(n=len(actual))
+        predicted = [claim for claim, answer in zip(self.claims, self.answers[name], strict=True) if answer == label]
         number = CLAIM_LABELS.index(label)
-        is_share = name not in ALWAYS.values()  # a trivial answer's are so by construction, which leaves no doubt
-        doubted = is_share and len(are) < len(self.claims)  # of one class only, precision is 1 by construction
+        is_share = name not in ALWAYS.values()  # the recall of a constant answer is certain by construction
+        is_uncertain = is_share and len(actual) < len(self.claims)  # of one class only, precision is 1 by construction
 
-        def figure(name: str, behind: Sequence[Claim], *, is_share: bool = False) -> IntervalEstimate:
+        def figure(name: str, over: Sequence[Claim], *, is_share: bool = False) -> IntervalEstimate:
             one, many = getattr(self.observed, name), getattr(self.resampled, name)
-            return estimate(one[place, number], many[:, place, number], groups=_groups(behind), is_share=is_share)
+            return estimate(one[place, number], many[:, place, number], groups=_groups(over), is_share=is_share)
 
         return ClassFigures(
-            n=len(are),
-            precision=figure("precision", called, is_share=doubted),
-            recall=figure("recall", are, is_share=is_share),
-            f1=figure("f1", [*are, *called]),
+            n=len(actual),
+            precision=figure("precision", predicted, is_share=is_uncertain),
+            recall=figure("recall", actual, is_share=is_share),
+            f1=figure("f1", [*actual, *predicted]),
         )
 
     def gain(self) -> IntervalEstimate | None:
@@ -203,10 +204,10 @@ def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim])
     """Paired difference of macro F1, the first verdicts minus the second, over the common claims.
 
     Args:
-        first, second: by case id, claims with a gold label and a verdict each.
+        first, second: claims with a gold label and a verdict, by case id.
 
     Returns:
-        From the same resamples; unknown without common claims, or with claims of one class only.
+        The estimate, from the same resamples; unknown without common claims, or with claims of one class only.
     """
     shared = sorted(first.keys() & second.keys())
     if len({first[each].gold for each in shared}) < 2:

@@ -1,12 +1,12 @@
 """HallusionBench scores, as its authors define them: by question, by figure and by question pair.
 
-A question of the part VS (visual supplement) that comes without its figure cannot be known: to leave it open counts as
-right there, as it does with the authors. Original questions (figure 0) are the easy ones; the hard ones are those about
-edited figures, and a pair's hard part is right when all of them are.
+A question of the part VS (visual supplement) without its figure cannot be answered: an abstention counts as right
+there, as in the authors' code. Original questions (figure 0) are the easy ones. Questions about edited figures are the
+hard ones; a pair's hard part is right when all of them are.
 
-A figure or a pair counts only with all of its questions: what is left of it after `limit` or for want of pictures is
-easier than the whole. How many it has in the file is in the tags of its claims; in records from before these tags it is
-taken to have those that the run has.
+A figure or a pair counts only with all of its questions, because an incomplete one (after `limit`, or without pictures)
+is easier. The tags of its claims state the number of questions in the file; in older records without these tags, it is
+the number in the run.
 
 Source: Guan et al., HallusionBench, CVPR 2024, and the authors' evaluation code.
 """
@@ -33,12 +33,12 @@ Unit = tuple[str, ...]
 
 
 class UnitAccuracy(FrozenModel):
-    """Accuracy over units.
+    """Accuracy over units: questions, figures or question pairs.
 
     Attributes:
-        share: in [0, 1]; None without a unit.
-        n: complete units: all of their questions in the file are in the run, with a verdict and a gold label each;
-            `incomplete`: number of other units with questions in the run.
+        share: share of right units, in [0, 1]; unknown without a complete unit.
+        n: complete units: all of their questions in the file are in the run, with a verdict and a gold label.
+        incomplete: other units with questions in the run.
     """
 
     share: IntervalEstimate
@@ -52,12 +52,12 @@ class HallusionAccuracies(FrozenModel):
     Attributes:
         by: `verdict`, `judges' bare verdict` or `always no`.
         part: `VD` (visual dependent), `VS` (visual supplement), or None for both.
-        question: aAcc, share of questions.
-        figure: fAcc, share of figures with all questions right; a question without a figure is in none.
+        question: aAcc, accuracy of the questions.
+        figure: fAcc, share of figures with all questions right, without questions that have no figure.
         pair: qAcc, share of question pairs (one question about the original and the edited figures of a set) with all
             answers right.
         easy, hard: share of pairs with the original question right, and with the edited ones right.
-        left_open_right: questions without their figure that were left open, which counts as right.
+        left_open_right: abstentions on questions without their figure, which count as right.
     """
 
     by: str
@@ -74,7 +74,7 @@ def hallusion_accuracies(claims: Sequence[Claim]) -> list[HallusionAccuracies] |
     """HallusionBench scores of both parts together and of each; None for claims of another benchmark.
 
     Args:
-        claims: all of the run; those without a verdict make their units incomplete.
+        claims: all claims of the run; a claim without a verdict makes its units incomplete.
     """
     ours = [claim for claim in claims if claim.tags.keys() >= _TAGS]
     if not ours:
@@ -140,10 +140,13 @@ def _accuracy(
     right: Mapping[str, bool | None],
     sizes: tuple[str, ...] = (),
 ) -> UnitAccuracy:
-    """Accuracy over complete units; groups are resampled, and every unit is within one group.
+    """Accuracy over complete units, with resampled groups; every unit is within one group.
 
     Args:
-        sizes: the tags whose sum is the number of a unit's questions in the file, where the record has it.
+        claims: the claims.
+        unit: unit of a claim.
+        right: correctness by case id; None when unknown.
+        sizes: tags whose sum is the number of a unit's questions in the file, if the record has them.
     """
     units: dict[Unit, list[Claim]] = defaultdict(list)
     for claim in claims:

@@ -1,4 +1,4 @@
-"""Report of a run over claims: rows for the summary, and tables."""
+"""Report of a run over claims: rows of the summary, and tables."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def detection_rows(found: Detection, tokens_per_case: float | None) -> list[tupl
             rows.append((f"{metric} gain over the judges' bare verdict", f"{signed_points(found.whole.gain)} points"))
     if found.debaters is not None:
         rows += _debater_rows(found.debaters)
-    if (took := found.seconds) is not None:
-        mean, median, p90 = map(in_seconds, (took.mean, took.median, took.p90))
+    if (durations := found.seconds) is not None:
+        mean, median, p90 = map(in_seconds, (durations.mean, durations.median, durations.p90))
         rows.append(("seconds per case", f"{mean} (median {median}, 90 % within {p90})"))
     return [*rows, ("tokens per case", count(tokens_per_case))]
 
 
 def _claims(found: Detection) -> str:
     counted = 0 if found.whole is None else found.whole.n
-    left = [
+    excluded = [
         f"{n:,} {why}"
         for n, why in (
             (found.failed, "failed"),
@@ -61,7 +61,7 @@ def _claims(found: Detection) -> str:
         )
         if n
     ]
-    return f"{counted:,} counted" + (f"; left out: {', '.join(left)}" if left else "")
+    return f"{counted:,} counted" + (f"; left out: {', '.join(excluded)}" if excluded else "")
 
 
 def _debater_rows(found: DebaterErrors) -> list[tuple[str, str]]:
@@ -77,7 +77,7 @@ def _debater_rows(found: DebaterErrors) -> list[tuple[str, str]]:
 
 
 def detection_blocks(found: Detection) -> list[Block]:
-    """Report blocks: all claims, each category, HallusionBench, calibration; and their note."""
+    """Report blocks of the detection figures: all claims, categories, HallusionBench, calibration, and a note."""
     blocks = list[Block]()
     if found.whole is not None:
         blocks += _whole(found.whole)
@@ -147,16 +147,16 @@ def _category(found: ClaimSet, bare: bool) -> tuple[str, ...]:
 
 
 def _hallusionbench(rows: Sequence[HallusionAccuracies]) -> Table:
-    ways = list(dict.fromkeys(each.by for each in rows))
+    detectors = list(dict.fromkeys(each.by for each in rows))
     table = {(each.by, each.part): each for each in rows}
     parts = list(dict.fromkeys(each.part for each in rows))
     cells = []
     for name, share in _SHARES.items():
         for part in parts:
-            found = [share(table[way, part]) for way in ways]
+            found = [share(table[detector, part]) for detector in detectors]
             shown = [in_percent(each.share) for each in found]
             cells.append((name if part is None else f"{name}, {part}", count(found[0].n), *shown))
-    return Table(_hallusion_title(rows[0]), ("", "n", *ways), cells)
+    return Table(_hallusion_title(rows[0]), ("", "n", *detectors), cells)
 
 
 _SHARES: dict[str, Callable[[HallusionAccuracies], UnitAccuracy]] = {
@@ -174,9 +174,9 @@ def _hallusion_title(whole: HallusionAccuracies) -> str:
         parts.append(f"{n:,} questions without their figure left open, which counts as right")
     if n := whole.question.incomplete:
         parts.append(f"{n:,} questions not counted")
-    for what, units in (("figures", whole.figure), ("question pairs", whole.pair)):
+    for name, units in (("figures", whole.figure), ("question pairs", whole.pair)):
         if units.incomplete:
-            parts.append(f"{units.incomplete:,} {what} incomplete, not counted")
+            parts.append(f"{units.incomplete:,} {name} incomplete, not counted")
     return "; ".join(parts)
 
 
@@ -194,7 +194,7 @@ def _calibration(found: SourceCalibration) -> Table | Note:
 
 
 def mean_seconds(found: DurationSummary | None) -> str:
-    """Formats the mean duration of a run's claims."""
+    """Text of the mean duration of a run's claims."""
     return in_seconds(None if found is None else found.mean)
 
 
@@ -202,9 +202,9 @@ def claims_notes(names: Sequence[str], trained_on: Sequence[tuple[int, int]]) ->
     """Notes on excluded claims: those in the training data of a run's classifier.
 
     Args:
-        names: of the runs.
-        trained_on: for each run, the number of its claims in the training data, and of those with only others of their
-            group in it.
+        names: names of the runs.
+        trained_on: for each run, the number of its claims in the training data, and of those with only other claims of
+            their group in it.
     """
     return [
         f"{name}: {claims + groups:,} claims left out: its classifier was trained on {claims:,} of them, and on others "

@@ -29,7 +29,7 @@ from moot.protocols.socrasynth.events import JudgeScoreSheet, SocraSynthRoundEnd
 
 
 def document_blocks(document: DebateDocument) -> list[Block]:
-    """Report blocks: subject and verdict, topics, joint proposal, panel, arguments, rounds, moderation, cost."""
+    """Report blocks of a document: subject, verdict, topics, joint proposal, panel, arguments, rounds, cost."""
     numbers = () if document.trace is None else (Heading("Round by round"), *trace_blocks(document.trace))
     return [
         *_front(document),
@@ -87,7 +87,7 @@ def _topics(document: DebateDocument) -> Iterable[Block]:
 
 
 def _listed(items: Sequence[str]) -> Iterable[Block]:
-    """A list block; none when it is empty."""
+    """Block of a list; none for an empty list."""
     if items:
         yield Items(items)
 
@@ -182,7 +182,7 @@ def _who(document: DebateDocument, argument: ArgumentView) -> str:
 
 
 def _stance(document: DebateDocument, side: Letter) -> str:
-    """A side's position: the answer that it named, else `for` or `against`."""
+    """Position of a side: the answer that it named, else `for` or `against`."""
     named = {} if document.positions is None else document.positions.named
     by_letter = {letter: named[role] for role, letter in SIDE.items() if role in named}
     return by_letter.get(side, "for" if side == "A" else "against")
@@ -239,10 +239,10 @@ def _round_notes(ended: SocraSynthRoundEnded) -> Iterable[str]:
 
 
 def _moderation(document: DebateDocument) -> Iterable[Block]:
-    done = [moderation_words(one) for one in document.moderation if one.used]
-    if done:
+    used = [moderation_words(one) for one in document.moderation if one.used]
+    if used:
         yield Heading("Moderation")
-        yield Items(done)
+        yield Items(used)
 
 
 def _end(document: DebateDocument) -> Iterable[Block]:

@@ -1,4 +1,4 @@
-"""Builds a document from the transcript of a debate on a subject."""
+"""Document of a debate on a subject, from its transcript."""
 
 from __future__ import annotations
 
@@ -43,23 +43,21 @@ _ONCE: dict[str, type[DebateEvent]] = {
         AnswerCompared,
     )
 }
-"""Events that are noted once, on a path that is their kind."""
+"""Events that a debate has once, with their kind as the path."""
 
 
 def build_document(debate: Transcript) -> DebateDocument | None:
-    """Builds the document of a debate; None without SocraSynth's record of its topics.
+    """Document of a debate; None without SocraSynth's `topics` event.
 
-    None, too, when another protocol recorded events of the same names and another shape.
+    It is also None if another protocol recorded events of the same kinds in another form.
     """
     events = [event for section in debate.sections for event in section.events]
     turns = {turn.path: turn for section in debate.sections for turn in section.turns if not turn.superseded}
-    noted = {event.kind: event.data for event in events if event.kind in _ONCE and event.path == event.kind}
-    if "topics" not in noted:
+    data = {event.kind: event.data for event in events if event.kind in _ONCE and event.path == event.kind}
+    if "topics" not in data:
         return None
     try:
-        once = {
-            kind: shape.model_validate(noted[kind], extra="ignore") for kind, shape in _ONCE.items() if kind in noted
-        }
+        once = {kind: shape.model_validate(data[kind], extra="ignore") for kind, shape in _ONCE.items() if kind in data}
         return _document(debate, events, turns, once)
     except ValidationError:
         return None
@@ -78,11 +76,11 @@ def _document(
     closed = closing.topics if closing is not None else None
     topics, dropped, edited = final_topics(agenda, turns.get("topics/moderator"), argued, closed, moderation)
     failed = [turn for turn in turns.values() if turn.outcome == "failed"]
-    as_it_is = DebateDocument.model_fields.keys() & Transcript.model_fields.keys()
-    taken: dict[str, Any] = {name: getattr(debate, name) for name in as_it_is}
-    taken |= {name: once.get(name) for name in ("positions", "joint", "panel", "versus", "stop")}
+    common = DebateDocument.model_fields.keys() & Transcript.model_fields.keys()
+    copied: dict[str, Any] = {name: getattr(debate, name) for name in common}
+    copied |= {name: once.get(name) for name in ("positions", "joint", "panel", "versus", "stop")}
     return DebateDocument(
-        **taken,
+        **copied,
         subject=debate.question,
         open_answers=_open_answers(debate),
         facts=debate.passage,
@@ -111,7 +109,7 @@ def _open_answers(debate: Transcript) -> list[str]:
 
 
 def _ordered(events: Iterable[EventView], kind: str) -> list[EventView]:
-    """Events of a kind in order: edits of the topics before the debate, then round by round."""
+    """Events of a kind in order: edits of the topics before the debate, then by round."""
     found = [event for event in events if event.kind == kind]
     return sorted(found, key=lambda event: ("/round/" in event.path, natural_sort_key(event.path)))
 
@@ -122,34 +120,34 @@ def _arguments(
     closing: SidesClosed | None,
     turns: Mapping[str, TurnView],
 ) -> Iterable[ArgumentView]:
-    """Arguments of the sides by topic; an addition of a side that had finished is left out."""
+    """Arguments of the sides, by round; an addition that the protocol did not accept is excluded."""
     steps = [(f"round/{ended.round}", "argument", ended.topics, ended.round, SIDE) for ended in rounds]
     if confirmed is not None:
         added = {role: letter for role, letter in SIDE.items() if role in confirmed.added}
         steps.append(("confirm", "addition", confirmed.topics, confirmed.round, added))
-    for step, what, topics, round_number, sides in steps:
+    for step, field, topics, round_number, sides in steps:
         for role, letter in sides.items():
-            yield from _argued(turns.get(f"{step}/{role}"), letter, what, topics, round_number)
+            yield from _argued(turns.get(f"{step}/{role}"), letter, field, topics, round_number)
     for role, letter in SIDE.items() if closing is not None else ():
         assert closing is not None
         yield from _argued(turns.get(f"closing/{role}"), letter, "statement", closing.topics, None)
 
 
 def _argued(
-    turn: TurnView | None, side: Letter, what: str, topics: list[str], round_number: int | None
+    turn: TurnView | None, side: Letter, field: str, topics: list[str], round_number: int | None
 ) -> Iterable[ArgumentView]:
-    """Arguments of a reply by topic."""
+    """Arguments of a reply, by topic; `field` is their name in the reply, in the singular."""
     if turn is None:
         return
-    entries = (turn.data or {}).get(f"{what}s")
+    entries = (turn.data or {}).get(f"{field}s")
     common = {
         "round": round_number,
-        "last_word": what == "addition",
+        "last_word": field == "addition",
         "side": side,
         "mended": turn.outcome == "repaired",
     }
     for one in entries if isinstance(entries, list) else ():
-        number, text = (one.get("topic"), one.get(what)) if isinstance(one, dict) else (None, None)
+        number, text = (one.get("topic"), one.get(field)) if isinstance(one, dict) else (None, None)
         if isinstance(number, int) and 1 <= number <= len(topics) and isinstance(text, str):
             yield ArgumentView.model_validate({**common, "topic": topics[number - 1], "text": text})
 
@@ -161,30 +159,31 @@ def final_topics(
     closed: Sequence[str] | None,
     moderation: Iterable[PersonDecided],
 ) -> tuple[list[Topic], list[Topic], bool]:
-    """Final topics in the panel's order, those that a person removed, and whether a person decided last.
+    """Final topics in the panel's order, topics that a person removed, and whether a person decided last.
 
     Args:
-        moderator: its reply with the list that a person may have edited.
+        agenda: the event of the topics.
+        moderator: the moderator's reply with its list of topics; None without one.
         argued: titles by round.
-        closed: titles of the closing statements; None while there are none.
+        closed: titles of the closing statements; None without any.
         moderation: a person's decisions, in order.
     """
     edits = [one for one in moderation if one.used and one.action == EDIT_TOPICS]
-    listed = [_fixed(moderator, agenda.wanted), agenda.topics]
+    listed = [_before_edits(moderator, agenda.wanted), agenda.topics]
     for edit in edits:
         listed.append(_edited(edit.text, listed[-1]))
     described = {topic.title: topic for topics in listed for topic in topics}
     titles = list(closed) if closed is not None else [topic.title for topic in listed[-1]]
-    ever = dict.fromkeys(
+    all_titles = dict.fromkeys(
         [*(topic.title for topics in listed[:2] for topic in topics), *(t for each in argued for t in each)]
     )
-    left = [described.get(title, Topic(title)) for title in titles]
-    dropped = [described.get(title, Topic(title)) for title in ever if title not in titles]
-    return left, dropped, bool(edits) or agenda.by == "person"
+    final = [described.get(title, Topic(title)) for title in titles]
+    dropped = [described.get(title, Topic(title)) for title in all_titles if title not in titles]
+    return final, dropped, bool(edits) or agenda.by == "person"
 
 
-def _fixed(moderator: TurnView | None, wanted: int) -> list[Topic]:
-    """The moderator's list before a person's edits; empty where its reply cannot be read."""
+def _before_edits(moderator: TurnView | None, wanted: int) -> list[Topic]:
+    """The moderator's list before a person's edits; empty if its reply cannot be read."""
     try:
         reply = Agenda.model_validate(moderator.data if moderator is not None else None)
     except ValidationError:
@@ -193,7 +192,7 @@ def _fixed(moderator: TurnView | None, wanted: int) -> list[Topic]:
 
 
 def _edited(text: str, before: list[Topic]) -> list[Topic]:
-    """The topics after an edit, parsed as the protocol does."""
+    """Topics after an edit, parsed as the protocol parses it; unchanged if it cannot be parsed."""
     try:
         return list(read_topics(text, before))
     except UnusableInput:

@@ -1,4 +1,4 @@
-"""Models of a document."""
+"""Data models of a document."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Letter = Literal["A", "B"]
 
 
 class ArgumentView(FrozenModel):
-    """An argument.
+    """Argument of a side on a topic.
 
     Attributes:
-        round: None for a closing statement.
+        round: number of the round, 0 for the opening; None for a closing statement.
         last_word: whether it was added after the last round.
         mended: whether the JSON of its reply was repaired.
     """
@@ -45,7 +45,7 @@ class ArgumentView(FrozenModel):
 
 
 class FailureView(FrozenModel):
-    """A failed ask: one without a usable reply."""
+    """Failed ask: one without a usable reply."""
 
     path: str
     role: str
@@ -54,7 +54,7 @@ class FailureView(FrozenModel):
 
 
 def _without(*fields: str) -> WrapSerializer:
-    """Excludes fields of an event from the document's JSON, whose keys stay as documented."""
+    """Serializer that excludes fields of an event from the document's JSON, so that its documented keys stay."""
 
     def serialize(event: Any, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         return {key: value for key, value in dump(event).items() if key not in fields}
@@ -70,18 +70,20 @@ class DebateDocument(AttemptView):
     """Document of a debate on a subject.
 
     Attributes:
+        subject: the case's question.
         open_answers: the closed list of answers; empty where the sides argue for and against.
         positions: the answers that the sides named; None where they argue for and against, and in older records.
         facts: given facts; may be empty.
         gold: the gold label, never shown to a model; None without one.
-        verdict: None while there is none; so for `stop`, `closing`, `joint`, `panel`. `versus` is None unless compared,
-            `confirmed` unless both sides were asked whether that was all.
-        topics: the final topics, numbered as by the panel.
+        verdict, stop, closing, joint, panel: None until the debate has reached that step.
+        versus: comparison with a single answer; None without one.
+        confirmed: None unless both sides were asked whether they had presented all their arguments.
+        topics: the final topics, in the panel's order.
         dropped_topics: topics that a person removed.
-        topics_by: who decided on them last: the moderator, which is a model, a person, or the protocol, which has one
-            topic for a closed list.
-        trace: figures of its rounds; None without any.
-        arguments: all arguments, by round, A before B, last words and closing statements at the end.
+        topics_by: source of the final topics: the moderator (a model), a person, or the protocol, which has one topic
+            for a closed list.
+        trace: figures of the rounds; None without any.
+        arguments: all arguments, by round, A before B; last words and closing statements are at the end.
         failures: failed asks.
     """
 

@@ -1,4 +1,4 @@
-"""Formats parts of a document as text and table cells."""
+"""Parts of a document as text and table cells."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ ROUNDS_HEADER = ("round", "contentiousness", "A", "B", "Gamma", "what happened")
 """Columns of `round_cells`."""
 
 FLAGS = {
-    "agreed-at-once": "both sides named the same answer at once: there was nothing to debate",
+    "agreed-at-once": "both sides named the same answer at once, so there was no debate",
     "subject-unbalanced": "a side finds the subject unbalanced",
     "no-consensus": "the sides reached no consensus",
     "conceded": "a side conceded during the debate",
     "both-conceded": "both sides conceded at once: neither had an answer of its own left for its closing statement",
     "closing-failed": "a side gave no closing statements: its last arguments were judged in their place",
     "joint-failed": "there is no joint proposal",
-    "reservations": "not both sides stand behind the joint proposal",
+    "reservations": "a side does not consent to the joint proposal",
     "judges-missing": "judgments are missing",
     "judges-not-independent": "a judge is of a model that also debated",
     "fewer-topics": "there are fewer topics than requested",
@@ -53,7 +53,7 @@ _REACHED = {
 
 
 def merged_words(merge: TopicMerge, agenda: TopicsFixed) -> str:
-    """The sources of a merged topic: numbers of proposals with their titles, or repeated titles."""
+    """Sources of a merged topic: numbers of proposals with their titles, or repeated titles."""
     titles = {
         f"{SIDE.get(role, role)}{place}": theme.title
         for role, themes in agenda.refined.items()
@@ -63,7 +63,7 @@ def merged_words(merge: TopicMerge, agenda: TopicsFixed) -> str:
 
 
 def verdict_line(document: DebateDocument) -> str:
-    """The verdict on one line."""
+    """Text of the verdict, one line."""
     verdict, panel = document.verdict, document.panel
     if verdict is None:
         waits = "the debate waits for a person" if document.state == "parked" else "the debate is not over"
@@ -80,7 +80,7 @@ def verdict_line(document: DebateDocument) -> str:
 
 
 def _consensus_line(document: DebateDocument, verdict: VerdictView) -> str:
-    """The consensus of a debate on a closed list, and how it was reached; without one, who closed better."""
+    """Text of the consensus on a closed list and its source; without one, of the closing comparison."""
     panel = document.panel
     if verdict.answer is None:
         better = f"; {_closed_better(panel)}" if panel is not None and panel.winner is not None else ""
@@ -95,13 +95,13 @@ def _closed_better(panel: PanelJudged) -> str:
     marks = (panel.totals.A, panel.totals.B) if panel.winner != "B" else (panel.totals.B, panel.totals.A)
     by = f"{number(marks[0])} to {number(marks[1])} marks on average"
     winner = "both sides closed equally well" if panel.winner == "tie" else f"{panel.winner} closed better"
-    doubt = too_close(panel)
-    call = f"; too close to call: {doubt}" if doubt else ""
+    reason = too_close(panel)
+    call = f"; too close to call: {reason}" if reason else ""
     return f"{winner}, {by} ({_coverage(panel)}){call}"
 
 
 def sides_line(document: DebateDocument) -> str:
-    """The sides' positions on one line."""
+    """Text of the sides' positions, one line."""
     if document.positions is not None:
         named = ", ".join(f"{letter} for {document.positions.named.get(role)}" for role, letter in SIDE.items())
         return f"Each side named its own answer and argued for it: {named}."
@@ -114,7 +114,7 @@ def sides_line(document: DebateDocument) -> str:
 
 
 def _coverage(panel: PanelJudged) -> str:
-    """Coverage of the panel's verdict: complete, or the number of pairs of judge and topic with both orders."""
+    """Text of the panel's coverage: complete, or the number of pairs of judge and topic with both orders."""
     judges = list(panel.position_bias)
     known = [
         all(sheet.scores[place] is not None for sheet in panel.orders if sheet.judge == judge)
@@ -129,7 +129,7 @@ def _coverage(panel: PanelJudged) -> str:
 
 
 def stop_reason_words(stop: SocraSynthStopped | None, how: str) -> str:
-    """The stop reason, on the scale of the rounds' table; the verdict's `how` when the event is not recorded."""
+    """Text of the stop reason, on the scale of the rounds' table; the verdict's `how` when no event is recorded."""
     if stop is None:
         return how
     rise = 10.0 * stop.min_delta
@@ -138,7 +138,7 @@ def stop_reason_words(stop: SocraSynthStopped | None, how: str) -> str:
 
 
 def confirm_words(confirmed: LastWordsGiven) -> str:
-    """The sides' answers when asked whether they had presented all their arguments."""
+    """Text of the sides' answers to the question whether they had presented all their arguments."""
     return "; ".join(f"{letter} {_last_word(confirmed, role)}" for role, letter in SIDE.items())
 
 
@@ -153,30 +153,30 @@ def _last_word(confirmed: LastWordsGiven, role: str) -> str:
         parts.append(
             "confirmed that it had presented all" if finished else "had more to say, but on none of the topics"
         )
-    over = confirmed.passed_over.get(role, 0)
-    more = f" (left out: {over} more argument{'' if over == 1 else 's'} in the same reply)" if over else ""
-    return " and ".join(parts) + more
+    skipped = confirmed.passed_over.get(role, 0)
+    note = f" (left out: {skipped} more argument{'' if skipped == 1 else 's'} in the same reply)" if skipped else ""
+    return " and ".join(parts) + note
 
 
 def joint_words(joint: ProposalNegotiated) -> str:
-    """The authors of the joint proposal, and who consents to it."""
+    """Text of the joint proposal's authors and of the sides' consent."""
     if joint.proposal is None:
         return "; ".join(f"{SIDE.get(role, role)} gave no draft ({why})" for role, why in joint.failed.items())
-    stands = {True: "consents", False: "does not consent", None: "did not say whether it consents"}
-    consents = ", ".join(f"{SIDE.get(role, role)} {stands[consent]}" for role, consent in joint.consents.items())
+    verbs = {True: "consents", False: "does not consent", None: "did not say whether it consents"}
+    consents = ", ".join(f"{SIDE.get(role, role)} {verbs[consent]}" for role, consent in joint.consents.items())
     drafted = "" if joint.answer is None else f"It names the answer {joint.answer}. "
     return f"{drafted}Drafted by A{', amended by B' if joint.amended_by else ', not amended'}; {consents}"
 
 
 def score_sheet_cells(sheet: JudgeScoreSheet) -> tuple[str, ...]:
-    """Cells: a judge's marks in one order, by topic and in total, and the winner."""
+    """Cells of a score sheet: a judge's marks in one order, by topic and in total, and the winner."""
     marks = ["missing" if pair is None else f"{number(pair[0])}-{number(pair[1])}" for pair in sheet.scores]
     totals = (number(sheet.totals.A), number(sheet.totals.B))
     return (sheet.judge, "A" if sheet.order == 1 else "B", *marks, *totals, sheet.winner or "unknown")
 
 
 def versus_words(versus: AnswerCompared) -> str:
-    """The judges' preference between the debate's proposal and a single answer."""
+    """Text of the judges' preference between the debate's proposal and a single answer."""
     if versus.winner is None:
         return f"Unknown: {versus.why or 'no judgment is known in both orders'}."
     better = {"debate": "the debate's proposal", "answer": "the single answer", "tie": "neither"}
@@ -185,7 +185,7 @@ def versus_words(versus: AnswerCompared) -> str:
 
 
 def round_cells(ended: SocraSynthRoundEnded) -> tuple[str, ...]:
-    """Cells: the figures of one round."""
+    """Cells of a round, see `ROUNDS_HEADER`; scores on the scale from 0 to 10."""
     happened = [f"{SIDE.get(role, role)} failed: {why}" for role, why in ended.failed.items()]
     happened += [f"{SIDE.get(role, role)} concedes" for role in ended.conceded]
     done = [SIDE.get(role, role) for role in ended.finished]
@@ -202,29 +202,29 @@ def round_cells(ended: SocraSynthRoundEnded) -> tuple[str, ...]:
 
 
 def moderation_words(one: PersonDecided) -> str:
-    """Effective decision of a person."""
+    """Text of a person's decision, with its step."""
     where = one.path.removeprefix("moderation/").split("/")
     place = "topics" if where[0] == "topics" else "after the opening" if where[1] == "0" else f"after round {where[1]}"
     return f"{place}: {one.action}{f' ({one.text})' if one.text else ''}"
 
 
 def too_close(panel: PanelJudged) -> str:
-    """The reason why the winner is too close to call; empty where it is not, and for a tie.
+    """Reason why the winner is too close to call; empty for a clear winner and for a tie.
 
-    It is too close where a judge's position bias is at least the margin, or where every judge's winner changes with
-    the order.
+    The winner is too close to call if a judge's position bias is at least the margin, or if every judge's winner
+    changes with the order.
     """
     if panel.winner not in ("A", "B") or panel.totals.A is None or panel.totals.B is None:
         return ""
     margin = abs(panel.totals.A - panel.totals.B)
-    worth = max((abs(bias) for bias in panel.position_bias.values() if bias is not None), default=None)
-    if worth is not None and worth >= margin:
-        than = "more than" if worth > margin else "as much as"
-        return f"position bias ({number(worth)}) is {than} the margin ({number(margin)})"
-    return "every judge's winner changes with the order" if _all_change(panel) else ""
+    largest = max((abs(bias) for bias in panel.position_bias.values() if bias is not None), default=None)
+    if largest is not None and largest >= margin:
+        than = "more than" if largest > margin else "as much as"
+        return f"position bias ({number(largest)}) is {than} the margin ({number(margin)})"
+    return "every judge's winner changes with the order" if _all_winners_change(panel) else ""
 
 
-def _all_change(panel: PanelJudged) -> bool:
+def _all_winners_change(panel: PanelJudged) -> bool:
     winners: dict[str, set[str | None]] = {}
     for sheet in panel.orders:
         winners.setdefault(sheet.judge, set()).add(sheet.winner)
