@@ -1,4 +1,4 @@
-"""`moot ablate`: one run for every combination of settings, and the effect of each setting."""
+"""`moot ablate`: grid of runs, one per combination of settings, and the effect of each setting."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def ablate(
     over: Annotated[
         list[str] | None,
         typer.Option(
-            help="KEY=VALUE,VALUE...: a setting, protocol, model, agents, seed, encoder, role.NAME; repeatable."
+            help="KEY=VALUE,VALUE...; KEY: a setting, protocol, model, agents, seed, encoder, role.NAME; repeatable."
         ),
     ] = None,
     baseline: Annotated[
         list[str] | None, typer.Option(help="KEY=VALUE of the cell to compare with (default: the first values).")
     ] = None,
     share_replies: Annotated[
-        bool, typer.Option("--share-replies", help="Identical requests of later cells reuse the first cell's replies.")
+        bool, typer.Option("--share-replies", help="Answer identical requests of later cells by the first's replies.")
     ] = False,
     form: options.Form = "text",
     dry_run: options.DryRun = False,
@@ -43,7 +43,7 @@ def ablate(
 ) -> None:
     """Run every combination of settings over the same cases, and show the effect of each setting.
 
-    The same command again resumes an interrupted grid. A budget covers all runs together.
+    The same command resumes an interrupted grid. A budget covers all runs together.
     """
     from moot.deploy.cli.console import build_run_config, print_next_commands
     from moot.deploy.studies.ablation.ablate import checked_grid
@@ -55,18 +55,19 @@ def ablate(
     grid = checked_grid(base, context.obj, over or [], baseline or [], share_replies=share_replies, network=not dry_run)
     if not has_gold(grid.cells):
         print(
-            "warning: no case has a gold label, so every accuracy will be unknown: answers are counted", file=sys.stderr
+            "warning: no case has a gold label: accuracies are unknown, and answers are counted instead",
+            file=sys.stderr,
         )
     if dry_run:
         print("\n".join(plan_lines(grid.cells)))
         return
     grid.write_file()
     code = _run_grid(grid.cells, quiet=quiet)
-    found = grid.measure()
-    show_ablation(found, form)
+    ablation = grid.measure()
+    show_ablation(ablation, form)
     if form == "text":
         print_next_commands(
-            (f"moot show {shlex.quote(f'{found.folder}/{cell}')}", about) for cell, about in next_cells(found)
+            (f"moot show {shlex.quote(f'{ablation.folder}/{cell}')}", about) for cell, about in next_cells(ablation)
         )
     raise typer.Exit(code)
 

@@ -1,4 +1,4 @@
-"""`moot check`: one claim against documents and pictures."""
+"""`moot check`: check of one claim against documents and pictures."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import typer
 from moot.deploy.cli import generated_flags, options
 
 Command = generated_flags.run_options(
-    *generated_flags.OF_MANY_CASES,
+    *generated_flags.MULTI_CASE_FIELDS,
     "protocol",
     "agents",
     roles="debater=A,B, judge=MODEL or vision=MODEL; repeatable.",
     out="The record's folder; by default in runs/, from claim, files, seed and model.",
-    engine=generated_flags.HERE,
+    engine=generated_flags.ENGINE_HELP,
 )
 
 
@@ -26,7 +26,7 @@ def check(
     form: options.Form = "text",
     quiet: options.Quiet = False,
 ) -> None:
-    """Check one claim: label, confidence, evidence with its location, and the debate. Exit codes: 0 supported,
+    """Check one claim, and show its label, confidence, evidence with location, and debate. Exit codes: 0 supported,
     5 hallucinated, 6 undecided."""
     from moot.deploy.cli.console import build_run_config, readable_folder, run_and_report
     from moot.deploy.runs.checking.check import PROTOCOL, claim_case, with_content_folder

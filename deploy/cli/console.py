@@ -34,36 +34,35 @@ from moot.protocols.errors import REPLAY_DIVERGED, UNSENT
 if TYPE_CHECKING:
     from moot.deploy.service.view.watch import WatchedSession
 
-_NAMED = 3
-"""Waiting cases listed by name, at most."""
+_MAX_LISTED = 3
+"""Maximum number of waiting cases that are listed."""
 
-
-_LASTING = frozenset({"invalid_case", REPLAY_DIVERGED})
+_PERMANENT_FAILURES = frozenset({"invalid_case", REPLAY_DIVERGED})
 """Failures that a retry cannot fix."""
 
-
-_LONGEST = 300
+_MAX_LINE = 300
+"""Maximum length of an error in characters."""
 
 _WIDTH = 80
 """Default width of a terminal in columns."""
 
 
 def build_run_config(flags: Mapping[str, Any], file: Path | None = None, **fixed: Any) -> RunConfig:
-    """A command's configuration: the file, overridden by the flags, overridden by the command's own values.
+    """Configuration of a command: the file, overridden by the flags, overridden by the command's own values.
 
     Raises:
-        ConfigError: in one line, naming the flag or the key.
+        ConfigError: a value is invalid; names the flag or the key.
     """
     return RunConfig.build(file, {**flags, **fixed}, flag_of)
 
 
 def run_with_progress(prepared: Prepared, *, quiet: bool, watch: bool = False) -> Run:
-    """Run with progress on stderr; the first Ctrl-C drains, the second ends this process.
+    """Run with progress on stderr; the first Ctrl-C drains the run, the second ends this process.
 
     Args:
         prepared: the run.
-        quiet: no progress.
-        watch: whether a page shows the run meanwhile; its address is printed even if `quiet`.
+        quiet: whether progress is omitted.
+        watch: whether a live page of the run is served; its address is printed even if `quiet`.
     """
     listener = progress_listener(quiet=quiet, gated=prepared.gated)
     session = _watched(prepared, listener) if watch else Session(prepared, listener)
@@ -84,9 +83,12 @@ def _watched(prepared: Prepared, listener: Listener) -> WatchedSession:
 
 
 def run_and_report(
-    prepared: Prepared, *, quiet: bool, tells: bool = True, summarised: bool = False, watch: bool = False
+    prepared: Prepared, *, quiet: bool, notes_nothing_to_do: bool = True, summarised: bool = False, watch: bool = False
 ) -> Run:
-    """Run with progress and report the outcome; see `report_outcome`.
+    """Run with progress and report the outcome; see `run_with_progress` and `report_outcome`.
+
+    Args:
+        notes_nothing_to_do: whether a line says that every case is finished already, unless `quiet`.
 
     Raises:
         Exit: the run was interrupted; the message is printed.
@@ -94,13 +96,13 @@ def run_and_report(
     done = run_with_progress(prepared, quiet=quiet, watch=watch)
     if done.status == "interrupted":
         raise Exit(report_interrupted(done, prepared))
-    report_outcome(done, prepared, quiet=quiet or not tells, summarised=summarised)
+    report_outcome(done, prepared, quiet=quiet or not notes_nothing_to_do, summarised=summarised)
     return done
 
 
 def report_stopping(session: Session | WatchedSession) -> None:
-    """Print what a stop waits for."""
-    what = "finishing calls in flight" if session.is_running else "shutting down what was starting"
+    """Print that the run is stopping, and what the stop waits for."""
+    what = "finishing calls in flight" if session.is_running else "cancelling the start"
     print(f"stopping: {what} ... press Ctrl-C again to stop immediately", file=sys.stderr, flush=True)
 
 
@@ -119,7 +121,12 @@ def _progress_text(done: Run, prepared: Prepared) -> str:
 
 
 def report_outcome(done: Run, prepared: Prepared, *, quiet: bool, summarised: bool = False) -> None:
-    """Print a run's notices beside its summary; `summarised` leaves out the summary's own warnings."""
+    """Print a run's notices on stderr: stop reason, failures, warnings and pending decisions.
+
+    Args:
+        quiet: whether the line about a run with nothing to do is omitted.
+        summarised: whether the summary is printed, too; its warnings are then omitted here.
+    """
     if done.status == "stopped":
         reason = f"stopped: {done.stopped_by}; {_progress_text(done, prepared)}"
         print(f"{reason}; change what stopped it and run the same command to resume", file=sys.stderr)
@@ -134,13 +141,13 @@ def report_outcome(done: Run, prepared: Prepared, *, quiet: bool, summarised: bo
     if done.parked:
         wait = "waits" if len(done.parked) == 1 else "wait"
         print(f"{cases(len(done.parked))} {wait} for a person:", file=sys.stderr)
-        for each in [form for form in pending_forms(done.path) if form.case_id in done.parked][:_NAMED]:
+        for each in [form for form in pending_forms(done.path) if form.case_id in done.parked][:_MAX_LISTED]:
             print(f"  {decide_command(folder_as_given(prepared), each.case_id, 'ACTION')}", file=sys.stderr)
             print(f"    ACTION is one of: {', '.join(answer_forms(each.form))}", file=sys.stderr)
 
 
 def _report_failures(done: Run) -> None:
-    """Print failed cases by kind, with a remedy."""
+    """Print the number of failed cases by kind of failure, a remedy, and one error."""
     rows = read_table(done.path, "verdicts", ["failure", "error"]).to_pylist()
     latest = {row["case_id"]: row for row in sorted(rows, key=lambda row: row["attempt"])}
     failed = [row for row in latest.values() if row["failure"]]
@@ -149,18 +156,18 @@ def _report_failures(done: Run) -> None:
         what = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
         again = "; use --retry-failed to retry them" if any(map(_may_succeed, failed)) else ""
         if any(f": {UNSENT}: " in row["error"] for row in failed):
-            again += "; correct what could not be sent, and run it with --out NEW --reuse OLD"
+            again += "; correct the request that could not be sent, and run with --out NEW --reuse OLD"
         print(f"{cases(len(failed))} failed ({what}){again}", file=sys.stderr)
-        print(visible_line(f"  {failed[0]['case_id']}: {failed[0]['error']}"[:_LONGEST]), file=sys.stderr)
+        print(visible_line(f"  {failed[0]['case_id']}: {failed[0]['error']}"[:_MAX_LINE]), file=sys.stderr)
 
 
 def _may_succeed(row: Mapping[str, Any]) -> bool:
-    """Whether a failed case may succeed when it is tried again."""
-    return row["failure"] not in _LASTING and f": {UNSENT}: " not in row["error"]
+    """Whether a failed case may succeed when it is retried."""
+    return row["failure"] not in _PERMANENT_FAILURES and f": {UNSENT}: " not in row["error"]
 
 
 def print_next_commands(commands: Iterable[tuple[str, str]]) -> None:
-    """Print next commands, each with what it shows."""
+    """Print suggested commands, each with a description of its output."""
     shown = list(commands)
     width = max(len(command) for command, _ in shown)
     print("\nnext:")
@@ -170,12 +177,12 @@ def print_next_commands(commands: Iterable[tuple[str, str]]) -> None:
 
 
 def readable_folder(prepared: Prepared) -> str | Path:
-    """The folder to read a finished run from: the local folder, or the copy of a run in a store."""
+    """Local folder of a finished run: the run's folder as given, or the local copy of a run in a store."""
     return folder_as_given(prepared) if prepared.mirror is None else prepared.folder
 
 
 def folder_as_given(prepared: Prepared) -> str:
-    """A run's folder as the user gave it."""
+    """Folder or URI of a run, as the user gave it."""
     return str(prepared.config.out)
 
 

@@ -1,4 +1,4 @@
-"""`moot debate`: one subject, one debate, unattended or moderated by the person at the terminal."""
+"""`moot debate`: a single debate, unattended or moderated by the person at the terminal."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 DEFAULT_PROTOCOL = "socrasynth"
 
 Command = generated_flags.run_options(
-    *generated_flags.OF_MANY_CASES,
+    *generated_flags.MULTI_CASE_FIELDS,
     "docs",
     "classifier",
     protocol="A protocol (default: socrasynth), or module:Class.",
     out="The record's folder; by default in runs/, from protocol, subject and seed.",
-    engine=generated_flags.HERE,
+    engine=generated_flags.ENGINE_HELP,
 )
 
 
 def debate(
     context: typer.Context,
-    subject: Annotated[str, typer.Argument(help="The subject or question.", show_default=False)],
+    subject: Annotated[str, typer.Argument(help="Subject or question of the debate.", show_default=False)],
     interactive: Annotated[
         bool,
-        typer.Option("--interactive", "-i", help="Moderate it here, where the protocol asks a person."),
+        typer.Option("--interactive", "-i", help="Moderate at this terminal, where the protocol asks a person."),
     ] = False,
     facts: Annotated[
         Path | None, typer.Option("--facts", "--passage", help="A text file with facts for the debate.")
     ] = None,
     labels: Annotated[
-        str | None, typer.Option(help="The possible answers, with commas (default: a free-text answer).")
+        str | None, typer.Option(help="Possible answers, separated by commas (default: a free-text answer).")
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start another debate of the same subject.")] = False,
     form: options.Form = "text",
@@ -54,21 +54,21 @@ def debate(
     out = flags["out"]
     if interactive and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ConfigError(
-            "--interactive needs a terminal to talk with you; without one leave it out, or use "
+            "--interactive needs a terminal as standard input and standard error; without one leave it out, or use "
             "`moot run --attended` and `moot decide`"
         )
     if interactive and out is not None and is_uri(out):
         raise ConfigError(f"--interactive reads the debate while it runs: --out {out} must be a folder")
     if new and out is not None:
-        raise ConfigError("--new names the folder itself: leave out --out, or name a new folder there")
+        raise ConfigError("--new chooses the folder: leave out --new or --out")
     flags["protocol"] = flags["protocol"] or (DEFAULT_PROTOCOL if flags["preset"] is None else None)
     prepared = _prepared(subject, labels, facts, {**flags, "attended": interactive or None}, new=new)
     if interactive:
         done = run_moderated(prepared, quiet=quiet)
-        shows = done.status == "finished" and (form != "text" or not sys.stdout.isatty())
+        prints = done.status == "finished" and (form != "text" or not sys.stdout.isatty())
     else:
-        done, shows = run_and_report(prepared, quiet=quiet, tells=False), True
-    if shows and done.table("cases").num_rows:
+        done, prints = run_and_report(prepared, quiet=quiet, notes_nothing_to_do=False), True
+    if prints and done.table("cases").num_rows:
         show(readable_folder(prepared), CASE_ID, form=form)
     raise typer.Exit(done.exit_code)
 
@@ -85,15 +85,13 @@ def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict
         raise ConfigError("the subject is empty")
     answers = None if labels is None else [label.strip() for label in labels.split(",")]
     if answers is not None and not all(answers):
-        raise ConfigError(f"--labels {labels!r}: expected answers with commas between them, such as Yes,No")
+        raise ConfigError(f"--labels {labels!r}: expected answers separated by commas, such as Yes,No")
     subject = Subject(question.strip(), read_facts_file(facts) if facts else "", answers)
     config = build_run_config(flags)
-    named = config.out
-    if named is None:
-        where = default_debate_out(
-            run_name(config.protocol, config.preset), subject, config.seed, config.model, new=new
-        )
-        config = config.model_copy(update={"out": where})
+    given_out = config.out
+    if given_out is None:
+        out = default_debate_out(run_name(config.protocol, config.preset), subject, config.seed, config.model, new=new)
+        config = config.model_copy(update={"out": out})
     prepared = prepare(config, task=[subject.case()])
-    check_resumable(prepared, "--new" if named is None else "--out NEW")
+    check_resumable(prepared, "--new" if given_out is None else "--out NEW")
     return prepared

@@ -1,4 +1,4 @@
-"""`moot decide`: a person's answers to the pending decisions of a run."""
+"""`moot decide`: a person's decisions for the waiting debates of a run."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 def decide(
     folder: options.Folder,
-    case: Annotated[str | None, typer.Argument(help="The waiting case (default: list all).")] = None,
+    case: Annotated[str | None, typer.Argument(help="Id of a waiting case (default: list all).")] = None,
     answer: Annotated[
         list[str] | None,
-        typer.Argument(help="An action of its form (its beginning or number will do), then its text in quotes."),
+        typer.Argument(help="Action of its form, by number or first letters, then its text in quotes."),
     ] = None,
     text: Annotated[str | None, typer.Option(help="Text of the decision; - reads standard input.")] = None,
 ) -> None:
-    """Answer a debate's pending decision, or list pending decisions.
+    """Record the decision that a debate waits for, or list pending decisions.
 
-    The text of an action comes after the action, from --text, or from a prompt at the terminal.
+    The text of an action is given after the action or by --text, or is read from the terminal.
     """
     from moot.deploy.cli.moderation.dialogue import parse_choice
     from moot.deploy.results.text import visible_line
@@ -36,20 +36,20 @@ def decide(
     if case is None:
         _list(folder)
         return
-    waits = pending_form(folder, case)
+    pending = pending_form(folder, case)
     if not answer:
-        _show(waits.form)
+        _show(pending.form)
         return
-    action, typed = parse_choice(" ".join(answer), waits.form.actions)
+    action, typed = parse_choice(" ".join(answer), pending.form.actions)
     if typed and text is not None:
-        raise ConfigError("the text is given twice: after the action, and as --text")
+        raise ConfigError("the text is given twice, after the action and by --text: leave one out")
     given = sys.stdin.read().strip() if text == "-" else text if text is not None else typed
-    if not given and waits.form.takes_text(action) and sys.stdin.isatty():
-        given = _asked(action, waits.form)
+    if not given and pending.form.takes_text(action) and sys.stdin.isatty():
+        given = _text_from_terminal(action, pending.form)
     decided(folder, case, action, given)
     shown = f"{action}, with the text: {given}" if given else action
     print(f"recorded for {visible_line(case)}: {visible_line(shown)}")
-    print("to resume, enter the command again that started the run", file=sys.stderr)
+    print("to resume, repeat the command that started the run", file=sys.stderr)
 
 
 def _list(folder: Path) -> None:
@@ -63,8 +63,8 @@ def _list(folder: Path) -> None:
     for each in forms:
         print(visible_line(f"{each.case_id}: {each.form.title} [{'|'.join(each.form.actions)}]"))
     if forms:
-        asks = next((action for each in forms for action in answer_forms(each.form)), "ACTION")
-        print(f"to answer: {decide_command(display_name(folder), forms[0].case_id, asks)}", file=sys.stderr)
+        example = next((action for each in forms for action in answer_forms(each.form)), "ACTION")
+        print(f"to answer: {decide_command(display_name(folder), forms[0].case_id, example)}", file=sys.stderr)
 
 
 def _show(form: Form) -> None:
@@ -75,7 +75,7 @@ def _show(form: Form) -> None:
     Console().print(form_text(form))
 
 
-def _asked(action: str, form: Form) -> str:
+def _text_from_terminal(action: str, form: Form) -> str:
     from rich.console import Console
 
     from moot.deploy.cli.moderation.dialogue import ask_text

@@ -1,4 +1,4 @@
-"""`moot judge`: a panel of judges scores existing replies, and the agreement of the judges."""
+"""`moot judge`: scores of existing replies by a panel of judges, and the judges' agreement."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def judge(
     context: typer.Context,
     file: Annotated[str, typer.Argument(help="Replies as JSON Lines or CSV, - for standard input, or sample-replies.")],
     rubric: Annotated[str, typer.Option(help="reasoning, factual, or a YAML file.")] = "reasoning",
-    passes: Annotated[int, typer.Option(min=1, max=20, help="How often each judge reads each reply.")] = 1,
+    passes: Annotated[int, typer.Option(min=1, max=20, help="Passes of each judge over each reply.")] = 1,
     form: options.Form = "text",
     dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Score replies with judges under a rubric, and show how well the judges agree. The same command again resumes."""
+    """Score replies with judges under a rubric, and show the judges' agreement. The same command resumes the run."""
     from moot.deploy.cli.console import (
         build_run_config,
         folder_as_given,
@@ -52,21 +52,21 @@ def judge(
     except TaskFileError as error:
         if error.field not in REPLY_COLUMNS:
             raise
-        debates = f"moot judge scores replies; cases to debate go to `moot run --task {file}`"
-        raise ConfigError(f"{error}; {debates}") from None
+        hint = f"moot judge scores replies; to debate cases use `moot run --task {file}`"
+        raise ConfigError(f"{error}; {hint}") from None
     if dry_run:
         show_plans([prepared])
         return
     done = run_and_report(prepared, quiet=quiet)
     where = folder_as_given(prepared)
-    found = summarise_judging(readable_folder(prepared))
-    if found is None and done.done and not done.exit_code:
-        unread = f"{done.done:,} verdicts and no assessment that can be read: judge again with --out NEW"
-        typer.echo(f"error: {where} has {unread}", err=True)
+    summary = summarise_judging(readable_folder(prepared))
+    if summary is None and done.done and not done.exit_code:
+        unreadable = f"{done.done:,} verdicts but no readable assessment: judge again with --out NEW"
+        typer.echo(f"error: {where} has {unreadable}", err=True)
         raise typer.Exit(EXIT_SOME_FAILED)
-    if found is not None:
-        show_judging(found, form)
+    if summary is not None:
+        show_judging(summary, form)
         if form == "text":
-            again = (f"moot show {where}", "these figures and what they cost, again")
-            print_next_commands([again, (f"moot show {where} CASE", "each judge's scores of one reply")])
+            figures = (f"moot show {where}", "these figures and their cost, again")
+            print_next_commands([figures, (f"moot show {where} CASE", "each judge's scores of one reply")])
     raise typer.Exit(done.exit_code)

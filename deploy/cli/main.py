@@ -27,7 +27,7 @@ app = typer.Typer(
 
 
 def main() -> NoReturn:
-    """Entry point of the console script: a user error is one line and exit code 2."""
+    """Entry point of the console script: prints a user error as one line and exits with code 2."""
     _import_from_cwd()
     from typer.exceptions import Abort, TyperException
 
@@ -55,20 +55,20 @@ def main() -> NoReturn:
 
 
 def _message(error: TyperException) -> str:
-    """The text of a usage error; a flag's value reads as in the errors of a configuration."""
+    """Text of a usage error, worded like the errors of a configuration."""
     from pydantic import ValidationError
 
     from moot.protocols.validation_messages import explain_error
 
-    found, flag = error.__cause__, getattr(error, "param", None)
+    cause, flag = error.__cause__, getattr(error, "param", None)
     if flag is None or not error.message:
         return error.format_message()
-    wrong = explain_error(found.errors(include_url=False)[0]) if isinstance(found, ValidationError) else error.message
-    return f"{' / '.join(flag.opts)}: {wrong}"
+    reason = explain_error(cause.errors(include_url=False)[0]) if isinstance(cause, ValidationError) else error.message
+    return f"{' / '.join(flag.opts)}: {reason}"
 
 
 def _print_error(message: str) -> None:
-    """Print one line on standard error, without an address's credentials or terminal control characters."""
+    """Print an error as one line on standard error, without credentials in URLs and without control characters."""
     from moot.actors.telemetry.redaction import without_credentials
     from moot.deploy.results.text import visible_line
 
@@ -77,12 +77,12 @@ def _print_error(message: str) -> None:
 
 @cache
 def _command() -> Any:
-    """The command tree, cached: building it takes as long as a small command."""
+    """Command tree, cached: building it takes as long as a small command."""
     return typer.main.get_command(app)
 
 
 def _import_from_cwd() -> None:
-    """Import hook: finds a named `module:Class` in the current folder, and imports nothing else from there."""
+    """Let `module:Class` names resolve in the current folder; nothing else is imported from there."""
     from moot.protocols.user_modules import LOOK_IN
 
     if not sys.flags.safe_path:
@@ -113,12 +113,12 @@ app.command(cls=run.Command)(run.run)
 @app.command()
 def calibrate(
     folder: options.Folder,
-    holdout: Annotated[float, typer.Option(help="Share of held-out cases.")] = 0.5,
+    holdout: Annotated[float, typer.Option(help="Share of held-out cases, between 0 and 1.")] = 0.5,
     seed: Annotated[int, typer.Option(help="Random seed of the split.")] = 0,
-    tolerance: Annotated[float, typer.Option(help="Accuracy to give up, at most, for fewer tokens.")] = 0.01,
+    tolerance: Annotated[float, typer.Option(help="Largest loss of accuracy for fewer tokens, 0 to 1.")] = 0.01,
     early_stop: Annotated[bool, typer.Option("--early-stop", help="Learn when to stop a reply early instead.")] = False,
-    role: Annotated[str, typer.Option(help="With --early-stop: whose replies.")] = "agent",
-    share: Annotated[float, typer.Option(help="With --early-stop: share of the replies to stop.")] = 0.1,
+    role: Annotated[str, typer.Option(help="With --early-stop: role of the replies.")] = "agent",
+    share: Annotated[float, typer.Option(help="With --early-stop: share of replies to stop, at most 0.5.")] = 0.1,
     keep_truncated: options.KeepTruncated = False,
     form: options.Form = "text",
 ) -> None:
@@ -128,10 +128,10 @@ def calibrate(
         from moot.deploy.results.calibration.early_stop import calibrate_early_stop
         from moot.deploy.results.calibration.report import show_early_stop
 
-        found = calibrate_early_stop(
+        rule = calibrate_early_stop(
             folder, role=role, holdout=holdout, seed=seed, share=share, keep_truncated=keep_truncated
         )
-        show_early_stop(found, form)
+        show_early_stop(rule, form)
         return
     from moot.deploy.results.calibration.calibrate import calibrate as calibrated
     from moot.deploy.results.calibration.report import show_calibration
@@ -144,7 +144,7 @@ def calibrate(
 def compare(
     folders: options.Folders,
     baseline: Annotated[
-        str | None, typer.Option(help="The run that the others are compared with (default: the first).")
+        str | None, typer.Option(help="Run that the others are compared with (default: the first).")
     ] = None,
     cases: Annotated[bool, typer.Option("--cases", help="List the cases that the runs answer differently.")] = False,
     form: options.Form = "text",
@@ -154,15 +154,15 @@ def compare(
     from moot.deploy.results.summaries.compare import compare as compared
     from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
 
-    found = compared(folders, baseline=baseline, cases=cases)
-    show_report(found, lambda: comparison_blocks(found), form)
+    comparison = compared(folders, baseline=baseline, cases=cases)
+    show_report(comparison, lambda: comparison_blocks(comparison), form)
 
 
 @app.command()
 def explain(
-    term: Annotated[str | None, typer.Argument(help="A word of a report (default: all of them).")] = None,
+    term: Annotated[str | None, typer.Argument(help="Term or figure of a report (default: all).")] = None,
 ) -> None:
-    """Say what a word or a figure of a report means, in a line."""
+    """Define a term or a figure of a report in one line."""
     from rich.console import Console
 
     from moot.deploy.results.glossary import explain as explained

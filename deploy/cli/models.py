@@ -20,9 +20,9 @@ def models() -> None:
 
 def doctor(
     model: Annotated[
-        str | None, typer.Option(help="Try this model with a few small calls, which may be billed.")
+        str | None, typer.Option(help="Test this model by a few small calls, which may be billed.")
     ] = None,
-    api_key_env: Annotated[str | None, typer.Option(help="Environment variable with its key.")] = None,
+    api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the model's API key.")] = None,
     base_url: Annotated[
         str | None, typer.Option(help="URL of another server, for openai/NAME or anthropic/NAME.")
     ] = None,
@@ -34,9 +34,9 @@ def doctor(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=100, help="Number of bundled cases to debate.")] = 2,
 ) -> None:
-    """Check the installation, and with --model whether a model can be used.
+    """Check the installation and, with --model, whether a model can be used.
 
-    With --protocol or --preset the model also debates a few sample cases, and a table shows how it followed each
+    With --protocol or --preset the model also debates a few bundled cases, and a table counts its usable replies by
     prompt.
     """
     import asyncio
@@ -55,17 +55,17 @@ def doctor(
         raise ConfigError(f"--{'protocol' if preset is None else 'preset'} needs --model")
     flags = {"protocol": protocol, "preset": preset, "set": parse_settings(set_ or ())}
     wanted = RunConfig.build(None, flags, flag_of)
-    found = list(machine())
+    findings = list(machine())
     if model is not None:
         named = {"model": model, "api_key_env": api_key_env, "base_url": base_url}
         binding = validate_model(ModelBinding, named, typed={key: flag_of(key) for key in named})
-        found += asyncio.run(examine(binding, prices))
-    width = max(len(each.subject) for each in found)
-    for each in found:
+        findings += asyncio.run(examine(binding, prices))
+    width = max(len(each.subject) for each in findings)
+    for each in findings:
         print(f"{each.state:<8}{each.subject:<{width}}  {visible_line(each.detail)}")
-    if any(each.state == "failed" for each in found):
+    if any(each.state == "failed" for each in findings):
         raise typer.Exit(2)
     if debates:
-        tried = asyncio.run(try_protocol(binding, wanted, limit))
-        print("", *map(visible, tried.lines()), sep="\n")
-        raise typer.Exit(0 if tried.finished == tried.cases else 3)
+        trial = asyncio.run(try_protocol(binding, wanted, limit))
+        print("", *map(visible, trial.lines()), sep="\n")
+        raise typer.Exit(0 if trial.finished == trial.cases else 3)

@@ -1,4 +1,4 @@
-"""Comparison runs (`--protocol A,B`): one configuration per protocol, and the common fields that a protocol ignores."""
+"""Comparison runs (`--protocol A,B`): one configuration per protocol, and the common fields that a protocol drops."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from moot.protocols.tasks import open_task
 
 
 def configs_by_protocol(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
-    """One configuration per protocol, each with the folder OUT/PROTOCOL.
+    """Configurations by protocol, each with the folder OUT/PROTOCOL.
 
-    `agents`, `roles`, `docs` and `classifier` reach only the protocols that use them, and a protocol gets at most as
+    `agents`, `roles`, `docs` and `classifier` apply only to the protocols that use them, and a protocol gets at most as
     many members of a role as it asks, so that one command can compare a debate with a single agent; `unused_roles`
-    lists what was dropped. A setting `PROTOCOL.KEY` reaches that protocol only, and overrides `KEY`.
+    lists what was dropped. A setting `PROTOCOL.KEY` applies to that protocol only, and overrides `KEY`.
 
     Raises:
         ConfigError: a protocol is unknown, named twice, or does not take a setting; or no protocol uses a role, one
@@ -29,7 +29,7 @@ def configs_by_protocol(config: RunConfig, names: Sequence[str]) -> list[RunConf
     if not all(names) or len(set(names)) < len(names):
         raise ConfigError(f"protocol {config.protocol!r}: expected different names between the commas")
     out = config.out or default_out(run_name("", config.preset), open_task(config.task).name, config.seed, config.model)
-    made = []
+    configs = []
     asked: dict[str, int] = {}
     searched, classified = False, False
     for name in names:
@@ -52,17 +52,17 @@ def configs_by_protocol(config: RunConfig, names: Sequence[str]) -> list[RunConf
             "docs": config.docs if protocol.reads_documents else (),
             "classifier": config.classifier if protocol.classifies else None,
         }
-        made.append(alone.model_copy(update=changes))
+        configs.append(alone.model_copy(update=changes))
     _check_all_are_asked(config, asked)
     if config.docs and not searched:
         raise ConfigError("--docs: none of these protocols searches documents")
     if config.classifier and not classified:
-        raise ConfigError("--classifier: none of these protocols asks one")
-    return made
+        raise ConfigError("--classifier: none of these protocols uses one")
+    return configs
 
 
 def unused_roles(config: RunConfig, alone: RunConfig) -> list[str]:
-    """Roles of a common configuration that one of its protocols does not use, as lines for the user."""
+    """Notices about the preset and the roles of a common configuration that one of its protocols does not use."""
     lines = []
     if config.preset is not None and alone.preset is None:
         lines.append(f"{alone.protocol} runs without preset {config.preset!r}, which is another protocol's")
@@ -76,7 +76,11 @@ def unused_roles(config: RunConfig, alone: RunConfig) -> list[str]:
 
 
 def settings_for(name: str, names: Sequence[str], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings for one of the protocols; unchanged where none is for one protocol alone."""
+    """Settings for one of the protocols; unchanged if no key names a protocol.
+
+    Raises:
+        ConfigError: a key names a protocol that is not part of the run.
+    """
     common: dict[str, Any] = {}
     own: dict[str, Any] = {}
     for key, value in _dotted(nested(given)):
@@ -100,7 +104,7 @@ def _dotted(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def _protocol(name: str, alone: RunConfig) -> DebateProtocol:
-    make_protocol(name)  # an unknown name is not the fault of a setting
+    make_protocol(name)  # an unknown protocol is not reported as an error of a setting
     try:
         return make_protocol(name, alone.settings())
     except ConfigError as error:

@@ -16,7 +16,7 @@ def _record(named: str) -> Path:
 
 Folder = Annotated[
     Path,
-    typer.Argument(help="A run's folder, or its URI.", metavar="FOLDER", parser=_record, show_default=False),
+    typer.Argument(help="Folder or URI of a run.", metavar="FOLDER", parser=_record, show_default=False),
 ]
 Folders = Annotated[
     list[Path],
@@ -49,10 +49,10 @@ def _known_form(form: str | None) -> str | None:
 
 Form = Annotated[str, typer.Option("--format", callback=_known_form, help="text, json or md.")]
 PrintedForm = Annotated[
-    str | None, typer.Option("--format", callback=_known_form, help="Print it instead: text, json or md.")
+    str | None, typer.Option("--format", callback=_known_form, help="Print the report instead: text, json or md.")
 ]
 KeepTruncated = Annotated[
-    bool, typer.Option("--keep-truncated", help="Include replies truncated at their token limit.")
+    bool, typer.Option("--keep-truncated", help="Include replies that were truncated at their token limit.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show cases, calls and tokens, then exit.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Estimate cases, calls and tokens, and exit.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]

@@ -12,7 +12,7 @@ _NUMBER = re.compile(r"-?(\d{1,3}(,\d{3})+|\d+(_\d+)*(\.\d+)?(e\+?\d{1,2})?)", r
 
 
 def _count(given: str) -> int:
-    """Parse a whole number, large ones also as `1e6` or `1,000,000`.
+    """Parse a whole number, also written as `1e6`, `1,000,000` or `1_000_000`.
 
     >>> [_count(given) for given in ("20", "1e6", "1,000,000", "1_000_000", "2.5e5")]
     [20, 1000000, 1000000, 1000000, 250000]
@@ -27,18 +27,22 @@ def _count(given: str) -> int:
 
 
 def plan(
-    pilot: Annotated[str, typer.Option("--from", help="The folder of a small run of the same kind, or its URI.")],
+    pilot: Annotated[str, typer.Option("--from", help="Folder or URI of a small run of the same kind, the pilot.")],
     cases: Annotated[
-        int, typer.Option(parser=_count, metavar="N", help="Number of cases of the large run, as 1000000 or 1e6.")
+        int, typer.Option(parser=_count, metavar="N", help="Number of cases of the large run, such as 1000000 or 1e6.")
     ],
-    limit_rpm: Annotated[int | None, typer.Option(help="Requests per minute per model.")] = None,
-    limit_tpm: Annotated[int | None, typer.Option(help="Tokens per minute per model.")] = None,
-    concurrency: Annotated[int | None, typer.Option(help="Concurrent calls per model; adapts by default.")] = None,
+    limit_rpm: Annotated[int | None, typer.Option(help="Maximum requests per minute per model.")] = None,
+    limit_tpm: Annotated[int | None, typer.Option(help="Maximum tokens per minute per model.")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(help="Maximum concurrent calls per model; adaptive by default.")
+    ] = None,
     max_open: Annotated[
         int | None, typer.Option(help="Maximum number of concurrent debates (default: the pilot's).")
     ] = None,
     nodes: Annotated[int | None, typer.Option(help="Number of machines (default: as many as needed).")] = None,
-    cores_per_node: Annotated[int | None, typer.Option(help="Cores per machine (default: as many as here).")] = None,
+    cores_per_node: Annotated[
+        int | None, typer.Option(help="CPU cores per machine (default: those of this machine).")
+    ] = None,
     placement: Annotated[str | None, typer.Option(help="actors or packed (default: the pilot's).")] = None,
     cpu_ms_per_call: Annotated[float | None, typer.Option(help="CPU milliseconds per call.")] = None,
     prices: Annotated[str | None, typer.Option(help="A YAML file of prices; overrides the pilot's.")] = None,

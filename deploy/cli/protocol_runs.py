@@ -1,4 +1,4 @@
-"""Runs of one protocol, or of several one after another with a comparison at the end."""
+"""Run of one protocol, or runs of several protocols in sequence with a comparison at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.console import (
-    _LONGEST,
+    _MAX_LINE,
     build_run_config,
     folder_as_given,
     print_next_commands,
@@ -40,10 +40,10 @@ from moot.deploy.service.view.process import check_watchable
 def execute(
     file: Path | None, flags: Mapping[str, Any], *, dry_run: bool = False, quiet: bool = False, watch: bool = False
 ) -> int:
-    """Run `moot run`; returns the exit code.
+    """Execute `moot run`; returns the exit code.
 
     Raises:
-        UserError: one line about what is wrong; nothing was written.
+        UserError: the input is invalid; nothing was written.
     """
     config = build_run_config(flags, file)
     names = [name.strip() for name in config.protocol.split(",")]
@@ -54,35 +54,35 @@ def execute(
     if watch:
         check_watchable()
     if len(runs) == 1:
-        ends = [run_and_report(runs[0], quiet=quiet, summarised=True, watch=watch)]
+        results = [run_and_report(runs[0], quiet=quiet, summarised=True, watch=watch)]
         show_summary(summarise(readable_folder(runs[0])))
     else:
         for each in runs:
             check_resumable(each)
-        ends = []
+        results = []
         for each in asyncio.run(_checked(runs, network=True)):
             print_status(f"{each.protocol.name}:", quiet=quiet)
-            ends.append(run_and_report(each, quiet=quiet, watch=watch))
-            if ends[-1].status == "stopped":
-                return ends[-1].exit_code
-        found = compare([readable_folder(each) for each in runs])
-        show_report(found, lambda: comparison_blocks(found))
-    print_next_commands(_next_commands(runs, ends))
-    for done in ends:
-        if done.commonest_failure:
-            print(visible_line(f"most frequent failure: {done.commonest_failure}"[:_LONGEST]), file=sys.stderr)
-    return max(done.exit_code for done in ends)
+            results.append(run_and_report(each, quiet=quiet, watch=watch))
+            if results[-1].status == "stopped":
+                return results[-1].exit_code
+        comparison = compare([readable_folder(each) for each in runs])
+        show_report(comparison, lambda: comparison_blocks(comparison))
+    print_next_commands(_next_commands(runs, results))
+    for result in results:
+        if result.commonest_failure:
+            print(visible_line(f"most frequent failure: {result.commonest_failure}"[:_MAX_LINE]), file=sys.stderr)
+    return max(result.exit_code for result in results)
 
 
 def _prepared(config: RunConfig, names: Sequence[str], *, quiet: bool) -> list[Prepared]:
-    """The prepared run, or one per protocol; several share their libraries in one folder."""
+    """One prepared run per protocol; several share their libraries in one folder."""
     if len(names) == 1:
         return [prepare(config.model_copy(update={"set": settings_for(names[0], names, config.set)}))]
-    made = configs_by_protocol(config, names)
-    for line in (line for each in made for line in unused_roles(config, each)):
+    configs = configs_by_protocol(config, names)
+    for line in (line for each in configs for line in unused_roles(config, each)):
         print_status(line, quiet=quiet)
-    shared_libraries = LibraryCache(Path(str(made[0].out)).parent)
-    return [prepare(each, shared_libraries=shared_libraries) for each in made]
+    shared_libraries = LibraryCache(Path(str(configs[0].out)).parent)
+    return [prepare(each, shared_libraries=shared_libraries) for each in configs]
 
 
 async def _checked(runs: Sequence[Prepared], *, network: bool) -> list[Prepared]:
@@ -91,22 +91,22 @@ async def _checked(runs: Sequence[Prepared], *, network: bool) -> list[Prepared]
 
 
 def show_plans(runs: Sequence[Prepared]) -> None:
-    """Print the plans of checked runs, for `--dry-run`."""
+    """Check the runs without network and print their plans, for `--dry-run`."""
     asyncio.run(_checked(runs, network=False))
     for each in runs:
         log_caveats(each)
     print("\n\n".join("\n".join(plan(each).lines()) for each in runs))
 
 
-def _next_commands(runs: Sequence[Prepared], ends: Sequence[Run]) -> list[tuple[str, str]]:
-    """Next commands: the report; for one run a debate and its figures, for several where they differ or have failed."""
+def _next_commands(runs: Sequence[Prepared], results: Sequence[Run]) -> list[tuple[str, str]]:
+    """Next commands: the report; for one run a debate and its figures, for several their differences and failures."""
     alone, folders = len(runs) == 1, " ".join(map(folder_as_given, runs))
     commands = [(f"moot report {folders}", "one page: charts, all cases, transcripts")]
     if not alone:
         commands.append((f"moot compare {folders} --cases", "the cases that they answer differently"))
         commands.append((f"moot show {folder_as_given(runs[0])}", "the figures of one run"))
-    for each, done in zip(runs, ends, strict=True):
-        if (alone or done.failed == done.done) and (example := _example_case(done)) is not None:
+    for each, result in zip(runs, results, strict=True):
+        if (alone or result.failed == result.done) and (example := _example_case(result)) is not None:
             commands.append((f"moot show {folder_as_given(each)} {shell_case_id(example[0])}", example[1]))
     if alone:
         commands.append((f"moot show {folder_as_given(runs[0])} --format json", "these figures as JSON"))
@@ -115,11 +115,11 @@ def _next_commands(runs: Sequence[Prepared], ends: Sequence[Run]) -> list[tuple[
     return commands
 
 
-def _example_case(done: Run) -> tuple[str, str] | None:
-    """An example case and what it shows; None when no case has ended."""
-    rows = read_table(done.path, "verdicts", ["rounds", "failure"]).to_pylist()
-    found = min(rows, key=lambda row: (bool(row["failure"]), not row["rounds"], row["case_id"]), default=None)
-    if found is None:
+def _example_case(result: Run) -> tuple[str, str] | None:
+    """Id and description of an example case, a debated one if any; None when no case has ended."""
+    rows = read_table(result.path, "verdicts", ["rounds", "failure"]).to_pylist()
+    example = min(rows, key=lambda row: (bool(row["failure"]), not row["rounds"], row["case_id"]), default=None)
+    if example is None:
         return None
     failed = "no case has a verdict: why this one failed"
-    return found["case_id"], failed if found["failure"] else "one debate, from opening to verdict"
+    return example["case_id"], failed if example["failure"] else "one debate, from opening to verdict"

@@ -14,7 +14,7 @@ _WIDTH = 110
 
 
 def describe_protocol(name: str) -> list[str]:
-    """Text for a protocol (settings, defaults, presets), or for one preset.
+    """Description of a protocol (settings, defaults, presets) or of one preset, as lines.
 
     Raises:
         ConfigError: there is no protocol and no preset of that name.
@@ -62,7 +62,7 @@ def _table(rows: list[tuple[str, str, str]]) -> list[str]:
 
 
 def _defaults(protocol: str) -> dict[str, Any]:
-    """The defaults of a protocol's settings by dotted key."""
+    """Default values of a protocol's settings, by dotted key."""
     entry = PROTOCOLS[protocol]
     tree = read_settings(entry.settings_model, {}, name=protocol, preset=entry.preset, fixed=entry.fixed)
     data = tree.model_dump(mode="json")

@@ -15,26 +15,26 @@ from moot.deploy.cli import options
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """No search for reference cycles: a report makes millions of objects without any, and takes half the time."""
+    """Context without cyclic garbage collection, which takes half the time of a report and frees nothing."""
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()  # nor one at the end, through all that is about to be freed
+        gc.freeze()  # excludes the report's objects from the collection at exit
         gc.enable()
 
 
 def report(
     folders: options.Reported,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write (default: report.html); an earlier report there is replaced.")
+        Path | None, typer.Option(help="File to write (default: report.html); an existing report is replaced.")
     ] = None,
     figures: Annotated[
-        Path | None, typer.Option(help="Folder for every chart as SVG and PNG; needs pip install 'moot\\[plot]'.")
+        Path | None, typer.Option(help="Folder for all charts as SVG and PNG; needs the extra plot.")
     ] = None,
     form: options.PrintedForm = None,
 ) -> None:
-    """Write a report of one run, or of several over the same cases, as a page that opens from disk."""
+    """Write a report of one run, or of several runs over the same cases, as one self-contained HTML page."""
     from moot.actors.record.files import write_whole
     from moot.deploy.results.plotting import require_matplotlib
     from moot.deploy.results.report.chart_figures import save_figures
@@ -44,7 +44,7 @@ def report(
     from moot.protocols.errors import ConfigError
 
     if form is not None and out is not None:
-        raise ConfigError("--format prints the report and --out writes the page: leave one out")
+        raise ConfigError("--format prints the report, --out writes the page: leave one out")
     if figures is not None:
         require_matplotlib("--figures")
     built = build_report(*folders)

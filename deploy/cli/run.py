@@ -1,4 +1,4 @@
-"""`moot run`: its own flags; those that are settings of a run are fields in `deploy/runs/run_config.py`."""
+"""`moot run`: its own flags; the settings of a run are fields in `deploy/runs/run_config.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run(
     dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Show the run in a browser, at an address that is printed.")
+        bool, typer.Option("--watch", help="Serve a live page of the run, and print its address.")
     ] = False,
 ) -> None:
     """Run debates, or resume an interrupted run with the same command."""

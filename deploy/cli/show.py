@@ -12,44 +12,44 @@ from moot.deploy.cli import options
 
 def show(
     folder: options.Folder,
-    case: Annotated[str | None, typer.Argument(help="A case's id: show its debate.")] = None,
+    case: Annotated[str | None, typer.Argument(help="Id of a case: show its debate.")] = None,
     attempt: Annotated[int | None, typer.Option(help="Attempt of the case (default: the latest).")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="With a case: also plot its rounds into this .svg or .png file.")
+        Path | None, typer.Option(help="With a case: also plot its rounds to this .svg or .png file.")
     ] = None,
     questioned: Annotated[
         bool, typer.Option("--questioned", help="List the labels that a confident consensus contradicts.")
     ] = False,
     confidence: Annotated[
-        float | None, typer.Option(help="With --questioned: minimum confidence (default: 0.8).")
+        float | None, typer.Option(help="With --questioned: minimum confidence, 0 to 1 (default: 0.8).")
     ] = None,
     crit: Annotated[
         float | None, typer.Option(help="With --questioned: minimum CRIT score, 0 to 1 (default: 0.7).")
     ] = None,
-    dial: Annotated[bool, typer.Option("--dial", help="Measure the effect of contentiousness over the run.")] = False,
-    rounds: Annotated[bool, typer.Option("--rounds", help="Measure the run's debates round by round.")] = False,
+    dial: Annotated[bool, typer.Option("--dial", help="Estimate the effect of contentiousness over the run.")] = False,
+    rounds: Annotated[bool, typer.Option("--rounds", help="Show figures of the run's debates by round.")] = False,
     wrong: Annotated[bool, typer.Option("--wrong", help="List the cases with a wrong answer.")] = False,
     right: Annotated[bool, typer.Option("--right", help="List the cases with the right answer.")] = False,
     debated: Annotated[bool, typer.Option("--debated", help="List the cases that were debated.")] = False,
     failed: Annotated[bool, typer.Option("--failed", help="List the cases that failed.")] = False,
     truncated: Annotated[
-        bool, typer.Option("--truncated", help="List the cases with a reply that ended at its token limit.")
+        bool, typer.Option("--truncated", help="List the cases with a reply truncated at its token limit.")
     ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="With a case: also show each reply's path in the record.")
     ] = False,
     form: options.Form = "text",
 ) -> None:
-    """Show a run's figures, one debate as a transcript, or the cases of a kind; several kinds narrow the list down."""
+    """Show a run's figures, the transcript of one debate, or the cases that match all given filters."""
     from moot.deploy.results.report.render import show_report
 
     _only_with("--questioned", questioned, {"--confidence": confidence, "--crit": crit})
     of_debate = {"the case": case, "--attempt": attempt, "--plot": plot, "--verbose": verbose or None}
     given = {"wrong": wrong, "right": right, "debated": debated, "failed": failed, "truncated": truncated}
     kinds = [kind for kind, wanted in given.items() if wanted]
-    whole = {"--questioned": questioned or None, "--dial": dial or None, "--rounds": rounds or None}
+    of_run = {"--questioned": questioned or None, "--dial": dial or None, "--rounds": rounds or None}
     if kinds:
-        _not_with(f"--{kinds[0]}", of_debate | whole, "lists cases")
+        _not_with(f"--{kinds[0]}", of_debate | of_run, "lists cases")
         from moot.deploy.results.run_report.case_list import MOST, case_list, case_list_blocks
 
         cases = case_list(folder).only(*kinds)
@@ -83,14 +83,14 @@ def show(
 def _only_with(flag: str, given: bool, others: dict[str, Any]) -> None:
     from moot.protocols.errors import ConfigError
 
-    lonely = [name for name, value in others.items() if value is not None]
-    if lonely and not given:
-        raise ConfigError(f"{lonely[0]} needs {flag}")
+    used = [name for name, value in others.items() if value is not None]
+    if used and not given:
+        raise ConfigError(f"{used[0]} needs {flag}")
 
 
 def _not_with(flag: str, others: dict[str, Any], does: str = "is about a whole run") -> None:
     from moot.protocols.errors import ConfigError
 
-    odd = [name for name, value in others.items() if value is not None]
-    if odd:
-        raise ConfigError(f"{flag} {does}: leave out {odd[0]}")
+    conflicting = [name for name, value in others.items() if value is not None]
+    if conflicting:
+        raise ConfigError(f"{flag} {does}: leave out {conflicting[0]}")

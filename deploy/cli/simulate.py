@@ -1,4 +1,4 @@
-"""`moot simulate`: the options of the simulated server."""
+"""`moot simulate`: HTTP server of the simulated model."""
 
 from __future__ import annotations
 
@@ -14,31 +14,36 @@ def simulate(
     host: Annotated[
         str, typer.Option(help="Address to listen on; a non-loopback address needs --token-env.")
     ] = "127.0.0.1",
-    task: Annotated[str | None, typer.Option(help="Task with the correct answers; without one agents guess.")] = None,
+    task: Annotated[str | None, typer.Option(help="Task with the gold labels (default: agents guess).")] = None,
     seed: Annotated[int, typer.Option(help="Random seed of replies and failures.")] = 0,
     latency_ms: Annotated[float, typer.Option(help="Latency of every reply, in milliseconds.")] = 0.0,
-    jitter_ms: Annotated[float, typer.Option(help="Random extra latency, at most, in milliseconds.")] = 0.0,
-    fail_rate: Annotated[float, typer.Option(help="Share of calls answered with 500.")] = 0.0,
+    jitter_ms: Annotated[float, typer.Option(help="Maximum random extra latency, in milliseconds.")] = 0.0,
+    fail_rate: Annotated[float, typer.Option(help="Share of calls answered with 500, 0 to 1.")] = 0.0,
     rate_limit: Annotated[
-        float | None, typer.Option(help="Calls per minute; excess calls get 429 with rate-limit headers.")
+        float | None, typer.Option(help="Maximum calls per minute; excess calls get 429 with rate-limit headers.")
     ] = None,
-    garble_rate: Annotated[float, typer.Option(help="Share of replies with broken JSON.")] = 0.0,
-    busy_rate: Annotated[float, typer.Option(help="Share of calls answered with 429.")] = 0.0,
-    cut_rate: Annotated[float, typer.Option(help="Share of truncated replies.")] = 0.0,
-    hang_rate: Annotated[float, typer.Option(help="Share of calls that get no answer.")] = 0.0,
+    garble_rate: Annotated[float, typer.Option(help="Share of replies with malformed JSON, 0 to 1.")] = 0.0,
+    busy_rate: Annotated[float, typer.Option(help="Share of calls answered with 429, 0 to 1.")] = 0.0,
+    cut_rate: Annotated[
+        float, typer.Option(help="Share of calls whose connection closes within the response, 0 to 1.")
+    ] = 0.0,
+    hang_rate: Annotated[float, typer.Option(help="Share of calls that are never answered, 0 to 1.")] = 0.0,
     competence: Annotated[float | None, typer.Option(help="Competence of the agents, 0 to 1.")] = None,
     calibration: Annotated[float | None, typer.Option(help="Calibration of their confidence, 0 to 1.")] = None,
     stubbornness: Annotated[
         float | None, typer.Option(help="Stubbornness of the agents, 0 to 1; 1 never changes its answer.")
     ] = None,
-    judge_noise: Annotated[float | None, typer.Option(help="Spread of a judge's scores, 0 to 1.")] = None,
-    reasoning_words: Annotated[int | None, typer.Option(help="Words of a reasoning.")] = None,
-    hallucination_rate: Annotated[float | None, typer.Option(help="Share of reasonings with a made-up claim.")] = None,
+    judge_noise: Annotated[float | None, typer.Option(help="Standard deviation of a judge's scores, 0 to 1.")] = None,
+    reasoning_words: Annotated[int | None, typer.Option(help="Length of a reasoning in words.")] = None,
+    hallucination_rate: Annotated[
+        float | None, typer.Option(help="Share of replies with a hallucinated claim in their reasoning, 0 to 1.")
+    ] = None,
     contentiousness_effect: Annotated[
-        float | None, typer.Option(help="Effect of a contentiousness in the prompt on agents, 0 to 1.")
+        float | None, typer.Option(help="Effect of the prompt's contentiousness on agents, 0 to 1.")
     ] = None,
     confidence_signal: Annotated[
-        float | None, typer.Option(help="How strongly an argument's tokens show its quality, 0 to 1.")
+        float | None,
+        typer.Option(help="Strength of the link between an argument's quality and its token probabilities, 0 to 1."),
     ] = None,
     unclear_rate: Annotated[
         float | None, typer.Option(help="Share of a claim debate's messages with neither AGREE nor DENY, 0 to 1.")

@@ -1,4 +1,4 @@
-"""`moot train-classifier`: a classifier from the judges' summaries of finished runs."""
+"""`moot train-classifier`: training of a classifier on the judges' summaries of finished runs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def train_classifier(
     folds: Annotated[int, typer.Option(help="Cross-validation folds.")] = 5,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     iterations: Annotated[
-        int | None, typer.Option(help="With --setfit: pairs of either kind per summary (default: 160 in all).")
+        int | None, typer.Option(help="With --setfit: pairs of either kind per summary (default: 160 pairs in total).")
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="With --setfit: training epochs (default: 1).")] = None,
     recipe: Annotated[
-        str, typer.Option(help="With --setfit: short, or published: SetFit's own defaults, which take every pair.")
+        str, typer.Option(help="With --setfit: short, or published (SetFit's own defaults, with every pair).")
     ] = "short",
     quiet: options.Quiet = False,
     form: options.Form = "text",
 ) -> None:
-    """Train a classifier of judges' summaries, and measure it on held-out cases."""
+    """Train a classifier of judges' summaries, and evaluate it on held-out cases."""
     from moot.deploy.runs.flag_parsers import flag_of
     from moot.deploy.runs.validation import validate_model
     from moot.deploy.studies.training.report import show_training

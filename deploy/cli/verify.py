@@ -1,4 +1,4 @@
-"""`moot verify`: checks a record's integrity, and repairs a damaged one."""
+"""`moot verify`: integrity check of a record, and salvage of a damaged one."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import typer
 from moot.deploy.cli import options
 
 DAMAGED = 2
-"""The exit code where something is wrong."""
+"""Exit code for a damaged record."""
 
 
 def verify(
     folder: options.Folder,
     salvage: Annotated[
-        bool, typer.Option("--salvage", help="Keep intact data; replaced files go into damaged/ in the folder.")
+        bool, typer.Option("--salvage", help="Keep intact data; move replaced files into damaged/ in the folder.")
     ] = False,
 ) -> None:
-    """Check every checksum, count and reference of a record that no run is writing."""
+    """Check the checksums, counts and references of a record that no run is writing."""
     from moot.actors.record.folder import RunFolder
     from moot.actors.record.salvage import salvage as salvaged
     from moot.actors.record.store.mirror import display_name, store_of, with_uris
@@ -30,7 +30,7 @@ def verify(
         for line in salvaged(record):
             print(line)
     found = verified(record)
-    unchecked = f", {found.unchecked:,} files of an earlier version have none" if found.unchecked else ""
+    unchecked = f", {found.unchecked:,} files of an earlier version without checksum" if found.unchecked else ""
     print(f"{display_name(folder)}: {'damaged' if found.faults else 'whole'}")
     print(f"  {found.files:,} files compared with their checksums{unchecked}")
     if found.rows:

@@ -1,4 +1,4 @@
-"""Incremental transcript of a debate for its moderator: what is new, and all of it on request."""
+"""Incremental transcript of a debate for the person who moderates it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from moot.deploy.results.transcripts.blocks import section_blocks
 from moot.deploy.results.transcripts.transcript import build_transcript
 from moot.deploy.results.transcripts.views import EventView, TurnView
 
-_NOT_SHOWN = BOOKKEEPING_EVENTS | {"parked", "superseded", "moderation"}
-"""Events without information for the moderator: the form itself has it."""
+_HIDDEN_EVENTS = BOOKKEEPING_EVENTS | {"parked", "superseded", "moderation"}
+"""Events without information beyond that of the form."""
 
 
 class DebateTranscript:
-    """Transcript of one debate, as its moderator sees it.
+    """Transcript of one debate, as printed for the person who moderates it.
 
     Args:
         folder: the run's folder.
@@ -31,35 +31,35 @@ class DebateTranscript:
         self._printed: set[tuple[str, str]] = set()
 
     def print_new(self, console: Console) -> None:
-        """Print what is new since the last call, without judges' replies: their findings are in the events.
+        """Print turns and events since the last call, without the replies of judges, whose results are in the events.
 
         Raises:
             RecordError: the record cannot be read.
         """
         blocks: list[Block] = []
         for section in build_transcript(self._folder, self._case_id).sections:
-            turns = [turn for turn in section.turns if self._is_news(turn)]
+            turns = [turn for turn in section.turns if self._is_new_turn(turn)]
             spoken = [turn for turn in turns if turn.role != "person"]
-            events = [event for event in section.events if self._is_noted(event)]
-            blocks += [Note(_decided(turn), "strong") for turn in turns if turn.role == "person"]
+            events = [event for event in section.events if self._is_new_event(event)]
+            blocks += [Note(_decision_line(turn), "strong") for turn in turns if turn.role == "person"]
             if spoken or events:
                 blocks += [Heading(section.title), *section_blocks(spoken, events)]
         if blocks:
             console.print(report_text(blocks))
 
     def full_transcript(self) -> RenderableType:
-        """The debate so far.
+        """Whole transcript of the debate so far.
 
         Raises:
             RecordError: the record cannot be read.
         """
         return report_text(debate_blocks(build_transcript(self._folder, self._case_id)))
 
-    def _is_news(self, turn: TurnView) -> bool:
+    def _is_new_turn(self, turn: TurnView) -> bool:
         return not (turn.superseded or turn.role.startswith("judge")) and self._is_new(turn.path, turn.text)
 
-    def _is_noted(self, event: EventView) -> bool:
-        return event.kind not in _NOT_SHOWN and self._is_new(f"{event.kind} at {event.path}", str(event.data))
+    def _is_new_event(self, event: EventView) -> bool:
+        return event.kind not in _HIDDEN_EVENTS and self._is_new(f"{event.kind} at {event.path}", str(event.data))
 
     def _is_new(self, where: str, what: str) -> bool:
         key = (where, what)
@@ -68,7 +68,7 @@ class DebateTranscript:
         return is_new
 
 
-def _decided(turn: TurnView) -> str:
+def _decision_line(turn: TurnView) -> str:
     data = turn.data or {}
     who = "you" if turn.model == "person" else turn.model
     return f"{who} decided: {data.get('action', 'unknown')}{f': {text}' if (text := data.get('text')) else ''}"

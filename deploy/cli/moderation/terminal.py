@@ -1,4 +1,4 @@
-"""Interactive moderation at this process's terminal: the session's thread asks, the main thread answers."""
+"""Interactive moderation at this process's terminal: the session's thread requests decisions, the main one prompts."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from moot.protocols.messages import Decision
 
 
 class PromptInterrupted(BaseException):
-    """Interrupts the prompt: by Ctrl-C, or because the run is over.
+    """Interruption of the prompt, by Ctrl-C or by the end of the run.
 
-    Not an `Exception`: code that reads the terminal must not handle it as an error of its own.
+    Not an `Exception`, so that code that reads the terminal does not handle it as an error of its own.
     """
 
 
 class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
-    """The `Person` at this process's terminal. Use it in a `with` of the main thread.
+    """`Person` at this process's terminal. Use it as a context manager in the main thread.
 
     Args:
         prompt: shows a form and returns the decision, or None when the person leaves; called in the main thread.
@@ -57,11 +57,11 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
         """Whether the person has left: later forms stay pending."""
 
     def __enter__(self) -> ModeratorTerminal:
-        self._old = signal.signal(signal.SIGUSR1, self._dismissed)
+        self._previous_handler = signal.signal(signal.SIGUSR1, self._on_signal)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        signal.signal(signal.SIGUSR1, self._old)
+        signal.signal(signal.SIGUSR1, self._previous_handler)
 
     async def decide(self, consultation: Consultation) -> Decision | None:
         """See `Person.decide`; called on the session's event loop."""
@@ -70,12 +70,15 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
         try:
             return await asyncio.wrap_future(answer)
         except asyncio.CancelledError:
-            # Only a signal ends a read of the terminal; away from the prompt this one does nothing.
+            # Only a signal interrupts a read of the terminal; without a prompt this one has no effect.
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
             raise
 
     def answer_next(self, within_s: float) -> None:
-        """Let the person answer the next form; returns after `within_s` seconds when there is none."""
+        """Prompt for the next form; returns after `within_s` seconds if there is none.
+
+        Errors of the prompt are raised in `decide`, not here.
+        """
         try:
             asked, answer = self._asked.get(timeout=within_s)
         except Empty:
@@ -90,7 +93,7 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
             self._at_prompt = True
             decision = self._prompt(asked)
         except PromptInterrupted:
-            return  # the session ends, and nothing waits for the answer
+            return  # the session ends, and nothing awaits the answer
         except BaseException as error:
             answer.set_exception(error)
             return
@@ -100,22 +103,22 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
         answer.set_result(decision)
 
     def interrupt(self) -> bool:
-        """Handle Ctrl-C: interrupts the prompt, or returns False when there is none.
+        """Interrupt the prompt; returns False if there is none. Called by signal handlers in the main thread.
 
         Raises:
-            PromptInterrupted: in the main thread, out of the read.
+            PromptInterrupted: there is a prompt; raised out of its read.
         """
         if self._at_prompt:
             self._at_prompt = False
             raise PromptInterrupted
         return False
 
-    def _dismissed(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.interrupt()
 
 
 class _ProgressNote(Listener):
-    """Progress text while no form is shown."""
+    """Listener that shows progress while no form is shown."""
 
     def __init__(self, status: Status) -> None:
         self._status = status
@@ -126,21 +129,22 @@ class _ProgressNote(Listener):
 
 
 def run_moderated(prepared: Prepared, *, quiet: bool) -> Run:
-    """Run a debate with the person at the terminal as its moderator; all output goes to stderr.
+    """Run a debate with the person at the terminal as its moderator; all output is on stderr.
 
     Args:
-        quiet: no progress text.
+        prepared: the run.
+        quiet: whether progress text is omitted.
 
     Raises:
         UserError: the request is invalid; nothing was written.
         RecordError: the record cannot be read or written.
     """
-    console, story = Console(stderr=True), DebateTranscript(prepared.folder, CASE_ID)
+    console, transcript = Console(stderr=True), DebateTranscript(prepared.folder, CASE_ID)
 
     def prompt(asked: Consultation) -> Decision | None:
         status.stop()
         try:
-            return prompt_decision(asked.form, story, console)
+            return prompt_decision(asked.form, transcript, console)
         finally:
             status.start()
 
@@ -154,11 +158,11 @@ def run_moderated(prepared: Prepared, *, quiet: bool) -> Run:
     with Console(stderr=True, quiet=quiet).status("starting") as status, ModeratorTerminal(prompt) as terminal:
         session = Session(prepared, _ProgressNote(status), terminal)
         done = run_in_thread(session, on_signals=stopping, attend=terminal.answer_next)
-    _report_end(done, prepared, story, console, asked=terminal.asked)
+    _report_end(done, prepared, transcript, console, asked=terminal.asked)
     return done
 
 
-def _report_end(done: Run, prepared: Prepared, story: DebateTranscript, console: Console, *, asked: int) -> None:
+def _report_end(done: Run, prepared: Prepared, transcript: DebateTranscript, console: Console, *, asked: int) -> None:
     if done.status == "interrupted":
         console.print()
         report_interrupted(done, prepared)
@@ -169,11 +173,11 @@ def _report_end(done: Run, prepared: Prepared, story: DebateTranscript, console:
     report_outcome(done, prepared, quiet=True)
     if done.done:
         if not asked and done.worked:
-            console.print(Text("no decision was asked for: this protocol did not consult a person"))
+            console.print(Text("no decision was requested: this protocol did not consult a person"))
         debate = build_transcript(prepared.folder, CASE_ID)
         if build_document(debate) is None:
-            story.print_new(console)
+            transcript.print_new(console)
             console.print(report_text(ending_blocks(debate)))
         else:
-            console.print(story.full_transcript())
+            console.print(transcript.full_transcript())
     console.print(Text(f"next: moot show {folder_as_given(prepared)} {CASE_ID}"))
