@@ -12,10 +12,10 @@ from moot.protocols.errors import CapabilityMissing, ConfigError
 
 
 def check_declared(model: Model, roles: list[RoleBinding], protocol: DebateProtocol) -> None:
-    """Checks that the model declares the capabilities that its roles and the protocol need.
+    """Check that the model declares the capabilities that its roles and the protocol need.
 
     Raises:
-        CapabilityMissing: it lacks a necessary one.
+        CapabilityMissing: it lacks one of them.
         ConfigError: it does not support a role's setting.
     """
     most = model.capabilities.max_alternatives
@@ -25,17 +25,17 @@ def check_declared(model: Model, roles: list[RoleBinding], protocol: DebateProto
     if asked > most:
         raise ConfigError(f"model {model.name!r} gives at most {most} alternatives per token, not {asked}")
     check_schema_support(model, roles)
-    replayed = is_replay(model.name)  # its replies were stopped, or not, when they were recorded
+    replayed = is_replay(model.name)  # early stopping was applied when its replies were recorded
     if any(role.early_stop for role in roles) and not (replayed or (most and model.capabilities.streaming)):
         raise CapabilityMissing(f"model {model.name!r} does not stream log-probabilities: leave `early_stop` out")
     _check_sampling(model, roles)
 
 
 def check_schema_support(model: Model, roles: Sequence[RoleBinding]) -> None:
-    """Checks that the model supports constrained decoding, where a role requires it.
+    """Check that the model supports constrained decoding, if a role requires it.
 
     Raises:
-        CapabilityMissing: it cannot.
+        CapabilityMissing: it does not.
     """
     if model.capabilities.structured_output == "no" and any(role.structured for role in roles):
         raise CapabilityMissing(
@@ -44,7 +44,11 @@ def check_schema_support(model: Model, roles: Sequence[RoleBinding]) -> None:
 
 
 def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
-    """Refuses explicit settings that the model does not support; unsupported defaults are omitted silently."""
+    """Check that the model supports all explicit settings; unsupported defaults are omitted from requests.
+
+    Raises:
+        ConfigError: it does not support one.
+    """
     most = model.capabilities.max_temperature
     for role in roles:
         for name in ("seed", "stop", "repetition_penalty", "reasoning_effort", "extra"):
@@ -63,6 +67,6 @@ def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
 
 
 def no_logprobs(model: Model, protocol: DebateProtocol) -> CapabilityMissing:
-    """The error of a protocol that needs log-probabilities, with the setting that avoids them where there is one."""
+    """Error for a model without log-probabilities that the protocol needs, with the setting that avoids them if any."""
     needed = f"model {model.name!r} gives no log-probabilities, which protocol {protocol.name!r} needs"
     return CapabilityMissing(f"{needed}: {protocol.without_logprobs}" if protocol.without_logprobs else needed)

@@ -1,4 +1,4 @@
-"""Pending decisions of a recorded run, and recording a person's decision."""
+"""Pending decisions of a recorded run: list them, and record a person's decision."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from moot.protocols.reply_ids import reply_id
 
 @dataclass(frozen=True)
 class PendingForm:
-    """A form without an answer.
+    """Form without a decision.
 
     Attributes:
         path: path of the waiting step.
@@ -42,7 +42,7 @@ class PendingForm:
 
 
 def pending_forms(folder: str | Path) -> list[PendingForm]:
-    """The pending forms of a run, oldest first.
+    """Pending forms of a run, oldest first.
 
     Raises:
         RecordError: the folder contains no run.
@@ -55,13 +55,13 @@ def pending_forms(folder: str | Path) -> list[PendingForm]:
     answered = {(row["case_id"], row["attempt"], row["path"]) for row in turns if row["role"] == "person"}
     verdicts = read_table(folder, "verdicts", ["failed"], waiting).to_pylist()
     closed = {(row["case_id"], row["attempt"]) for row in verdicts}
-    found = [
+    pending = [
         _form(row)
         for row in parked.to_pylist()
         if (row["case_id"], row["attempt"], row["path"]) not in answered
         and (row["case_id"], row["attempt"]) not in closed
     ]
-    return sorted(found, key=lambda form: (form.at, form.case_id))
+    return sorted(pending, key=lambda form: (form.at, form.case_id))
 
 
 def _form(row: dict[str, Any]) -> PendingForm:
@@ -70,23 +70,23 @@ def _form(row: dict[str, Any]) -> PendingForm:
 
 
 def pending_form(folder: str | Path, case_id: str) -> PendingForm:
-    """The pending form of a case.
+    """Pending form of a case, the latest if it has several.
 
     Raises:
         ConfigError: the case has no pending form.
         RecordError: the folder contains no run.
     """
     forms = pending_forms(folder)
-    mine = [each for each in forms if each.case_id == case_id]
-    if not mine:
+    of_case = [each for each in forms if each.case_id == case_id]
+    if not of_case:
         if not forms:
             raise ConfigError(f"{folder}: no pending decisions")
         raise unknown_name("waiting case", case_id, sorted({each.case_id for each in forms}))
-    return mine[-1]
+    return of_case[-1]
 
 
 def decide_command(folder: str, case_id: str, answer: str) -> str:
-    """The command that answers a case's pending form.
+    """Command that records a decision on a case's pending form.
 
     >>> decide_command("runs/mine", "case 1", "ask 'TEXT'")
     "moot decide runs/mine 'case 1' ask 'TEXT'"
@@ -95,7 +95,7 @@ def decide_command(folder: str, case_id: str, answer: str) -> str:
 
 
 def answer_forms(form: Form) -> list[str]:
-    """The form's actions as they are typed: those that mean nothing without a text, with one."""
+    """The form's actions as typed in a command; an action that needs a text with a placeholder for it."""
     return [visible_line(f"{action} 'TEXT'" if form.takes_text(action) else action) for action in form.actions]
 
 
@@ -107,23 +107,23 @@ def record_decision(folder: str | Path, case_id: str, action: str, text: str = "
         RunFolderBusy: another process owns the run.
         RecordError: the folder contains no run.
     """
-    waits = pending_form(folder, case_id)
-    if action not in waits.form.actions:
-        raise unknown_name(f"action for {case_id}", action, waits.form.actions)
-    if not text.strip() and waits.form.takes_text(action):
+    pending = pending_form(folder, case_id)
+    if action not in pending.form.actions:
+        raise unknown_name(f"action for {case_id}", action, pending.form.actions)
+    if not text.strip() and pending.form.takes_text(action):
         typed = decide_command(display_name(folder), case_id, f"{action} 'TEXT'")
         raise ConfigError(f"{case_id}: the action {action!r} needs a text after it: `{typed}`")
     ask = Ask(
         case_id=case_id,
-        attempt=waits.attempt,
-        path=waits.path,
+        attempt=pending.attempt,
+        path=pending.path,
         role="person",
         template="consult",
-        slots=msgspec.to_builtins(waits.form),
+        slots=msgspec.to_builtins(pending.form),
         reply=reply_id(DecisionReply),
     )
     asyncio.run(_record(RunFolder(folder, store_of(folder)), decision_columns(ask, Decision(action, text))))
-    return waits
+    return pending
 
 
 async def _record(run: RunFolder, columns: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Dry run: estimates calls and tokens by running the protocol on the real floor with stub replies.
 
-Each sampled case runs twice: once every agent gives the same short, confident answer, and once all disagree at the full
-length of a reply. No model is called, and nothing is written.
+Each sampled case runs twice: with the same short, confident answer of every agent, and with different answers at the
+full length of a reply. No model is called, and nothing is written.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from moot.protocols.errors import MootError
 
 _log = structlog.get_logger(__name__)
 
-LOOKED_AT = 20
-"""Maximum cases of a dry run, as a sample of the task."""
+SAMPLE_SIZE = 20
+"""Maximum number of cases of a dry run, a sample of the task."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,15 @@ class DryRunPlan:
 
     Attributes:
         protocol: its name.
-        cases: their number; None for a source that cannot be read twice.
+        cases: number of cases; None for a source that cannot be read twice.
         least, most: calls over all cases, extrapolated from the sample; None without `cases`, and when the protocol
             does not run on stub replies.
-        least_tokens, most_tokens: prompts at four characters per token, or one in other scripts than Latin; replies at
-            their full length.
-        reusable: replies of the other run that can answer identical requests; None without such a run. The number of
+        least_tokens, most_tokens: tokens of prompts (four characters a token, one in non-Latin scripts) and of replies
+            (for `most_tokens` at their full length).
+        reusable: replies of the reused run that can answer identical requests; None without such a run. The number of
             reused replies is known only when the debates run, so the other figures count every call.
-        documents: size of the library, and what is still to embed; empty for a run without documents.
+        documents: size of the library, and number of texts to embed; empty for a run without documents.
+        sampled: number of sampled cases.
     """
 
     protocol: str
@@ -58,7 +59,7 @@ class DryRunPlan:
     most_tokens: int | None
     reusable: int | None = None
     documents: str = ""
-    looked_at: int = 0
+    sampled: int = 0
 
     def lines(self) -> list[str]:
         """The plan as text."""
@@ -78,7 +79,7 @@ class DryRunPlan:
             f"calls     {calls}",
             f"tokens    {tokens}",
             "          prompts at 4 characters a token (not Latin: 1), replies at full length, no retries or re-asks",
-            *([f"          counted on {self.looked_at:,} of the cases"] if self.looked_at < (self.cases or 0) else []),
+            *([f"          estimated from {self.sampled:,} of the cases"] if self.sampled < (self.cases or 0) else []),
             *reuse,
             *([f"documents {self.documents}"] if self.documents else []),
             "dry run: no requests, no cost, nothing written",
@@ -86,7 +87,7 @@ class DryRunPlan:
 
 
 def plan(prepared: Prepared) -> DryRunPlan:
-    """Estimate a run from cases spread over the task; calls no model, writes nothing.
+    """Estimate the calls and tokens of a run from a systematic sample of its cases; calls no model, writes nothing.
 
     Raises:
         ConfigError: a template of the protocol's own cannot be rendered.
@@ -96,23 +97,23 @@ def plan(prepared: Prepared) -> DryRunPlan:
     reusable = None if prepared.reuse is None else reusable_replies(prepared.reuse)
     if total is None:
         return DryRunPlan(name, total, None, None, None, None, reusable, documents)
-    found = estimate_calls(
-        prepared, (each.case for each in islice(prepared.cases(), 0, None, -(-total // LOOKED_AT) or 1))
+    estimates = estimate_calls(
+        prepared, (each.case for each in islice(prepared.cases(), 0, None, -(-total // SAMPLE_SIZE) or 1))
     )
-    if not found:
+    if not estimates:
         return DryRunPlan(name, total, None, None, None, None, reusable, documents)
-    few, many = (sum((each[way] for each in found), CallEstimate()) for way in (0, 1))
+    few, many = (sum((each[way] for each in estimates), CallEstimate()) for way in (0, 1))
     least, most, least_tokens, most_tokens = (
-        round(part * total / len(found)) for part in (few.count, many.count, few.tokens, many.tokens)
+        round(part * total / len(estimates)) for part in (few.count, many.count, few.tokens, many.tokens)
     )
-    return DryRunPlan(name, total, least, most, least_tokens, most_tokens, reusable, documents, len(found))
+    return DryRunPlan(name, total, least, most, least_tokens, most_tokens, reusable, documents, len(estimates))
 
 
 def _documents(prepared: Prepared, docs: DocumentSet, library: Path) -> str:
-    """Text about the documents; a shared library is embedded once for all runs."""
+    """Size of the documents and number of texts to embed, as text; a shared library is embedded once for all runs."""
     chunks = f"{docs.size:,} {'chunk' if docs.size == 1 else 'chunks'}"
     if docs.documents is None:
-        return f"a library of {chunks}, made before"
+        return f"an existing library of {chunks}"
     files = LibraryFolder(library)
     done = files.embedded(files.manifest()) if files.exists() else 0
     texts = len({chunk.text for chunk in docs.chunks[done:]})
@@ -123,7 +124,7 @@ def _documents(prepared: Prepared, docs: DocumentSet, library: Path) -> str:
 
 
 def estimate_calls(prepared: Prepared, cases: Iterable[Case]) -> list[tuple[CallEstimate, CallEstimate]]:
-    """Fewest and most calls of each case under stub replies; empty when no stub reply fits.
+    """Fewest and most calls of each case under stub replies; empty if a debate fails on them.
 
     Raises:
         ConfigError: a template of the protocol's own cannot be rendered.
@@ -147,7 +148,7 @@ async def _all_calls(prepared: Prepared, cases: Sequence[Case]) -> list[tuple[Ca
 
 
 async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> list[CallEstimate] | None:
-    """Calls by case; None when a debate fails because no stub reply fits, or by an error of the protocol.
+    """Calls by case; None if a debate fails because no stub reply fits, or by an error of the protocol.
 
     Raises:
         ConfigError: a template of the protocol's own cannot be rendered.
@@ -158,12 +159,12 @@ async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> 
     context = build_debate_context(spec, agents, NullRecordClient())
     if prepared.docs is not None:
         context = replace(context, retriever=StubLibrary(prepared.docs.chunks))
-    found = []
+    by_case = []
     try:
         for case in cases:
             agents.calls = CallEstimate()
             try:
-                with suppress(MootError):  # a case that does not fit the protocol makes few or no calls
+                with suppress(MootError):  # a case that the protocol rejects makes few or no calls
                     await prepared.protocol.run(case, CaseFloor(case, 0, context))
             except Exception as error:  # a user's own protocol may raise anything
                 _log.debug("the protocol fails on stub replies", case=case.id, error=repr(error))
@@ -172,7 +173,7 @@ async def _calls(prepared: Prepared, cases: Sequence[Case], *, differ: bool) -> 
                 raise agents.unrendered
             if agents.unfit:
                 return None
-            found.append(agents.calls)
+            by_case.append(agents.calls)
     finally:
         await context.close()
-    return found
+    return by_case

@@ -1,4 +1,4 @@
-"""Stubs of a dry run: agents, a library and a record that call no model and store nothing."""
+"""Stubs of a dry run: agents, a library and a record client that call no model and store nothing."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ CHARACTERS_PER_TOKEN = 4
 
 _SAME = "as it is "
 _NUMBER = re.compile(r"\d+")
-_MOST = 10_000
-"""Most calls and decisions of a debate: with stub replies one may never end."""
+_MAX_CALLS = 10_000
+"""Maximum calls, and maximum decisions, of a debate: with stub replies it may never end."""
 
 
 @dataclass(frozen=True)
 class CallEstimate:
-    """Calls of some debates, without retries and re-asks.
+    """Estimated calls of one or several debates, without retries and re-asks.
 
     Attributes:
-        count: calls.
-        prompt_tokens, reply_tokens: prompts at four characters a token, or one in other scripts than Latin.
-        longest_prompt: of one call, in tokens.
+        count: number of calls.
+        prompt_tokens, reply_tokens: estimated tokens, at four characters a token, or one in non-Latin scripts.
+        longest_prompt: tokens of the longest prompt.
     """
 
     count: int = 0
@@ -68,7 +68,16 @@ class CallEstimate:
 
 @dataclass
 class StubAgentPool:
-    """Stub `AgentPool`: answers every request by its reply's schema, and counts."""
+    """Stub `AgentPool`: answers every request by the schema of its reply, and counts calls.
+
+    Attributes:
+        roles: bindings of the roles.
+        templates: every prompt.
+        differ: whether agents give different answers at the full length of a reply, or the same short one.
+        calls: the calls so far.
+        unfit: number of requests that no stub reply fits.
+        unrendered: error of the first template that could not be rendered; None without one.
+    """
 
     roles: Roles
     templates: Templates
@@ -81,8 +90,8 @@ class StubAgentPool:
         """See `AgentPool.answer`."""
         binding = self.roles.binding(ask.role)
         most = sent_decoding(binding, ask.decoding).max_tokens
-        if self.calls.count >= _MOST:
-            raise RuntimeError(f"no end after {_MOST:,} calls")
+        if self.calls.count >= _MAX_CALLS:
+            raise RuntimeError(f"no end after {_MAX_CALLS:,} calls")
         try:
             messages = self.templates.render(ask.template, ask.slots)
         except ConfigError as error:
@@ -97,9 +106,9 @@ class StubAgentPool:
             self.unfit += 1
             wrong = {"outcome": "failed", "failure": "invalid_reply", "error": "no stub reply fits"}
             return msgspec.structs.replace(answered, **wrong)
-        sure = 0.5 if self.differ else 1.0
-        seen = Intrinsic(normalised=sure, printed=sure, raw=sure)
-        return msgspec.structs.replace(answered, data=parsed.data, answer=parsed.answer, intrinsic=seen)
+        confidence = 0.5 if self.differ else 1.0
+        intrinsic = Intrinsic(normalised=confidence, printed=confidence, raw=confidence)
+        return msgspec.structs.replace(answered, data=parsed.data, answer=parsed.answer, intrinsic=intrinsic)
 
     def _reply(self, ask: Ask, most: int) -> tuple[str, Parsed | None]:
         model = load_reply(ask.reply)
@@ -110,7 +119,7 @@ class StubAgentPool:
             reply_schema(model, "vllm", ask.labels, most, sizes=slot_sizes(model, ask.slots)).body
         )
         place, turn = _last_number(ask.role), _last_number(ask.path.replace(ask.role, ""))
-        # Texts alternate between all equal and all different, so that no round looks like the one before.
+        # Texts are alternately all equal and all different, so that successive rounds differ.
         mark = ask.step_key if self.differ and turn % 2 == 0 else ""
         place = place if self.differ else 0
         for full in (self.differ, False):
@@ -126,12 +135,14 @@ class StubAgentPool:
 
 
 def _stub_value(schema: Mapping[str, Any], full: bool, place: int, mark: str, index: int = 0) -> object:
-    """A value that fits a schema: the smallest, or the largest permitted one.
+    """Value that fits a schema: the smallest, or the largest permitted one.
 
     Args:
-        place: chooses among options.
-        mark: seed of texts; empty for the same words in all of them.
-        index: index of the value's list item.
+        schema: a JSON schema.
+        full: whether the value is the largest.
+        place: index of the chosen option of an enumeration.
+        mark: seed of texts and numbers; empty for equal ones.
+        index: index of the list item that contains the value.
     """
     if "enum" in schema:
         return schema["enum"][place % len(schema["enum"])]
@@ -164,7 +175,7 @@ def _stub_value(schema: Mapping[str, Any], full: bool, place: int, mark: str, in
 
 
 def _text(length: int, mark: str = "") -> str:
-    """A text of the given length, five characters at least, with words derived from the mark."""
+    """Text of the given length, at least five characters, with words derived from the mark."""
     digests = (blake2b(f"{mark}{part}".encode()).hexdigest() for part in range(1 + length // 128))
     words = " ".join(digests) if mark else _SAME
     return (words * (length // len(words) + 1))[: max(length, 5)]
@@ -184,7 +195,7 @@ def _tokens(characters: int) -> int:
 
 @dataclass
 class StubLibrary:
-    """Stub `Retriever`: returns its first chunks for every query."""
+    """Stub `Retriever`: returns the library's first chunks for every query, or one stub chunk if it has none."""
 
     chunks: Sequence[LibraryChunk]
 
@@ -207,10 +218,10 @@ class NullRecordClient:
         self._decisions: Counter[str] = Counter()
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
-        """Count a decision: agents, which are stubs, write no replies."""
+        """Count a decision; stub agents write no replies."""
         self._decisions[case_id] += 1
-        if self._decisions[case_id] > _MOST:
-            raise RuntimeError(f"no end after {_MOST:,} decisions")
+        if self._decisions[case_id] > _MAX_CALLS:
+            raise RuntimeError(f"no end after {_MAX_CALLS:,} decisions")
 
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
         """Does nothing."""
@@ -224,11 +235,11 @@ class NullRecordClient:
         return History()
 
     async def acquire_lease(self, key: str) -> tuple[bool, History]:
-        """The first caller gets the lease."""
+        """Grants the lease to every caller."""
         return True, History()
 
     async def has_shared(self, key: str) -> bool:
-        """True once the reply was shared."""
+        """Always true."""
         return True
 
     async def release_lease(self, key: str) -> None:

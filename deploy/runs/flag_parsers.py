@@ -1,4 +1,4 @@
-"""Flags of `moot run`: the flag of each field, and parsers of the repeatable ones (`--role`, `--set`, `--cluster`)."""
+"""Flags of a run: the flag of each field, and parsers of the repeatable flags `--role`, `--set` and `--cluster`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.protocols.yaml_file import parsed_yaml
 
 
 def flags_of(key: str) -> str:
-    """The flag of a field, as `--on/--off` for a switch; empty when it has none.
+    """Flag of a field, `--on/--off` for a switch; empty if it has none.
 
     >>> flags_of("requests_per_min"), flags_of("max_tokens"), flags_of("limits")
     ('--rpm', '--max-tokens', '')
@@ -26,7 +26,7 @@ def flags_of(key: str) -> str:
 
 
 def flag_of(key: str) -> str:
-    """The name of a flag in error messages."""
+    """Flag of a field in error messages: of a switch, the one that turns it on."""
     return flags_of(key).partition("/")[0]
 
 
@@ -35,12 +35,12 @@ def help_of(key: str) -> str:
     info = RunConfig.model_fields[key]
     about = str(info.description)
     default = info.default
-    is_told = isinstance(default, str | int) and not isinstance(default, bool)
-    return f"{about.removesuffix('.')} (default: {default})." if is_told else about
+    shows_default = isinstance(default, str | int) and not isinstance(default, bool)
+    return f"{about.removesuffix('.')} (default: {default})." if shows_default else about
 
 
 def parse_roles(flags: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """Parse `--role NAME=MODEL[,MODEL...]` flags by family.
+    """Parse `--role NAME=MODEL[,MODEL...]` flags into bindings by role family.
 
     >>> parse_roles(["judge=openai/a,openai/b"])
     {'judge': [{'model': 'openai/a'}, {'model': 'openai/b'}]}
@@ -55,7 +55,7 @@ def parse_roles(flags: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
         if not (family.strip() and equals and all(names)):
             raise ConfigError(f"--role {redact(flag)!r}: expected NAME=MODEL[,MODEL...], such as judge=simulated")
         if family.strip() in roles:
-            raise ConfigError(f"--role {family.strip()} is given twice: list its models with commas")
+            raise ConfigError(f"--role {family.strip()} is given twice: separate its models by commas")
         roles[family.strip()] = [{"model": name} for name in names]
     return roles
 
@@ -74,10 +74,15 @@ def _models_of(models: str) -> list[str]:
 
 
 def parse_settings(flags: Iterable[str], name: str = "--set", such_as: str = "gate.tau_d=0.2") -> dict[str, Any]:
-    """Parse `--set KEY=VALUE` flags, or those of another `name`; a value is YAML.
+    """Parse `--set KEY=VALUE` flags, or those of another flag; a value is YAML.
 
     >>> parse_settings(["gate.tau_d=0.2", "gate.intrinsic=none", "both_branches=true"])
     {'gate.tau_d': 0.2, 'gate.intrinsic': 'none', 'both_branches': True}
+
+    Args:
+        flags: their arguments.
+        name: the flag, for error messages.
+        such_as: an example argument, for error messages.
 
     Raises:
         ConfigError: a flag is malformed, or a key is given twice.

@@ -1,4 +1,4 @@
-"""Judging of existing replies: `moot.judge`, and helpers shared with the command."""
+"""Judging of existing replies: `moot.judge`, and functions shared with the command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moot.actors.debate.run_spec import Engine
 from moot.deploy.results.summaries.judging import JudgingSummary, summarise_judging
 from moot.deploy.runs.run import Role, run
 from moot.deploy.runs.run_folders import default_out
-from moot.deploy.runs.single_debate import engine_here
+from moot.deploy.runs.single_debate import default_engine
 from moot.protocols.errors import ConfigError
 from moot.protocols.rubrics.rubric import Rubric, read_rubric, rubric_of_data, shipped_rubric
 from moot.protocols.tasks import Task
@@ -31,7 +31,7 @@ def judge(
     engine: Engine | None = None,
     **options: Any,
 ) -> JudgingSummary:
-    """Score replies with a panel of judges, all in flight together; waits for the end.
+    """Score replies with a panel of judges, concurrently; returns when all are scored.
 
     Args:
         replies: a file of them, `sample-replies`, or rows with the columns of such a file (`reply`; optional `id`,
@@ -39,23 +39,23 @@ def judge(
         rubric: the name of a built-in rubric, a YAML file, or a rubric as data.
         judges: one or several models' names or bindings.
         passes: passes of each judge over each reply, 1 to 20.
-        out: the record's folder, resumed when it exists; None keeps no record.
-        engine: None runs in this process, unless it has joined a Ray cluster: then there.
+        out: the record's folder, resumed if it exists; None keeps no record.
+        engine: `ray` or `inline`; None means `ray` if this process has joined a Ray cluster, else `inline`.
         options: as for `moot.run`, such as `seed`.
 
     Raises:
-        UserError: one line about what is wrong; nothing was written.
-        ConfigError: also when no reply was judged, because the run was stopped.
+        UserError: the input is invalid, or a model cannot be used; nothing was written.
+        ConfigError: also if no reply was judged, because the run was stopped.
     """
     task: str | Task
     task = replies_spec(str(replies)) if isinstance(replies, str | Path) else replies_in_memory(replies)
     with TemporaryDirectory(prefix="moot-") as scratch:
-        kept = {"task": task, "out": out or Path(scratch) / "run", "engine": engine or engine_here()}
-        done = run(**{**options, **panel(rubric_of(rubric), judges, passes), **kept})
-        found = summarise_judging(done.path)
-    if found is None:
+        fixed = {"task": task, "out": out or Path(scratch) / "run", "engine": engine or default_engine()}
+        done = run(**{**options, **panel(rubric_of(rubric), judges, passes), **fixed})
+        summary = summarise_judging(done.path)
+    if summary is None:
         raise ConfigError(f"no reply was judged: {done.stopped_by or done.status}")
-    return found
+    return summary
 
 
 def panel(rubric: Rubric, judges: Role | Sequence[Role], passes: int) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def rubric_of(named: str | Path | Rubric | Mapping[str, Any]) -> Rubric:
 
 
 def replies_spec(named: str) -> str:
-    """The task of `moot judge`'s argument: a file, `-` for standard input, or the bundled replies.
+    """Task spec of a file of replies, of `-` for standard input, or of the bundled replies.
 
     >>> replies_spec("sample-replies"), replies_spec("mine.jsonl")
     ('sample-replies', 'replies:mine.jsonl')
@@ -92,7 +92,7 @@ def replies_spec(named: str) -> str:
 
 
 def default_judge_out(named: str, rubric: Rubric, seed: int, model: str) -> str:
-    """Default folder of a judging run: the same command finds the same folder again.
+    """Default folder of a judging run, the same for the same command.
 
     >>> from moot.protocols.rubrics.rubric import shipped_rubric
     >>> default_judge_out("data/mine.jsonl", shipped_rubric("factual"), 0, "simulated")

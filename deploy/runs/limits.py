@@ -27,7 +27,7 @@ _FLAGS = ("requests_per_min", "tokens_per_min", "concurrency")
 
 
 def endpoint_limits(config: RunConfig, members: Iterable[RoleBinding]) -> dict[str, EndpointLimits]:
-    """Limits by endpoint: the model's entry in `limits`, else the run's, else the model's default.
+    """Limits by endpoint: each the model's entry in `limits`, else the run's limit, else the model's default.
 
     Raises:
         ConfigError: `limits` names a model that the run does not use.
@@ -39,17 +39,17 @@ def endpoint_limits(config: RunConfig, members: Iterable[RoleBinding]) -> dict[s
         if name not in names:
             raise unknown_name("model in `limits`", name, names)
     for_all = {flag: bound for flag in _FLAGS if (bound := getattr(config, flag)) is not None}
-    found = {}
+    by_endpoint = {}
     for member in members:
         own = own_limits.get(member.model, EndpointLimits()).model_dump(exclude_none=True)
         limits = EndpointLimits(**{**_default_endpoint_limits(member.model), **for_all, **own})
         if limits != EndpointLimits():
-            found[endpoint_of(member)] = limits
-    return found
+            by_endpoint[endpoint_of(member)] = limits
+    return by_endpoint
 
 
 def _default_endpoint_limits(model: str) -> dict[str, int]:
-    """Default limits of a model: a call in the queue of `small` would use up its own deadline."""
+    """Default limits of a model: `small` is limited to its slots, because a queued call would exceed its deadline."""
     return {"concurrency": SmallModelSpec.parse(model).slots} if is_small(model) else {}
 
 
@@ -71,7 +71,7 @@ def known_prices(config: RunConfig, members: Iterable[RoleBinding]) -> dict[str,
         )
     priced = [name for name, price in prices.items() if price != FREE]
     if priced and config.max_cost_usd == 0:
-        raise ConfigError(f"--max-cost 0 allows no call of {priced[0]!r}, which costs money: give more")
+        raise ConfigError(f"--max-cost 0 allows no call of {priced[0]!r}, which costs money: raise it")
     return prices
 
 
@@ -118,20 +118,20 @@ def _recorded(folder: RunFolder) -> Iterator[tuple[str, int, int, int]]:
 
 
 def lost(folder: Path, epoch: int) -> dict[str, float]:
-    """Possible unrecorded use of dead actors, under an owner that ended in order.
+    """Possible unrecorded use by dead actors, for an owner that ended in order.
 
     Args:
         folder: the run's folder.
         epoch: the owner's epoch.
 
     Returns:
-        By budget; empty without budgets.
+        Use by budget; empty without budgets.
     """
     return {name: amount for name, amount in Ledger(RunFolder(folder), epoch).reserved().items() if amount > _ROUNDING}
 
 
 def unsettled_usage(folder: Path, epoch: int, spent: Mapping[str, float]) -> dict[str, float]:
-    """Possible unrecorded use when the owner itself was killed.
+    """Possible unrecorded use for an owner that was killed, by budget.
 
     Args:
         folder: the run's folder.

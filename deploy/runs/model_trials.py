@@ -25,8 +25,8 @@ from moot.protocols.errors import CapabilityMissing
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position
 
-_LOOKED_AT = 2_000
-"""Cases whose labels are examined before a run."""
+_MAX_EXAMINED = 2_000
+"""Maximum number of cases whose labels are examined before a run."""
 
 _log = structlog.get_logger(__name__)
 
@@ -37,7 +37,7 @@ class TrialResults:
 
     Attributes:
         models: results of `probe`, by model and request.
-        encoders: tried encoders, with the environment variable of their key.
+        encoders: encoders that passed their trial, with the environment variable of their key.
     """
 
     models: dict[tuple[ModelBinding, ProbeRequest], tuple[ModelProfile, bool]] = field(default_factory=dict)
@@ -59,7 +59,12 @@ class ModelTrial:
     results: TrialResults
 
     async def profile(self, model: Model, binding: ModelBinding) -> ModelProfile:
-        """Runs the trial and returns the profile; over the Responses API, where OpenAI offers the model there only."""
+        """Run the trial and return the profile; over the Responses API if OpenAI offers the model only there.
+
+        Raises:
+            CapabilityMissing: the model lacks a capability that its roles or the protocol need.
+            ModelUnavailable: it cannot be called.
+        """
         try:
             return await self._probed(model, binding)
         except OnlyOverResponses:
@@ -67,12 +72,12 @@ class ModelTrial:
             if other is None:
                 raise
         _log.warning("the model is used over the Responses API, the only one that offers it", model=model.name)
-        again = make_model(other, seed=self.prepared.config.seed, answer_key=None)
+        over_other = make_model(other, seed=self.prepared.config.seed, answer_key=None)
         try:
-            check_declared(again, [role for _, role in self.roles], self.prepared.protocol)
-            return await self._probed(again, other)
+            check_declared(over_other, [role for _, role in self.roles], self.prepared.protocol)
+            return await self._probed(over_other, other)
         finally:
-            await again.close()
+            await over_other.close()
 
     async def _probed(self, model: Model, binding: ModelBinding) -> ModelProfile:
         request, protocol = self._request(), self.prepared.protocol
@@ -87,7 +92,7 @@ class ModelTrial:
         return profile
 
     def _request(self) -> ProbeRequest:
-        """The trial request: that of the most demanding role, with the schemas of all roles."""
+        """Trial request: the one of the most demanding role, with the schemas of all roles."""
         members, protocol = [member for _, member in self.roles], self.prepared.protocol
         role = _most_demanding(members)
         return ProbeRequest(
@@ -110,7 +115,7 @@ def _most_demanding(members: Sequence[RoleBinding]) -> RoleBinding:
 
 
 def _trial_role(role: RoleBinding, members: Sequence[RoleBinding]) -> Decoding:
-    """The role's decoding, with unset fields from the first role that sets them, so that all of them are tried."""
+    """Decoding of the role, with unset fields from the first role that sets them, so that all settings are tried."""
     decodings = [role.decoding(), *(member.decoding() for member in members)]
     first_set = {
         name: next((given for each in decodings if (given := getattr(each, name)) not in (None, ())), None)
@@ -122,9 +127,9 @@ def _trial_role(role: RoleBinding, members: Sequence[RoleBinding]) -> Decoding:
 
 
 def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared) -> tuple[ExpectedReply, ...]:
-    """The reply types of the roles, with the longest list of labels; none for roles with free replies.
+    """Reply types of the roles, with the longest list of labels; none for roles with unconstrained replies.
 
-    A user's own protocol without a declaration is assumed to ask for positions.
+    A user's own protocol without declared reply types is assumed to ask for positions.
     """
     declared, labels = _needs_of_first_cases(prepared)
     asked = [
@@ -139,13 +144,13 @@ def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared)
 def _needs_of_first_cases(
     prepared: Prepared,
 ) -> tuple[Mapping[str, Sequence[type[BaseModel]]], tuple[str, ...] | None]:
-    """Reply types that the first cases need, by role family, and the most demanding of their label sets; all declared
-    types and None where a task cannot be read twice."""
+    """Reply types of the first cases by role family, and the longest of their lists of labels; all declared types and
+    None if the task cannot be read twice."""
     declared = prepared.protocol.replies
     if prepared.checked is None:
         return declared, None
     needed, closed = set[tuple[str, type[BaseModel]]](), list[tuple[str, ...]]()
-    for each in islice(prepared.cases(), _LOOKED_AT):
+    for each in islice(prepared.cases(), _MAX_EXAMINED):
         by_family = prepared.protocol.replies_for(each.case)
         needed |= {(family, reply) for family, replies in by_family.items() for reply in replies}
         closed += [each.case.labels] if each.case.labels else []
@@ -154,7 +159,7 @@ def _needs_of_first_cases(
 
 
 def _logprobs_of(member: RoleBinding, protocol: DebateProtocol) -> Literal["no", "wanted", "needed"]:
-    """Whether a role requests log-probabilities, and whether its replies are useless without."""
+    """Whether a role requests log-probabilities, and whether its replies are useless without them."""
     if member.decoding().top_logprobs is None:
         return "no"
     written = "top_logprobs" in member.model_fields_set or member.early_stop is not None

@@ -16,57 +16,63 @@ from moot.deploy.runs.listener import Listener
 
 LINE_EVERY_S = 5.0
 _UNKNOWN = "-"
-_QUIET_S, _QUIET_GAPS = 10.0, 3.0
-"""After this many seconds without a finished case, and this many times the longest gap so far, the rate is unknown."""
+_STALL_S, _STALL_GAPS = 10.0, 3.0
+"""The rate is unknown after this many seconds without a finished case, and this many times the longest gap so far."""
 
 
 def progress_listener(*, quiet: bool = False, gated: bool = True) -> Listener:
-    """The listener for this stderr; `gated` when a gate decides which cases are debated."""
+    """Progress listener for stderr: a bar on a terminal, else lines; one that prints nothing if `quiet`.
+
+    Args:
+        gated: whether a gate decides which cases are debated.
+    """
     if quiet:
         return Listener()
     return BarListener(Console(stderr=True), gated=gated) if sys.stderr.isatty() else LineListener(gated=gated)
 
 
 class ProgressRate:
-    """Cases per second of this session, and the estimated time left.
+    """Rate of finished cases of a session, and the estimated remaining time.
 
     Args:
-        total: number of cases of the run; None when unknown.
-        done: number of cases done when the session began.
-        clock: monotonic seconds.
+        total: number of cases of the run; None if unknown.
+        done: number of finished cases at the start of the session.
+        clock: monotonic time in seconds.
     """
 
     def __init__(self, total: int | None, done: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.total, self._before, self._done = total, done, done
         self._clock = clock
-        self._started = self._rose = clock()
+        self._started = self._last_increase = clock()
         self._longest_gap_s = 0.0
 
     def update(self, done: int) -> None:
-        """Update the number of cases done."""
+        """Update the number of finished cases."""
         if done > self._done:
             now = self._clock()
-            self._longest_gap_s = max(self._longest_gap_s, now - self._rose)
-            self._done, self._rose = done, now
+            self._longest_gap_s = max(self._longest_gap_s, now - self._last_increase)
+            self._done, self._last_increase = done, now
 
     def remaining_s(self) -> float | None:
-        """Estimated seconds left, at the mean rate up to the last finished case.
+        """Estimated remaining seconds, at the mean rate up to the last finished case.
 
-        None while unknown: before the first case has finished, and when none has for much longer than ever before in
-        this session, as when a server hangs.
+        None while unknown: before the first case has finished, and if the time since the last one is much longer than
+        any gap before it, as when a server hangs.
         """
         if self.total is None or self._done <= self._before:
             return None
         left = max(self.total - self._done, 0)
-        if left and self._clock() - self._rose > max(_QUIET_S, _QUIET_GAPS * self._longest_gap_s):
+        if left and self._clock() - self._last_increase > max(_STALL_S, _STALL_GAPS * self._longest_gap_s):
             return None
-        return left * (self._rose - self._started) / (self._done - self._before)
+        return left * (self._last_increase - self._started) / (self._done - self._before)
 
 
 def figures(counts: Counts, *, gated: bool = True, waiting: int = 0) -> str:
-    """The current figures on one line; the skipped share only with a gate, or when any was skipped.
+    """Current figures of a run on one line; the skipped share only with a gate, or if any case was skipped.
 
     Args:
+        counts: totals of the run.
+        gated: whether a gate decides which cases are debated.
         waiting: number of debates that wait for the person.
 
     >>> figures(Counts(), gated=False, waiting=2)
@@ -87,7 +93,7 @@ def figures(counts: Counts, *, gated: bool = True, waiting: int = 0) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Format seconds as h:mm:ss.
+    """Duration in seconds as h:mm:ss or m:ss.
 
     >>> duration(3725.2), duration(9), duration(None)
     ('1:02:05', '0:09', '-')
@@ -104,13 +110,13 @@ def _share(part: int, whole: int) -> str:
 
 
 class _ProgressListener(Listener):
-    """Base of the progress listeners: the rate, and the progress of the library."""
+    """Base class of progress listeners: the rate, and the progress of the library."""
 
-    def __init__(self, say: Callable[[str], object], every_s: float, *, gated: bool) -> None:
-        self._print, self._every_s, self._gated = say, every_s, gated
+    def __init__(self, print_line: Callable[[str], object], every_s: float, *, gated: bool) -> None:
+        self._print, self._every_s, self._gated = print_line, every_s, gated
         self._last = time.monotonic()
-        self._told_of_library = False
-        self._pace = ProgressRate(None, 0)
+        self._library_shown = False
+        self._rate = ProgressRate(None, 0)
         self._waiting = 0
 
     def waiting(self, forms: int) -> None:
@@ -118,17 +124,17 @@ class _ProgressListener(Listener):
         self._waiting = forms
 
     def indexed(self, done: int, total: int) -> None:
-        """See `Listener.indexed`; silent when it takes no time."""
-        if time.monotonic() - self._last >= self._every_s or (self._told_of_library and done == total):
-            self._last, self._told_of_library = time.monotonic(), True
+        """See `Listener.indexed`; prints nothing if it takes less than the interval."""
+        if time.monotonic() - self._last >= self._every_s or (self._library_shown and done == total):
+            self._last, self._library_shown = time.monotonic(), True
             self._print(f"embedding the documents: {done:,} of {total:,} chunks")
 
     def began(self, total: int | None, done: int) -> None:
         """See `Listener.began`."""
-        self._pace = ProgressRate(total, done)
+        self._rate = ProgressRate(total, done)
 
     def _left(self) -> str:
-        return f"left {duration(self._pace.remaining_s())}"
+        return f"left {duration(self._rate.remaining_s())}"
 
 
 class LineListener(_ProgressListener):
@@ -141,13 +147,13 @@ class LineListener(_ProgressListener):
     def began(self, total: int | None, done: int) -> None:
         """See `Listener.began`."""
         super().began(total, done)
-        there = f", {done:,} of them done" if done else ""
-        self._print(f"{f'{_UNKNOWN} cases' if total is None else cases(total)}{there}")
+        finished = f", {done:,} of them done" if done else ""
+        self._print(f"{f'{_UNKNOWN} cases' if total is None else cases(total)}{finished}")
 
     def counts(self, counts: Counts) -> None:
         """See `Listener.counts`."""
         self._latest = counts
-        self._pace.update(counts.finished + counts.failed)
+        self._rate.update(counts.finished + counts.failed)
         if time.monotonic() - self._last >= self._every_s:
             self.ended()
 
@@ -156,16 +162,16 @@ class LineListener(_ProgressListener):
         if (counts := self._latest) is None:
             return
         self._last = time.monotonic()
-        of = "" if self._pace.total is None else f"/{self._pace.total:,}"
+        of = "" if self._rate.total is None else f"/{self._rate.total:,}"
         shown = figures(counts, gated=self._gated, waiting=self._waiting)
         self._print(f"{counts.finished + counts.failed:,}{of} cases | {shown} | {self._left()}")
 
 
 class BarListener(_ProgressListener):
-    """A bar with the running figures.
+    """A progress bar with the current figures.
 
     Args:
-        console: where it is drawn.
+        console: the console of the bar.
         gated: see `progress_listener`.
     """
 
@@ -196,7 +202,7 @@ class BarListener(_ProgressListener):
         """See `Listener.counts`."""
         if self._task is not None:
             done = counts.finished + counts.failed
-            self._pace.update(done)
+            self._rate.update(done)
             shown = figures(counts, gated=self._gated, waiting=self._waiting)
             self._bar.update(self._task, completed=done, figures=shown, left=self._left())
 

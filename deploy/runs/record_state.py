@@ -16,16 +16,16 @@ from moot.deploy.runs.prepare import Prepared
 from moot.protocols.case import is_shared_id
 
 RecordFiles = frozenset[tuple[str, int]]
-"""Names and sizes of a record's files: two equal ones are of one content."""
+"""Names and sizes of a record's files; equal sets have equal content."""
 
 
 @dataclass(frozen=True)
 class RecordState:
-    """Snapshot of a record. Reading it may take long: not on an event loop, `turns` included.
+    """Snapshot of a record. Reading it, `turns` included, may take long: do not call it on an event loop.
 
     Attributes:
         folder: the run's folder.
-        verdicts: whether each (case id, attempt) failed.
+        verdicts: whether the attempt failed, by case id and attempt, for attempts with a verdict.
         content: content hash by case id.
         files: the files that were read, see `is_current`.
     """
@@ -37,18 +37,18 @@ class RecordState:
 
     @classmethod
     def read(cls, folder: RunFolder) -> RecordState:
-        """Reads the current state.
+        """Read the current state.
 
         Raises:
             RecordError: there is no run in the folder, or it cannot be read.
         """
-        files = record_files(folder)  # before the tables: what is added meanwhile makes the state an old one
+        files = record_files(folder)  # before the tables, so that rows added meanwhile make the state outdated
         verdicts, cases = read_table(folder, "verdicts", ["failed"]), read_table(folder, "cases", ["content_hash"])
         failed = {(row["case_id"], row["attempt"]): row["failed"] for row in verdicts.to_pylist()}
         return cls(folder, failed, {row["case_id"]: row["content_hash"] for row in cases.to_pylist()}, files)
 
     def is_current(self) -> bool:
-        """Whether the record is unchanged since, so that a new owner need not read it again."""
+        """Whether the record is unchanged since it was read, so that a new owner need not read it again."""
         return self.files is not None and self.files == record_files(self.folder)
 
     def completed(self, *, retry_failed: bool) -> CompletedCases:
@@ -57,7 +57,7 @@ class RecordState:
 
     @cached_property
     def latest(self) -> dict[str, tuple[int, bool]]:
-        """The last attempt with a verdict by case, and whether it failed."""
+        """Last attempt with a verdict, and whether it failed, by case id."""
         latest: dict[str, tuple[int, bool]] = {}
         for (case_id, attempt), failed in self.verdicts.items():
             latest[case_id] = max(latest.get(case_id, (-1, False)), (attempt, failed))
@@ -65,11 +65,11 @@ class RecordState:
 
     @cached_property
     def turns(self) -> pa.Table:
-        """Token use of each reply."""
+        """Model and token use of each reply."""
         return read_table(self.folder, "turns", ["model", "reused_from", "prompt_tokens", "completion_tokens"])
 
     def in_progress(self) -> set[str]:
-        """Interrupted cases: those with replies after the last attempt with a verdict."""
+        """Ids of interrupted cases: those with replies after the last attempt with a verdict."""
         last = self.turns.group_by("case_id").aggregate([("attempt", "max")]).to_pylist()
         of_cases = (row for row in last if not is_shared_id(row["case_id"]))
         none = (-1, False)
@@ -77,8 +77,8 @@ class RecordState:
 
 
 def record_files(folder: RunFolder) -> RecordFiles | None:
-    """Names and sizes of all segments and committed parts: both only grow in number, and segments in length. None while
-    they change."""
+    """Names and sizes of all segments and committed parts; files are only added, and segments only grow. None if a file
+    disappears meanwhile."""
     found = [*folder.journal.glob("*.arrows"), *folder.parts.glob("*.json")]
     try:
         return frozenset((file.name, file.stat().st_size) for file in found)

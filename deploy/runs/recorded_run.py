@@ -1,4 +1,4 @@
-"""A recorded run opened from its folder: finished, live, failed, or interrupted."""
+"""Recorded runs opened from their folder: finished, live, failed or interrupted."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from moot.deploy.runs.record_state import RecordState
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
-    """Opens the record of a run, whatever became of it; starts nothing.
+    """Open the record of a run in any state; starts nothing.
 
-    It is a snapshot, even of a live run: open it again for later figures.
+    The result is a snapshot, also of a live run: open it again for later figures.
 
     >>> import tempfile, moot
     >>> out = tempfile.mkdtemp() + "/run"
@@ -56,6 +56,7 @@ def recorded_status(record: RunFolder, settings: Mapping[str, Any]) -> RunStatus
     """Status of a run's last session.
 
     Args:
+        record: the run's folder.
         settings: content of its run.yaml.
     """
     status = last_session(settings).get("status")

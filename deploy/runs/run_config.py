@@ -46,11 +46,11 @@ RECORD_KEYS = frozenset(
         "sessions",
     }
 )
-"""Keys of run.yaml that are not configuration; ignored when it is read as one."""
+"""Keys of run.yaml that are not configuration; ignored when run.yaml is read as a configuration."""
 
 
 def _as_members(value: Any) -> Any:
-    """Normalize `roles:` to lists of mappings, from a model's name, one mapping, or a list of either."""
+    """Normalize `roles` to lists of mappings, from a model's name, one mapping, or a list of either."""
     if not isinstance(value, Mapping):
         return value
     roles = {}
@@ -67,7 +67,7 @@ def _as_member(member: Any) -> Any:
 
 
 def _as_paths(value: Any) -> Any:
-    """Normalize one or several paths to texts."""
+    """Normalize one or several paths to strings."""
     if isinstance(value, str | os.PathLike):
         return (os.fspath(value),)
     if isinstance(value, list | tuple):
@@ -83,9 +83,8 @@ def _as_path(value: Any) -> Any:
 
 PathText = Annotated[str, BeforeValidator(_as_path)]
 
-_OF_MEMBERS = tuple(name for name in RoleBinding.model_fields if name != "profile")
+_MEMBER_KEYS = tuple(name for name in RoleBinding.model_fields if name != "profile")
 """Settings of a member; its profile is detected."""
-
 
 _CHOICES = {"on": True, "off": False, "auto": None}
 
@@ -100,7 +99,12 @@ def _as_choice(value: Any) -> Any:
 
 
 def _field(default: Any, about: str, flag: str | None = None, **bounds: Any) -> Any:
-    """A field with its description and its flag: None for its name with dashes, empty for none."""
+    """Field of a configuration.
+
+    Args:
+        about: its description.
+        flag: its flag; None derives it from the field's name, an empty string means no flag.
+    """
     return Field(default, description=about, json_schema_extra={"flag": flag}, **bounds)
 
 
@@ -137,7 +141,9 @@ class RunConfig(BaseModel):
         "actors", "Under Ray: actors, or packed (each moderator runs its own agents in its process)."
     )
     engine: Engine = _field("ray", "ray, or inline for this process alone.")
-    address: str | None = _field(None, "A Ray cluster, auto for the running one, local for a new one here.")
+    address: str | None = _field(
+        None, "Address of a Ray cluster, auto for the running one, local for a new one on this machine."
+    )
     cluster: GivenClusterSettings = _field(
         ClusterSettings(), "Placement of actors, KEY=VALUE, such as moderators=8; repeatable."
     )
@@ -146,11 +152,11 @@ class RunConfig(BaseModel):
     save_tokens: Literal["none", "chosen", "all"] = _field("all", "Log-probabilities: none, chosen or all.")
     save_reasoning: bool = _field(False, "Also record models' hidden reasoning.", "--save-reasoning")
     reuse: PathText | None = _field(
-        None, "A run's folder: its recorded replies answer identical requests at no cost.", min_length=1
+        None, "Folder of a run whose recorded replies answer identical requests at no cost.", min_length=1
     )
     max_open: int = _field(200, "Maximum number of concurrent debates.", ge=1)
     attended: bool = _field(
-        False, "A person answers where the protocol asks for a decision.", "--attended/--unattended"
+        False, "A person decides where the protocol asks for a decision.", "--attended/--unattended"
     )
     retry_failed: bool = _field(False, "Retry failed cases in a new attempt.", "--retry-failed/--no-retry-failed")
     structured: Annotated[bool | None, BeforeValidator(_as_choice)] = _field(
@@ -162,9 +168,9 @@ class RunConfig(BaseModel):
     max_reply_tokens: int | None = _field(
         None, "Maximum reply tokens of every role without a `max_tokens` of its own.", ge=1
     )
-    requests_per_min: int | None = _field(None, "Requests per minute per model and server.", "--rpm", ge=1)
-    tokens_per_min: int | None = _field(None, "Tokens per minute per model and server.", "--tpm", ge=1)
-    concurrency: int | None = _field(None, "Concurrent calls per model and server; adapts by default.", ge=1)
+    requests_per_min: int | None = _field(None, "Maximum requests per minute per model and server.", "--rpm", ge=1)
+    tokens_per_min: int | None = _field(None, "Maximum tokens per minute per model and server.", "--tpm", ge=1)
+    concurrency: int | None = _field(None, "Maximum concurrent calls per model and server; adaptive by default.", ge=1)
     limits: dict[str, EndpointLimits] = _field({}, "These three limits by model name, where models differ.", "")
     max_cost_usd: float | None = _field(
         None,
@@ -188,7 +194,7 @@ class RunConfig(BaseModel):
         chosen = find_preset(values["preset"]).protocol
         named = values.get("protocol", chosen)
         if isinstance(named, str) and chosen not in (name.strip() for name in named.split(",")):
-            raise ConfigError(f"preset {values['preset']!r} is one of protocol {chosen!r}, not of {named!r}")
+            raise ConfigError(f"preset {values['preset']!r} is for protocol {chosen!r}, not {named!r}")
         return {**values, "protocol": named}
 
     @classmethod
@@ -206,7 +212,7 @@ class RunConfig(BaseModel):
             flag_of: maps a field among `flags` to its name in errors; an empty string means its key.
 
         Raises:
-            ConfigError: naming the file and the line or the key, or the flag, and what was expected.
+            ConfigError: a value is invalid; names the file with line or key, or the flag, and the expected value.
         """
         given, where = _fields_of(base)
         changes = {key: value for key, value in (flags or {}).items() if value is not None}
@@ -239,8 +245,8 @@ class RunConfig(BaseModel):
 
     def preset_for(self, protocol: str) -> str | None:
         """The preset if it belongs to that protocol; else None."""
-        stated = self.loaded_preset()
-        return self.preset if stated is not None and stated.protocol == protocol else None
+        preset = self.loaded_preset()
+        return self.preset if preset is not None and preset.protocol == protocol else None
 
     def settings(self) -> dict[str, Any]:
         """The protocol's settings as nested data: the preset's, overridden by `set` and `agents`.
@@ -253,19 +259,19 @@ class RunConfig(BaseModel):
             if settings.get("agents", self.agents) != self.agents:
                 raise ConfigError(f"`agents` is given twice: {self.agents} and {settings['agents']!r} in `set`")
             settings["agents"] = self.agents
-        stated = self.loaded_preset()
-        return settings if stated is None else merge_settings(stated.setting_values(), settings)
+        preset = self.loaded_preset()
+        return settings if preset is None else merge_settings(preset.setting_values(), settings)
 
 
-_OF_CASES = frozenset({".csv", ".tsv", ".jsonl", ".parquet", ".txt"})
-"""Suffixes of files with cases, not configurations."""
+_CASE_FILE_SUFFIXES = frozenset({".csv", ".tsv", ".jsonl", ".parquet", ".txt"})
+"""Suffixes of files of cases, which are not configurations."""
 
 
 def _fields_of(base: RunConfig | Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], str]:
     """The given fields, and the prefix of an error message about them."""
     if isinstance(base, str | Path):
-        if Path(base).suffix.lower() in _OF_CASES:
-            raise ConfigError(f"{base}: expected a YAML configuration; a file of cases is given as --task {base}")
+        if Path(base).suffix.lower() in _CASE_FILE_SUFFIXES:
+            raise ConfigError(f"{base}: expected a YAML configuration; give a file of cases as --task {base}")
         return read_yaml(Path(base)), f"{base}: "
     if isinstance(base, RunConfig):
         return base.model_dump(exclude_unset=True), ""
@@ -283,18 +289,19 @@ def read_yaml(file: Path) -> dict[str, Any]:
 
 
 def check_members(roles: Mapping[str, Iterable[Mapping[str, Any]]], where: str = "") -> None:
-    """Check the members of `roles`; not whether the families exist.
+    """Check the members of `roles`, but not whether the families exist.
 
     Raises:
-        ConfigError: a family without members, an unknown key with the nearest known one, or a wrong value.
+        ConfigError: a family has no members, a key is unknown (the message names the nearest known one), or a value is
+            invalid.
     """
     for family, members in roles.items():
         if not members:
             raise ConfigError(f"{where}`roles.{family}`: expected at least one model")
         for member in members:
             for key in member:
-                if key not in _OF_MEMBERS:
-                    unknown = unknown_name("key", str(key), _OF_MEMBERS)
+                if key not in _MEMBER_KEYS:
+                    unknown = unknown_name("key", str(key), _MEMBER_KEYS)
                     raise _prefixed(f"{where}`roles.{family}`: ", unknown)
             binding = validate_model(RoleBinding, member, f"{where}roles.{family}: ")
             named = binding.model_dump(include=set(ModelBinding.model_fields))

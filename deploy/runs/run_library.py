@@ -1,4 +1,4 @@
-"""Documents and library of a run: reads documents, locates and builds the library."""
+"""Documents and library of a run: read the documents, locate the library, and build it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _NAME = "library"
 
 
 class LibraryCache:
-    """Libraries shared by several runs, such as the cells of a grid: documents are read once, and embedded once per
-    encoder.
+    """Cache of libraries that several runs share, such as the cells of a grid: documents are read once, and embedded
+    once per encoder.
 
     Args:
         out: the parent folder of the runs' folders, as the user gave it.
@@ -36,29 +36,34 @@ class LibraryCache:
         self._opened: dict[tuple[Sequence[str], str], DocumentSet] = {}
 
     def docs(self, named: Sequence[str], encoder: str) -> DocumentSet:
-        """As `moot.actors.retrieval.documents.docs.open_documents`, read on first use."""
+        """Documents as `moot.actors.retrieval.documents.docs.open_documents` returns them, read on first use."""
         key = (tuple(named), encoder)
         if key not in self._opened:
             self._opened[key] = open_documents(named, encoder)
         return self._opened[key]
 
     def library_path(self, digest: str, encoder: str) -> Path:
-        """The absolute folder of the library of these chunks and this encoder; it need not exist."""
+        """Absolute folder of the library of these chunks and this encoder; it need not exist.
+
+        Args:
+            digest: of the chunks.
+            encoder: identity of the encoder.
+        """
         return self._folder / blake2b(f"{digest} {encoder}".encode(), digest_size=6).hexdigest()
 
 
 def run_documents(
     named: Sequence[str], encoder: str, folder: Path, shared_libraries: LibraryCache | None
 ) -> tuple[DocumentSet, Path]:
-    """The documents of a run and the absolute folder of their library.
+    """Documents of a run and the absolute folder of their library.
 
-    A run that has begun keeps its library, whatever the working folder. If that one is complete and documents are
+    A run that has begun keeps its library, in any working folder. If that library is complete and documents are
     missing, the run continues without reading them.
 
     Args:
-        named: what `--docs` names; at least one.
+        named: the values of `--docs`; at least one.
         encoder: identity of the run's encoder.
-        folder: of the run, absolute.
+        folder: the run's folder, absolute.
         shared_libraries: the shared libraries of related runs; None for a run with a library of its own.
 
     Raises:
@@ -92,7 +97,7 @@ def is_missing(named: Sequence[str]) -> bool:
 
 
 def recorded_library_path(library: Path, folder: Path) -> str:
-    """The library's path for run.yaml: relative to the run's folder when inside or beside it, so that they can be moved
+    """Path of the library for run.yaml: relative to the run's folder if inside or beside it, so that both can be moved
     together; else absolute."""
     return os.path.relpath(library, folder) if library.is_relative_to(folder.parent) else str(library)
 
@@ -103,28 +108,28 @@ def is_library_complete(library: Path, digest: str, encoder: str) -> bool:
 
 
 def _recorded_library(content: dict[str, Any], folder: Path) -> Path | None:
-    """The library folder recorded in run.yaml."""
-    place = content.get(_NAME)
-    found = Path(os.path.normpath(folder / place)) if isinstance(place, str) else None
-    return found if found is not None and LibraryFolder(found).exists() else None
+    """Library folder that run.yaml records, if it exists; else None."""
+    recorded = content.get(_NAME)
+    library = Path(os.path.normpath(folder / recorded)) if isinstance(recorded, str) else None
+    return library if library is not None and LibraryFolder(library).exists() else None
 
 
 def _is_of(library: LibraryFolder, digest: str, encoder: str) -> bool:
-    note = library.manifest()
-    return (note.digest, note.encoder) == (digest, encoder)
+    manifest = library.manifest()
+    return (manifest.digest, manifest.encoder) == (digest, encoder)
 
 
 def _finished_size(library: Path, encoder: str, digest: str | None) -> int | None:
-    """Chunks of a complete library of these documents; None for any other."""
+    """Number of chunks of a complete library of these documents; None for any other library."""
     try:
-        note = LibraryFolder(library).check(encoder)
+        manifest = LibraryFolder(library).check(encoder)
     except ConfigError:
         return None
-    return note.chunks if note.digest == digest else None
+    return manifest.chunks if manifest.digest == digest else None
 
 
 async def build_run_library(prepared: Prepared, on_progress: Callable[[int, int], None]) -> None:
-    """Build or resume the run's library; does nothing without documents or with a complete library.
+    """Build the run's library, or resume building it; no-op without documents or with a complete library.
 
     Args:
         on_progress: progress callback with the embedded and the total number of chunks.

@@ -1,4 +1,4 @@
-"""One question, one debate: `moot.debate`."""
+"""Debate of a single question: `moot.debate`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from moot.protocols.errors import ConfigError
 
 
 class Debated(DebateResult, frozen=True, kw_only=True):
-    """Result of a single debate: its `DebateResult`, with the replies and the place of its record.
+    """Result of a single debate: its `DebateResult`, with the replies and the folder of its record.
 
     Attributes:
         answer: the answer; None without one.
@@ -41,7 +41,7 @@ class Debated(DebateResult, frozen=True, kw_only=True):
         tokens: tokens of those replies; a lower bound if `calls_without_usage` is not 0.
         wall_s: seconds from the debate's start to its verdict.
         simulated: whether the simulated model replied; the answer then means nothing.
-        turns: the replies: rows with `path`, `role`, `model`, `text` and `answer`, in order of time.
+        turns: the replies: rows with `path`, `role`, `model`, `text` and `answer`, in chronological order.
         path: the record's folder; None if no record was kept.
     """
 
@@ -66,22 +66,22 @@ async def debate(
         passage: the evidence; may be empty.
         labels: the closed set of answers; None for a free-text answer.
         out: the record's folder; None keeps no record.
-        engine: None runs in this process, unless it has joined a Ray cluster: then there.
+        engine: `ray` or `inline`; None means `ray` if this process has joined a Ray cluster, else `inline`.
         options: as for `moot.run`, such as `protocol`, `model`, `roles` and `set`; except for cases.
 
     Raises:
-        UserError: one line about what is wrong.
+        UserError: the input is invalid, or a model cannot be used.
     """
     case = Subject(question, passage, labels).case()
     check_folder(out)
     with TemporaryDirectory(prefix="moot-") as scratch:
-        kept = out or Path(scratch) / "run"
-        done = await arun(**{"task": [case], "out": kept, "engine": engine or engine_here(), **options})
+        folder = out or Path(scratch) / "run"
+        done = await arun(**{"task": [case], "out": folder, "engine": engine or default_engine(), **options})
         return _read(done.path, keep=out is not None)
 
 
-def engine_here() -> Engine:
-    """This process, unless it has joined a Ray cluster: then there."""
+def default_engine() -> Engine:
+    """Default engine of a single call: `ray` if this process has joined a Ray cluster, else `inline`."""
     ray = sys.modules.get("ray")
     return "ray" if ray is not None and ray.is_initialized() else "inline"
 
@@ -90,23 +90,24 @@ def _read(folder: Path, *, keep: bool) -> Debated:
     from moot.deploy.results.record.run_info import read_run_info
 
     result = recorded_results(RunFolder(folder), [CASE_ID], WriterCache())[CASE_ID]
-    spoken = ["path", "role", "model", "text", "answer"]
-    turns = read_table(folder, "turns", [*spoken, "at"]).to_pylist()
+    columns = ["path", "role", "model", "text", "answer"]
+    turns = read_table(folder, "turns", [*columns, "at"]).to_pylist()
     turns.sort(key=lambda turn: (turn["at"] or 0.0, turn["path"]))
     current = [t for t in turns if t["attempt"] == result.attempt and not t["superseded"]]
     return Debated(
         **msgspec.structs.asdict(result),
         tokens=result.prompt_tokens + result.completion_tokens,
         simulated=read_run_info(folder).simulated,
-        turns=tuple({name: t[name] for name in spoken} for t in current),
+        turns=tuple({name: t[name] for name in columns} for t in current),
         path=folder if keep else None,
     )
 
 
 CASE_ID = "question"
-"""The id of the only case."""
+"""Id of the only case."""
 
-_LONGEST_SLUG = 40
+_MAX_SLUG = 40
+"""Maximum length of a question's slug in characters."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class Subject:
 
     Attributes:
         question: the subject or question.
-        passage: given facts; may be empty.
+        passage: facts for the debate; may be empty.
         labels: the closed set of answers; None for a free-text answer.
     """
 
@@ -124,7 +125,7 @@ class Subject:
     labels: Sequence[str] | None = None
 
     def case(self) -> dict[str, Any]:
-        """The case as a task takes it."""
+        """The case as a row of a task."""
         return {"id": CASE_ID, "question": self.question, "passage": self.passage, "labels": self.labels}
 
     @property
@@ -135,8 +136,8 @@ class Subject:
         'should-cities-ban-cars-efacaf60'
         """
         words = re.sub(r"[^a-z0-9]+", "-", self.question.casefold()).strip("-")
-        slug = words[:_LONGEST_SLUG]
-        if len(words) > _LONGEST_SLUG:  # cut at a whole word
+        slug = words[:_MAX_SLUG]
+        if len(words) > _MAX_SLUG:  # cut at a whole word
             slug = slug.rpartition("-")[0] or slug
         given = json.dumps([self.question, self.passage, list(self.labels) if self.labels is not None else None])
         digest = hashlib.sha256(given.encode()).hexdigest()[:8]

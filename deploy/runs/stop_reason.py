@@ -12,8 +12,8 @@ from moot.actors.models.prices import Price
 from moot.deploy.runs.record_state import RecordState
 from moot.deploy.runs.run_config import RunConfig
 
-SAYS = ": "
-"""Separates an exhausted bound from what the next call needed."""
+DETAIL_SEPARATOR = ": "
+"""Separates an exhausted bound from the need of the next call."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class RemainingWork:
 
     Attributes:
         cases: number of remaining cases.
-        finished: number of cases behind the estimate: those with a verdict that did not fail.
-        uses: by budget, `tokens` or `usd`, what should be enough for the remaining cases: for each the mean of the
-            finished ones, and together three standard deviations more, at most the largest for each. What those in
-            progress have paid already is not taken off, for the first to finish are the short ones. Empty when none
-            has finished, or usage is unknown.
+        finished: number of cases that the estimate is based on: those with a verdict that did not fail.
+        uses: estimated maximum use of the remaining cases by budget (`tokens` or `usd`): their number times the mean of
+            the finished cases, plus three standard deviations of a predicted sum, and at most their number times the
+            largest. What cases in progress have already used is not subtracted, because the first cases to finish are
+            the short ones. Empty if none has finished, or usage is unknown.
     """
 
     cases: int
@@ -35,7 +35,12 @@ class RemainingWork:
 
 
 def remaining_work(state: RecordState, left: int, prices: Mapping[str, Price]) -> RemainingWork:
-    """Estimate the use of the remaining cases from the record.
+    """Remaining work, with the use of the remaining cases estimated from the record.
+
+    Args:
+        state: the record's current state.
+        left: number of remaining cases.
+        prices: by model.
 
     Raises:
         RecordError: the record cannot be read.
@@ -58,13 +63,13 @@ def remaining_work(state: RecordState, left: int, prices: Mapping[str, Price]) -
 
 
 def _enough(used: Sequence[float], left: int) -> float:
-    """Estimated maximum use of `left` more cases, from the use of finished ones."""
+    """Upper prediction bound (three standard deviations) of the use of `left` cases, from the use of finished ones."""
     spread = stdev(used) * math.sqrt(left + left**2 / len(used)) if len(used) > 1 else 0.0
     return min(left * fmean(used) + 3.0 * spread, left * max(used))
 
 
 def describe_stop(why: str, config: RunConfig, rest: RemainingWork | None = None) -> str:
-    """The stop reason as text for the user.
+    """Stop reason as text for the user.
 
     Args:
         why: the dispatcher's stop reason: a kind, a colon, and the detail.
@@ -82,11 +87,19 @@ def describe_stop(why: str, config: RunConfig, rest: RemainingWork | None = None
         bound, need = f"--max-cost {config.max_cost_usd:g}", f"may cost {_usd(needed)}, {_usd(left)} is left"
     else:
         bound, need = f"--max-tokens {config.max_tokens}", f"may take {needed:,.0f} tokens, {left:,.0f} are left"
-    return f"{bound} does not allow another call{SAYS}the next {need}; {_suggest_bound(budget, needed, left, rest)}"
+    suggestion = _suggest_bound(budget, needed, left, rest)
+    return f"{bound} does not allow another call{DETAIL_SEPARATOR}the next {need}; {suggestion}"
 
 
 def _suggest_bound(budget: str, needed: float, left: float, rest: RemainingWork | None) -> str:
-    """Suggested increase of a bound: the remaining use plus the reservation of one call."""
+    """Suggested increase of a bound, as text: for the remaining cases, and for one call.
+
+    Args:
+        budget: `tokens` or `usd`.
+        needed: use that the next call reserves.
+        left: rest of the budget.
+        rest: the remaining work; None if unknown.
+    """
     amount = _usd if budget == "usd" else _tokens
     one = f"{amount(needed - left)} or more for one call"
     if rest is None:

@@ -1,4 +1,4 @@
-"""Task of a run: opened for its protocol, with its cases' pictures, and checked against the protocol."""
+"""Task of a run: opened in the form that the protocol needs, with the cases' pictures, and checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.protocols.tasks.spec import TaskSpec
 
 
 def as_claim_task(spec: str) -> str:
-    """The spec of the same task with its cases as claims, where it has several forms; else unchanged.
+    """Spec of the same task with its cases as claims, if it has several forms; else unchanged.
 
     Raises:
         ConfigError: an option is unknown.
@@ -33,7 +33,7 @@ def as_claim_task(spec: str) -> str:
 
 
 def claim_forms() -> list[str]:
-    """Forms of the tasks whose cases are claims. Raises nothing."""
+    """Forms of the tasks whose cases are claims."""
     forms = (kind.form for kind in TASKS.values() if kind.claims)
     return [form.replace("[", "").replace("]", "") if "as=claims" in form else form.split("[")[0] for form in forms]
 
@@ -43,7 +43,7 @@ Cases = Task | Sequence[LabelledCase | Mapping[str, object]]
 
 
 def open_task_for(spec: str, protocol: DebateProtocol) -> Task:
-    """Opens a task in the form that the protocol needs; see `open_task`."""
+    """Open a task in the form that the protocol needs; see `open_task`."""
     return open_task(as_claim_task(spec) if protocol.needs_claims else spec, _load_picture)
 
 
@@ -54,20 +54,20 @@ def _load_picture(file: Path | bytes) -> Image:
 
 
 def check_first_case(protocol: DebateProtocol, task: Task) -> None:
-    """Refuses a task whose first case the protocol does not support; later ones fail by themselves.
+    """Check that the protocol supports the task's first case; later unsupported cases fail on their own.
 
     Raises:
-        ConfigError: naming suitable tasks.
+        ConfigError: it does not; names suitable tasks.
     """
     if task.replayable and (protocol.needs_labels or protocol.needs_reply or protocol.needs_claims):
         check_case(protocol, next(task.cases()).case)
 
 
 def check_case(protocol: DebateProtocol, case: Case) -> None:
-    """Refuses a case that the protocol does not support.
+    """Check that the protocol supports a case.
 
     Raises:
-        ConfigError: naming suitable tasks.
+        ConfigError: it does not; names suitable tasks.
     """
     if protocol.needs_reply and case.judged is None:
         raise ConfigError(
@@ -86,15 +86,15 @@ def check_case(protocol: DebateProtocol, case: Case) -> None:
 
 
 def content_case_id(case: Case) -> str:
-    """Content-based id of a submitted case without one: 16 hex digits."""
+    """Content-based id of a submitted case without an id: 16 hex digits."""
     return case.content_hash()[:16]
 
 
 def task_from_cases(cases: Cases) -> Task:
-    """Task of cases given as objects, with their pictures.
+    """Task from cases given as objects, with their pictures.
 
     Raises:
-        ConfigError: they are no cases, or a picture cannot be read.
+        ConfigError: they are not cases, or a picture cannot be read.
     """
     if isinstance(cases, Task):
         return replace(cases, load_picture=cases.load_picture or _load_picture)
@@ -104,7 +104,7 @@ def task_from_cases(cases: Cases) -> Task:
 
 
 def _with_pictures(case: LabelledCase | Mapping[str, object]) -> LabelledCase | Mapping[str, object]:
-    """Reads the pictures that a case names by file, address or bytes; a task itself reads none."""
+    """The case with the pictures that it gives as file, URL or bytes loaded; a task itself reads none."""
     if not isinstance(case, Mapping):
         return case
     given = case.get("images")

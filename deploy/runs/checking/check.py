@@ -1,4 +1,4 @@
-"""Check of one claim against documents and pictures: `moot.check`, and helpers shared with the command."""
+"""Check of one claim against documents and pictures: `moot.check`, and functions shared with the command."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from moot.deploy.runs.resume import identity_digest
 from moot.deploy.runs.run import Role, arun
 from moot.deploy.runs.run_folders import check_folder, default_out, run_folder
 from moot.deploy.runs.run_library import default_library_folder
-from moot.deploy.runs.single_debate import Subject, engine_here
+from moot.deploy.runs.single_debate import Subject, default_engine
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
 from moot.protocols.errors import ConfigError
 
 PROTOCOL = "ceda"
 
-Named = str | os.PathLike[str]
+PathName = str | os.PathLike[str]
 
-Documents = Named | Sequence[Named] | Mapping[str, str]
+Documents = PathName | Sequence[PathName] | Mapping[str, str]
 """Files or folders of documents, a library (as returned by `moot.index`) or its folder, or texts by name."""
 
 
@@ -50,19 +50,20 @@ async def check(
 
     Args:
         claim: a statement, or a question with its answer.
-        docs: documents to check it against. For many claims on the same documents embed these once with `moot.index`,
-            and pass its library here.
+        docs: documents to check it against. For many claims on the same documents, embed these once by `moot.index`
+            and pass the library.
         images: files, URLs to fetch, or bytes.
         model: the model of every role without one in `roles`: `debater` (two), `judge`, `vision`.
-        encoder: finds the passages that are near the claim.
-        classifier: a folder that `moot train-classifier` made; None uses the judges alone.
+        encoder: text encoder of the search for passages that are similar to the claim.
+        classifier: folder of a classifier made by `moot train-classifier`; None uses the judges alone.
         set: settings of the protocol `ceda`.
-        out: the record's folder, resumed when it exists; None keeps no record.
-        engine: None runs in this process, unless it has joined a Ray cluster: then there.
+        out: the record's folder, resumed if it exists; None keeps no record.
+        engine: `ray` or `inline`; None means `ray` if this process has joined a Ray cluster, else `inline`.
+        address: as for `moot.run`.
 
     Raises:
-        UserError: one line about what is wrong; nothing was written.
-        ConfigError: also when there is no verdict, because the run was stopped.
+        UserError: the input is invalid, or a model cannot be used; nothing was written.
+        ConfigError: also if there is no verdict, because the run was stopped.
     """
     check_folder(out)
     async with AsyncExitStack() as stack:
@@ -78,13 +79,13 @@ async def check(
             seed=seed,
             set=set or {},
             out=out or Path(scratch) / "run",
-            engine=engine or engine_here(),
+            engine=engine or default_engine(),
             address=address,
         )
-        found = read_checked(done.path, kept=out is not None)
-    if found is None:
+        checked = read_checked(done.path, kept=out is not None)
+    if checked is None:
         raise ConfigError(f"the claim was not checked: {done.stopped_by or done.status}")
-    return found
+    return checked
 
 
 def claim_case(claim: str, images: Sequence[PictureSource] = ()) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def claim_case(claim: str, images: Sequence[PictureSource] = ()) -> dict[str, An
 
 
 async def _files(docs: Documents, encoder: str, stack: AsyncExitStack) -> tuple[str, ...]:
-    """Context with the documents for a run; texts become a temporary library."""
+    """Paths of the documents for a run; texts become a temporary library, deleted when `stack` is closed."""
     if isinstance(docs, Mapping):
         if not docs:
             return ()
@@ -117,8 +118,8 @@ async def _files(docs: Documents, encoder: str, stack: AsyncExitStack) -> tuple[
 
 
 def with_content_folder(prepared: Prepared) -> Prepared:
-    """The check in a folder named by a hash of everything that determines its outcome: claim, documents, pictures,
-    models, settings. So the same check finds its record again, and a different one gets its own."""
+    """The check, with a folder named by a hash of everything that determines its outcome: claim, documents, pictures,
+    models and settings. The same check resumes its record, and a different one gets its own."""
     config = prepared.config
     claim = next(prepared.cases()).case.question
     out = default_out("check", Subject(claim, identity_digest(prepared)).name, config.seed, config.model)

@@ -1,4 +1,4 @@
-"""Result of a claim check, read from its record: label, confidence, debate, and evidence with its location."""
+"""Result of a claim check, read from its record: label, confidence, debate, and evidence with location."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ S = TypeVar("S", bound=DebateEvent)
 
 
 class EvidenceItem(Item):
-    """Piece of evidence and its location."""
+    """Piece of evidence with its location."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -47,7 +47,7 @@ class DebateMessage(BaseModel):
     Attributes:
         turn: 1 and up.
         says: AGREE or DENY, about the previous message or the claim (`of`); None for neither.
-        stance: on the claim, as stated or else as implied; None when unknown.
+        stance: stance on the claim, stated or implied; None if unknown.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -116,10 +116,11 @@ class Checked(BaseModel):
 
 
 def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
-    """Read a check from its folder; None while it has no verdict.
+    """Result of a check from its folder; None while it has no verdict.
 
     Args:
-        kept: whether the folder is kept, so that it is named.
+        folder: the run's folder.
+        kept: whether the folder is permanent, so that the result names it as `record`.
 
     Raises:
         ConfigError: the folder does not contain a check of one claim.
@@ -172,7 +173,7 @@ def _events(debate: Transcript, event_type: type[S]) -> Iterator[S]:
             if event.kind == event_type.kind:
                 data = event_type.read(event.data)
                 if data is None:
-                    raise ConfigError(f"{debate.run}: its event at {event.path!r} is not one of this version's checks")
+                    raise ConfigError(f"{debate.run}: this version cannot read the check's event at {event.path!r}")
                 yield data
 
 

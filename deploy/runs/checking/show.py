@@ -34,7 +34,7 @@ def headline(checked: Checked) -> str:
         return f"not checked: {checked.failure}: {checked.error}"
     parts: list[str] = [checked.label or "undecided"]
     if checked.confidence is not None:
-        parts.append(f"confidence {number(checked.confidence, 2)} ({_stated_by(checked)})")
+        parts.append(f"confidence {number(checked.confidence, 2)} ({_confidence_source(checked)})")
     elif checked.label is not None:
         parts.append("confidence unknown")
     if "no-evidence" in checked.flags:
@@ -42,10 +42,10 @@ def headline(checked: Checked) -> str:
     return ", ".join(parts)
 
 
-def _stated_by(checked: Checked) -> str:
+def _confidence_source(checked: Checked) -> str:
     if checked.source == "classifier":
         return "the classifier's"
-    return "the judge's own word" if len(checked.judges) == 1 else "the judges' own word"
+    return "stated by the judge" if len(checked.judges) == 1 else "stated by the judges"
 
 
 def _blocks(checked: Checked) -> Iterator[Block]:
@@ -65,7 +65,7 @@ def _blocks(checked: Checked) -> Iterator[Block]:
 
 
 def facts(checked: Checked) -> Iterator[tuple[str, str]]:
-    """Facts beside evidence and debate, as pairs of name and text."""
+    """Facts of a check other than evidence and debate, as pairs of name and text."""
     yield "claim", checked.claim
     if checked.rationale:
         yield "rationale", checked.rationale
@@ -75,7 +75,7 @@ def facts(checked: Checked) -> Iterator[tuple[str, str]]:
     if checked.flags:
         yield "flags", ", ".join(checked.flags)
     if checked.missing_pictures:
-        yield "not seen", ", ".join(f"picture {number + 1}" for number in checked.missing_pictures)
+        yield "not described", ", ".join(f"picture {number + 1}" for number in checked.missing_pictures)
     yield "cost", cost_words(checked.cost)
     if checked.record is not None:
         yield "record", checked.record

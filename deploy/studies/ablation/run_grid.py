@@ -15,7 +15,7 @@ from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.resume import used
 from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session import outcome_if_complete
-from moot.deploy.runs.stop_reason import SAYS
+from moot.deploy.runs.stop_reason import DETAIL_SEPARATOR
 from moot.deploy.studies.ablation.prepare import ReadyCell, cells_to_run, without_reuse
 
 _HEADER = ("cell", "cases", "calls", "tokens, at least", "at most about")
@@ -127,7 +127,7 @@ def _used_up(config: RunConfig, left: _CellBudget) -> str:
 
 def _of_the_grid(config: RunConfig, why: str) -> str:
     """A cell's stop reason; for a bound with the grid's figure, not the cell's remainder."""
-    wanted = "".join(why.partition(SAYS)[1:])
+    wanted = "".join(why.partition(DETAIL_SEPARATOR)[1:])
     if why.startswith("--max-tokens"):
         return f"--max-tokens {config.max_tokens} for the whole grid does not allow another call{wanted}"
     if why.startswith("--max-cost"):

@@ -81,7 +81,7 @@ def test_a_protocol_of_ones_own_is_counted_too(tmp_path: Path, monkeypatch: pyte
     config = RunConfig(protocol="counted_protocol:Own", engine="inline", out=str(tmp_path / "run"))
     found = plan(prepare(config))
     assert (found.cases, found.least, found.most) == (72, 144, 216)
-    assert f"counted on {found.looked_at} of the cases" in "\n".join(found.lines())
+    assert f"estimated from {found.sampled} of the cases" in "\n".join(found.lines())
     assert not (tmp_path / "run").exists()
 
 

@@ -46,8 +46,8 @@ def png(size: tuple[int, int] = (12, 8)) -> bytes:
 @pytest.mark.parametrize(
     ("verdict", "code", "label", "confidence", "head"),
     [
-        (1, 0, "supported", 0.8, "supported, confidence 0.8 (the judge's own word)"),
-        (0, 5, "hallucinated", 0.8, "hallucinated, confidence 0.8 (the judge's own word)"),
+        (1, 0, "supported", 0.8, "supported, confidence 0.8 (stated by the judge)"),
+        (0, 5, "hallucinated", 0.8, "hallucinated, confidence 0.8 (stated by the judge)"),
         (None, 6, None, None, "undecided"),
     ],
 )
@@ -186,7 +186,7 @@ def test_the_claim_from_standard_input(
 
 def test_without_any_evidence_the_verdict_says_so(command: Command, debate: ScriptedClaimDebate) -> None:
     code, out, _ = command("check", CLAIM, *debate.flags, "--out", "kept")
-    assert (code, out.splitlines()[0]) == (0, "supported, confidence 0.8 (the judge's own word), no evidence")
+    assert (code, out.splitlines()[0]) == (0, "supported, confidence 0.8 (stated by the judge), no evidence")
     assert "no-evidence" in out
     assert "Evidence ──" not in out
     assert all(
