@@ -15,14 +15,13 @@ from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.registry import PROTOCOLS
 
 ALTERNATIVES = 5
-"""Alternatives per token that agents request when the protocol needs log-probabilities."""
-
+"""Alternatives per token that agents request if the protocol needs log-probabilities."""
 
 SMALL_REPETITION_PENALTY = 1.1
-"""Default repetition penalty of `small`: at 1 it repeats itself until its tokens are used up."""
+"""Default repetition penalty of `small`: at 1 it repeats itself up to its token limit."""
 
 SMALL_TIMEOUT_S = 600.0
-"""Default timeout of `small` in seconds: a busy processor generates few tokens."""
+"""Default timeout of `small` in seconds: a busy CPU generates few tokens a second."""
 
 
 def model_defaults(model: str) -> dict[str, float]:
@@ -33,14 +32,13 @@ def model_defaults(model: str) -> dict[str, float]:
 
 
 def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[RoleBinding]]:
-    """Binds every role family of the protocol to models and decoding.
+    """Bind every role family of the protocol to models and decoding.
 
     A member's maximum reply length is the configured one, else the recorded one of a replay, else the family's in the
     protocol's `reply_tokens`, else `RoleBinding`'s. The same applies to temperature and top-p, with the protocol's
     `temperatures` and `top_ps`; a model that supports none gets no default. A preset's decoding replaces the
-    protocol's. Where each member has its own temperature, the members of a smaller family are repeated in turn until
-    there is one for each. A protocol that asks only some of a family's members declares their number as `most_members`;
-    a replay may have more.
+    protocol's. If each member has its own temperature, the members of a smaller family are repeated cyclically. A
+    protocol that asks only some of a family's members declares their number as `most_members`; a replay may have more.
 
     Raises:
         ConfigError: `roles` names a family that the protocol does not ask, or more members than it asks, or a model's
@@ -50,7 +48,7 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     for family in config.roles:
         if family not in protocol.roles:
             if family == "judge" and most.get("agent") == 1:
-                raise ConfigError(f"protocol {protocol.name!r} asks one agent here, and a solo run asks no judge")
+                raise ConfigError(f"protocol {protocol.name!r} asks one agent here, and then no judge: leave it out")
             unknown = str(unknown_name("role", family, protocol.roles)).removeprefix("unknown role ")
             raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
     stated = config.loaded_preset()
@@ -74,9 +72,9 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
 
 
 def speaking_roles(protocol: DebateProtocol) -> frozenset[str]:
-    """The role families whose log-probabilities a protocol reads, and that see a case's pictures.
+    """Role families whose log-probabilities a protocol reads, and that receive a case's pictures.
 
-    They are its `speakers`; else `agent`, where it has such a role, else all.
+    They are its `speakers`; else `agent`, if it has such a role, else all.
     """
     if protocol.speakers is not None:
         return frozenset(protocol.speakers)
@@ -84,13 +82,17 @@ def speaking_roles(protocol: DebateProtocol) -> frozenset[str]:
 
 
 def roles_shown_pictures(protocol: DebateProtocol) -> frozenset[str]:
-    """The role families that receive a case's pictures: its speakers and, where declared, its judges."""
+    """Role families that receive a case's pictures: its speakers and, if declared, its judges."""
     judges = frozenset({"judge"} if protocol.judges_see_pictures else ())
     return (speaking_roles(protocol) | judges) & frozenset(protocol.roles)
 
 
 def _check_all_are_asked(family: str, members: Sequence[object], most: int | None, protocol: str) -> None:
-    """Refuses members that the protocol would never ask."""
+    """Check that the protocol asks all members.
+
+    Raises:
+        ConfigError: it would never ask some of them.
+    """
     if most is not None and len(members) > most:
         entry = PROTOCOLS.get(protocol)
         counted = entry is not None and "agents" in entry.settings_model.model_fields and "agents" not in entry.fixed
@@ -101,7 +103,7 @@ def _check_all_are_asked(family: str, members: Sequence[object], most: int | Non
 def _at_temperatures(
     family: str, members: Sequence[RoleBinding], temperatures: float | Sequence[float] | None, protocol: str
 ) -> list[RoleBinding]:
-    """The members at the protocol's temperature, or each at its own."""
+    """Members with the protocol's temperature as their default, the same for all or one for each."""
     if not isinstance(temperatures, Sequence):
         return [_by_default(member, "temperature", temperatures) for member in members]
     _check_all_are_asked(family, members, len(temperatures), protocol)
@@ -109,7 +111,7 @@ def _at_temperatures(
 
 
 def _by_default(member: RoleBinding, key: Literal["temperature", "top_p"], value: float | None) -> RoleBinding:
-    """The member with another default, unless it has an explicit value; a default is not explicit."""
+    """The member with another default, which is not an explicit setting, unless it has an explicit value."""
     if key in member.model_fields_set:
         return member
     changed = member.model_copy(update={key: value})
@@ -118,9 +120,9 @@ def _by_default(member: RoleBinding, key: Literal["temperature", "top_p"], value
 
 
 def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> list[RoleBinding]:
-    """The bindings of a family. A replayed member is bound as in the recorded run, except for explicit settings.
+    """Bindings of a family. A replayed member is bound as in the recorded run, except for explicit settings.
 
-    A single member is repeated as often as recorded.
+    A single member is replayed as all recorded members.
     """
     members = []
     given = config.roles.get(family, [{}])
@@ -145,7 +147,7 @@ def self_judging_models(bindings: Mapping[str, Sequence[RoleBinding]], protocol:
 
 
 def _with_alternatives(binding: RoleBinding) -> RoleBinding:
-    """The member with the alternatives that the protocol needs, which are not an explicit setting."""
+    """The member with the alternatives that the protocol needs as a default, which is not an explicit setting."""
     if binding.top_logprobs:
         return binding
     asked = binding.model_copy(update={"top_logprobs": ALTERNATIVES})

@@ -1,4 +1,4 @@
-"""Model capabilities as text: what a model declares, and what a run adapts to it after its trial calls."""
+"""Model capabilities as text: those that a model declares, and a run's adaptations to it after the trial calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.actors.models.small.model import SmallModel
 from moot.actors.record.replay_model import recorded_capabilities
 from moot.protocols.reply_ids import reply_id, reply_name
 
-HELD_STAGES = {
+CONSTRAINED_LOGPROBS = {
     "raw": "its own, before the schema's mask",
     "masked": "taken after the schema's mask: a probability of 1 is unknown",
     "unknown": "it is not known whether they are taken after the schema's mask: a probability of 1 is unknown",
@@ -24,25 +24,25 @@ HELD_STAGES = {
 
 
 def model_adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[str]:
-    """Differences of requests to this model from those to most models.
+    """Adaptations of requests to this model, as phrases.
 
     >>> model_adaptations(ModelProfile(schemas="vllm", omitted=("top_p",)), offers_schemas=True)
     ['no `top_p` is sent']
     """
-    found = [f"no `{name}` is sent" for name in profile.omitted]
-    found += ["the system message is prepended to the user's"] if profile.folds_system else []
-    found += ["it reasons first: its replies get `reasoning_tokens` on top"] if profile.reasons else []
+    phrases = [f"no `{name}` is sent" for name in profile.omitted]
+    phrases += ["the system message is prepended to the user's"] if profile.folds_system else []
+    phrases += ["it reasons first: its replies get additional `reasoning_tokens`"] if profile.reasons else []
     if offers_schemas:
-        found += ["replies are not schema-constrained"] if profile.schemas == "free" else []
-        found += ["labels are not listed in schemas"] if not profile.listed_labels else []
-        found += [
+        phrases += ["replies are not schema-constrained"] if profile.schemas == "free" else []
+        phrases += ["labels are not listed in schemas"] if not profile.listed_labels else []
+        phrases += [
             f"{reply_name(each.reply)}: {schema_mode_text(each.schemas, each.listed_labels)}"
             for each in profile.exceptions
         ]
-    return found + list(_of_logprobs(profile))
+    return phrases + list(_logprob_adaptations(profile))
 
 
-def _of_logprobs(profile: ModelProfile) -> Iterator[str]:
+def _logprob_adaptations(profile: ModelProfile) -> Iterator[str]:
     if profile.alternatives == 0:
         yield "no log-probabilities are requested"
         return
@@ -66,28 +66,34 @@ def schema_mode_text(schemas: ConstraintMode, listed_labels: bool) -> str:
 def schema_mode_rows(
     profile: ModelProfile, replies: Mapping[str, Sequence[type[BaseModel]]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Role, reply type and structured-output mode of every reply type that a protocol requests."""
+    """Role, reply type and structured-output mode of every reply type that a protocol requests.
+
+    Args:
+        profile: of the model.
+        replies: reply types by role family.
+    """
     for family, kinds in replies.items():
         for reply in map(reply_id, kinds):
             yield family, reply_name(reply), schema_mode_text(*profile.mode_of(reply))
 
 
 NOTES = {
-    "openai/NAME": "some models give no log-probabilities: the trial call before a run finds out",
+    "openai/NAME": "some models give no log-probabilities: the trial call before a run detects this",
     "anthropic/NAME": "a temperature only up to Claude 4.6, later models take none; schemas from Claude 4.5 on",
-    "http://HOST:PORT/v1#NAME": "this is what may be requested: `moot doctor --model` and the trial call before a run "
-    "show what the server supports, pictures aside",
+    "http://HOST:PORT/v1#NAME": "these may be requested: `moot doctor --model` and the trial call before a run detect "
+    "which of them the server supports, except for pictures",
 }
 """Notes beside `describe_capabilities`, by form."""
 
 
 def describe_capabilities(capabilities: Capabilities) -> dict[str, str]:
-    """A backend's capabilities as text.
+    """Capabilities of a model backend as text, by name.
 
     >>> describe_capabilities(Capabilities(max_alternatives=5, logprob_stage="before"))["log-probabilities"]
     'up to 5 alternatives, before temperature'
     """
-    most, stage, hottest = capabilities.max_alternatives, capabilities.logprob_stage, capabilities.max_temperature
+    most, stage = capabilities.max_alternatives, capabilities.logprob_stage
+    max_temperature = capabilities.max_temperature
     where = "before or after temperature unknown" if stage == "unknown" else f"{stage} temperature"
     return {
         "log-probabilities": f"up to {most:,} alternatives, {where}" if most else "no",
@@ -95,12 +101,12 @@ def describe_capabilities(capabilities: Capabilities) -> dict[str, str]:
         "schemas": capabilities.structured_output,
         "streaming": _yes(capabilities.streaming),
         "repeatable": _yes(capabilities.seeds),
-        "temperature": "no" if hottest is None else f"up to {hottest:g}",
+        "temperature": "no" if max_temperature is None else f"up to {max_temperature:g}",
     }
 
 
 def in_one_line(words: dict[str, str]) -> str:
-    """The result of `describe_capabilities` on one line.
+    """Result of `describe_capabilities` on one line.
 
     >>> in_one_line({"pictures": "yes", "streaming": "no"})
     'pictures: yes; streaming: no'
@@ -114,13 +120,13 @@ def _yes(can: bool) -> str:
 
 def forms() -> dict[str, dict[str, str]]:
     """Declared capabilities by form of a model's name; opens no connection and no file."""
-    found = {form: describe_capabilities(_capabilities(form)) for form in MODELS}
-    found["replay/RUN"]["log-probabilities"] = "as far as they are on record"
-    return found
+    by_form = {form: describe_capabilities(_capabilities(form)) for form in MODELS}
+    by_form["replay/RUN"]["log-probabilities"] = "as recorded"
+    return by_form
 
 
 def _capabilities(form: str) -> Capabilities:
-    """Capabilities of an example; a form with a folder has none, and `small` may not be installed."""
+    """Capabilities of an example of a form; without a model where the form needs a folder or an installed package."""
     if form == "replay/RUN":
         return recorded_capabilities({})
     if form == "local/PATH":

@@ -1,4 +1,4 @@
-"""Warnings about a run before it starts."""
+"""Warnings about a valid run before it starts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _log = structlog.get_logger(__name__)
 
 
 def log_caveats(prepared: Prepared) -> None:
-    """Log warnings about a valid run; call it after its models and encoder are checked."""
+    """Log warnings about a run; call it after its models and encoder are checked."""
     if prepared.d_untested:
         _log.warning(
-            "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` learns one",
+            "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` estimates one",
             encoder=prepared.config.encoder,
         )
     if prepared.compares_words:
@@ -32,16 +32,16 @@ def log_caveats(prepared: Prepared) -> None:
         )
     if unread := nested(prepared.config.set).keys() & prepared.protocol.unread_settings:
         _log.warning(
-            "set, but without effect beside the other settings: a solo run has no debate, gate or judges"
+            "settings without effect: a run with one agent has no debate, gate or judges"
             if prepared.settings.get("agents") == 1
-            else "set, but without effect beside the other settings",
+            else "settings without effect, given the other settings",
             protocol=prepared.protocol.name,
             settings=sorted(unread),
         )
     both = self_judging_models(prepared.bindings, prepared.protocol)
     if both and prepared.protocol.judges_apart:
         _log.warning(
-            "judges are models that debate, too, and may favour themselves: name others with --role judge=MODEL",
+            "judges are also debaters and may favour themselves: choose other models with --role judge=MODEL",
             protocol=prepared.protocol.name,
             models=both,
         )
@@ -55,10 +55,10 @@ def log_caveats(prepared: Prepared) -> None:
     if prepared.docs is not None and is_missing(prepared.config.docs):
         _log.warning("documents are missing: the run uses its existing library", docs=prepared.config.docs)
     if why := untraceable():
-        _log.warning("the environment asks for traces, but none is exported", why=why)
+        _log.warning("the environment requests traces, but none is exported", why=why)
     bounded = prepared.config.max_cost_usd is not None or prepared.config.max_tokens is not None
     if bounded and is_served(prepared.config.encoder):
-        _log.warning("calls for embeddings count against no budget", encoder=prepared.config.encoder)
+        _log.warning("calls for embeddings are not counted by the budgets", encoder=prepared.config.encoder)
 
 
 def _begins_with_a_comment(task: Task) -> bool:

@@ -1,4 +1,4 @@
-"""Checks before a run starts: keys, reachable servers, log-probabilities where needed, and an embedding."""
+"""Checks before a run: keys, reachable servers, capabilities of models, and a trial embedding."""
 
 from __future__ import annotations
 
@@ -30,23 +30,24 @@ from moot.protocols.validation_messages import expected_value
 
 
 async def check_models(prepared: Prepared, *, network: bool = True, trials: TrialResults | None = None) -> Prepared:
-    """Checks every distinct model of the run and its encoder with trial calls, each made once.
+    """Check every distinct model of the run and its encoder by trial calls, each made once.
 
     Args:
-        network: False only constructs the models, so that a wrong setting is detected, reads what is to be reused, and
-            renders a protocol's own templates on the first case.
+        prepared: the run.
+        network: False only constructs the models, so that an invalid setting is detected, counts the replies to reuse,
+            and renders a protocol's own templates on the first case.
         trials: results of related runs; new ones are added.
 
     Returns:
-        Run with the profiles of its models; with the recorded ones when it is resumed.
+        The run with the profiles of its models: of a resumed run the recorded ones.
 
     Raises:
         ConfigError: a setting of a model or of the encoder is malformed, a model does not support a role's setting, a
             template lacks a slot, or the run whose replies are reused cannot be read.
-        MissingKey: names the environment variable.
+        MissingKey: an API key is not set; names the environment variable.
         ModelUnavailable: a server does not answer or refuses access.
-        CapabilityMissing: no log-probabilities, though the protocol needs them; no schemas, though a role
-            requires constrained decoding; no pictures, though cases have some; or a package is not installed.
+        CapabilityMissing: a model gives no log-probabilities though the protocol needs them, has no constrained
+            decoding though a role requires it, or takes no pictures though cases have some; or a package is missing.
     """
     wanted: dict[ModelBinding, list[tuple[str, RoleBinding]]] = {}
     for family, members in prepared.bindings.items():
@@ -56,53 +57,53 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
         await check_own_templates(prepared)
         if prepared.reuse is not None:
             await asyncio.to_thread(reusable_replies, prepared.reuse)
-    shown = _shown_pictures(prepared)
-    found: dict[_Asked, ModelProfile | None] = {}
+    shown = _models_shown_pictures(prepared)
+    profiles: dict[_Endpoint, ModelProfile | None] = {}
     known = await asyncio.to_thread(_known_profiles, prepared) if network else None
     trials = TrialResults() if trials is None else trials
     for binding, roles in wanted.items():
         model = make_model(binding, seed=prepared.config.seed, answer_key=None)
         try:
             if binding in shown and not model.capabilities.images:
-                raise CapabilityMissing(f"model {model.name!r} takes no pictures, but the cases bring some")
+                raise CapabilityMissing(f"model {model.name!r} takes no pictures, but the cases have some")
             check_declared(model, [role for _, role in roles], prepared.protocol)
             if network:
                 await model.check()
                 check_schema_support(model, [role for _, role in roles])
                 if known is not None:
-                    found[_asked(binding)] = known.get(_asked(binding))
+                    profiles[_endpoint(binding)] = known.get(_endpoint(binding))
                 elif not is_embedded(binding.model):
-                    found[_asked(binding)] = await ModelTrial(prepared, roles, trials).profile(model, binding)
+                    profiles[_endpoint(binding)] = await ModelTrial(prepared, roles, trials).profile(model, binding)
                 elif model.capabilities.structured_output != "no":
-                    found[_asked(binding)] = declared_profile(model, model.capabilities.dialect)
+                    profiles[_endpoint(binding)] = declared_profile(model, model.capabilities.dialect)
         finally:
             await model.close()
     await _check_encoder(prepared, network, trials)
     if prepared.classifier is not None and network:
         await _check_body(prepared.classifier)
-    return _with_profiles(prepared, found) if found else prepared
+    return _with_profiles(prepared, profiles) if profiles else prepared
 
 
-_Asked = tuple[str, str | None]
-"""Model and server. The source of its key does not count, because it may change between sessions."""
+_Endpoint = tuple[str, str | None]
+"""Model and server. The source of the API key is no part of it, because it may change between sessions."""
 
 
-def _asked(binding: ModelBinding | RoleBinding) -> _Asked:
+def _endpoint(binding: ModelBinding | RoleBinding) -> _Endpoint:
     return binding.model, binding.base_url
 
 
-def _known_profiles(prepared: Prepared) -> Mapping[_Asked, ModelProfile | None] | None:
-    """Profiles of the run's models, from the record or an earlier trial; None where they are still to be tried."""
+def _known_profiles(prepared: Prepared) -> Mapping[_Endpoint, ModelProfile | None] | None:
+    """Profiles of the run's models, from the record or earlier trial calls; None before the trial calls."""
     recorded = recorded_profiles(prepared.record)
     if recorded is None and prepared.trials_done:
-        return {_asked(member): member.profile for members in prepared.bindings.values() for member in members}
+        return {_endpoint(member): member.profile for members in prepared.bindings.values() for member in members}
     return recorded
 
 
-def recorded_profiles(run: RunFolder) -> dict[_Asked, ModelProfile | None] | None:
-    """Recorded profiles of a run's models, so that they are called as before; None without a run.
+def recorded_profiles(run: RunFolder) -> dict[_Endpoint, ModelProfile | None] | None:
+    """Recorded profiles of a run's models, by which a resumed run calls them as before; None without a run.
 
-    An older record has None for each: they are called as that version did.
+    An older record has no profiles: each is None, and the model is called as that version called it.
 
     Raises:
         RecordError: run.yaml cannot be read.
@@ -117,25 +118,25 @@ def recorded_profiles(run: RunFolder) -> dict[_Asked, ModelProfile | None] | Non
         raise RecordError(
             f"{run.path / 'run.yaml'}: `bindings` cannot be read: {expected_value(error.errors()[0])}"
         ) from None
-    return {_asked(binding): binding.profile for binding in bindings}
+    return {_endpoint(binding): binding.profile for binding in bindings}
 
 
-def _with_profiles(prepared: Prepared, found: Mapping[_Asked, ModelProfile | None]) -> Prepared:
+def _with_profiles(prepared: Prepared, profiles: Mapping[_Endpoint, ModelProfile | None]) -> Prepared:
     bindings = {
-        family: [_with_profile(member, found) for member in members] for family, members in prepared.bindings.items()
+        family: [_with_profile(member, profiles) for member in members] for family, members in prepared.bindings.items()
     }
     return replace(prepared, bindings=bindings, trials_done=True)
 
 
-def _with_profile(member: RoleBinding, found: Mapping[_Asked, ModelProfile | None]) -> RoleBinding:
+def _with_profile(member: RoleBinding, profiles: Mapping[_Endpoint, ModelProfile | None]) -> RoleBinding:
     """The member with its model's profile; a replayed member keeps its recorded one."""
     if is_replay(member.model):
         return member
-    return member.model_copy(update={"profile": found.get(_asked(member))})
+    return member.model_copy(update={"profile": profiles.get(_endpoint(member))})
 
 
-def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:
-    """The models that receive the cases' pictures; none when that is unknown before the cases are read."""
+def _models_shown_pictures(prepared: Prepared) -> set[ModelBinding]:
+    """Models that receive the cases' pictures; none if the cases cannot be read before the run."""
     if prepared.checked is None or not prepared.checked.pictured:
         return set()
     if not any(labelled.case.images for labelled in prepared.cases()):
@@ -148,18 +149,18 @@ def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:
 
 
 async def _check_encoder(prepared: Prepared, network: bool, trials: TrialResults) -> None:
-    asked = (prepared.config.encoder, prepared.config.encoder_key_env)
-    encoder = make_encoder(asked[0], PROBE_RETRIES, api_key_env=asked[1])
+    name, key_env = prepared.config.encoder, prepared.config.encoder_key_env
+    encoder = make_encoder(name, PROBE_RETRIES, api_key_env=key_env)
     try:
-        if network and asked not in trials.encoders:
+        if network and (name, key_env) not in trials.encoders:
             await encoder.check()
-            trials.encoders.add(asked)
+            trials.encoders.add((name, key_env))
     finally:
         await encoder.close()
 
 
 async def _check_body(classifier: ResolvedClassifier) -> None:
-    """Checks that the classifier's own encoder, if it has one, can be loaded."""
+    """Check that the classifier's own encoder, if it has one, can be loaded."""
     body = classifier.card.body
     if body is None:
         return

@@ -1,4 +1,4 @@
-"""Health checks (`moot doctor`): the installation, and a model by a few small calls."""
+"""Health checks of `moot doctor`: of the installation, and of a model by a few small calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, is_embedded, over_responses
 from moot.actors.models.retry import call_with_retries
 from moot.deploy.runs.bindings import model_defaults
-from moot.deploy.runs.capabilities import HELD_STAGES, describe_capabilities, in_one_line, model_adaptations
+from moot.deploy.runs.capabilities import CONSTRAINED_LOGPROBS, describe_capabilities, in_one_line, model_adaptations
 from moot.deploy.runs.versions import installed_versions
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UserError
@@ -41,7 +41,7 @@ from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
 
 TIMEOUT_S = 60.0
-"""Timeout of a call in seconds, unless a run's is longer: a server may have to load its weights first."""
+"""Timeout of a call in seconds, unless that of a run is longer: a server may have to load its weights first."""
 
 _ALTERNATIVES = 5
 _MESSAGES = (Message("system", "You answer with one word."), Message("user", "Is the sky blue? Answer Yes or No."))
@@ -54,7 +54,7 @@ _EXTRAS = {
 }
 _SUM_SLACK = 1e-3
 _LOGPROBS = "log-probabilities"
-_WITHOUT = "SELENE needs --set gate.intrinsic=none or resampled"
+_SELENE_HINT = "SELENE needs --set gate.intrinsic=none or resampled"
 
 State = Literal["ok", "note", "failed"]
 
@@ -64,9 +64,9 @@ class Finding:
     """Result of one check.
 
     Attributes:
-        subject: what was checked, in a word or two.
-        state: `failed` when a run would not work.
-        detail: the finding.
+        subject: name of the check.
+        state: `failed` if a run would not work.
+        detail: the result as text.
     """
 
     subject: str
@@ -75,12 +75,12 @@ class Finding:
 
 
 def machine() -> Iterator[Finding]:
-    """Check the installed extras, and which API keys are set, by name only."""
-    for name, found in installed_versions("moot", "ray").items():
-        yield Finding(name, "ok", found)
+    """Findings about the installation: versions, installed extras, and which API keys are set."""
+    for name, version in installed_versions("moot", "ray").items():
+        yield Finding(name, "ok", version)
     for name in _KEYS:
-        given = ApiKey(name).set
-        yield Finding(name, "ok" if given else "note", "set" if given else "not set")
+        is_set = ApiKey(name).set
+        yield Finding(name, "ok" if is_set else "note", "set" if is_set else "not set")
     for extra, packages in _EXTRAS.items():
         missing = [package for package in packages if package not in installed_versions(*packages)]
         detail = "installed" if not missing else f"not installed: pip install 'moot[{extra}]'"
@@ -88,15 +88,16 @@ def machine() -> Iterator[Finding]:
 
 
 async def examine(binding: ModelBinding, prices: str | None = None) -> list[Finding]:
-    """Check a model with a few small calls, made as a run makes them; they may be billed.
+    """Check a model by a few small calls, made as a run makes them; they may be billed.
 
     Of several servers each is checked separately.
 
     Args:
+        binding: the model.
         prices: a YAML file of prices; overrides the built-in ones.
 
     Raises:
-        ConfigError: the model's name or a setting is malformed, or the file of prices is wrong.
+        ConfigError: the model's name or a setting is malformed, or the file of prices is invalid.
     """
     spec = ModelSpec.parse(binding.model)
     if not spec.more_urls:
@@ -117,8 +118,8 @@ async def _examined(binding: ModelBinding, prices: str | None) -> list[Finding]:
     try:
         await model.check()
         found.append(Finding("reachable", "ok", "key and server" if binding.model.startswith("http") else "yes"))
-        asked, used = await _asked(model, binding)
-        found += asked
+        from_calls, used = await _call_findings(model, binding)
+        found += from_calls
     except OnlyOverResponses as error:
         if (other := over_responses(binding)) is not None:
             return await _examined(other, prices)
@@ -132,7 +133,7 @@ async def _examined(binding: ModelBinding, prices: str | None) -> list[Finding]:
 
 
 def _priced(price: Price | None, used: Usage | None) -> Finding:
-    """Finding about token prices and the cost of the call, as far as known."""
+    """Finding about token prices and the cost of a call, as far as known."""
     if price is None:
         return Finding("price", "note", "unknown; give it in a file, --prices FILE")
     cost = None if used is None else price.cost_usd(used)
@@ -140,8 +141,8 @@ def _priced(price: Price | None, used: Usage | None) -> Finding:
     return Finding("price", "ok", f"{price.input:g} / {price.output:g} USD per million{this_call}")
 
 
-async def _asked(model: Model, binding: ModelBinding) -> tuple[list[Finding], Usage | None]:
-    """Findings from calls to a reachable model, and the usage of one call; None when it failed.
+async def _call_findings(model: Model, binding: ModelBinding) -> tuple[list[Finding], Usage | None]:
+    """Findings from calls to a reachable model, and the usage of one call; None if it failed.
 
     Raises:
         OnlyOverResponses: only another API offers the model.
@@ -159,7 +160,7 @@ async def _asked(model: Model, binding: ModelBinding) -> tuple[list[Finding], Us
 
 
 async def _profile(model: Model, binding: ModelBinding) -> ModelProfile:
-    """The profile that a run's trial calls would find.
+    """Profile that the trial calls of a run would detect.
 
     Raises:
         OnlyOverResponses: only another API offers the model.
@@ -184,14 +185,16 @@ def _differences(model: Model, profile: ModelProfile) -> Iterator[Finding]:
     if adaptations := model_adaptations(profile, offers_schemas=_supports_schema(model)):
         yield Finding("a run adapts", "note", "; ".join(adaptations))
     can = model.capabilities
-    come = can.max_alternatives and profile.alternatives != 0 and profile.logprobs_when_held
-    if come and can.logprob_stage == "unknown" and profile.schemas != "free" and profile.held_logprobs is not None:
+    given = can.max_alternatives and profile.alternatives != 0 and profile.logprobs_when_held
+    if given and can.logprob_stage == "unknown" and profile.schemas != "free" and profile.held_logprobs is not None:
         raw = profile.held_logprobs == "raw"
-        yield Finding("under a schema", "ok" if raw else "note", f"{_LOGPROBS}: {HELD_STAGES[profile.held_logprobs]}")
+        yield Finding(
+            "under a schema", "ok" if raw else "note", f"{_LOGPROBS}: {CONSTRAINED_LOGPROBS[profile.held_logprobs]}"
+        )
 
 
 async def _called(model: Model, role: RoleBinding) -> tuple[list[Finding], Usage | None]:
-    """Findings from one call, and its usage; None when it failed."""
+    """Findings from one call, and its usage; None if it failed."""
     asked = _alternatives(model)
     decoding = sent_decoding(role, Decoding(temperature=0.0, top_p=None, max_tokens=64, top_logprobs=asked))
     began = time.perf_counter()
@@ -224,9 +227,9 @@ def _opening_case() -> Case:
 
 
 async def _openings(model: Model, role: RoleBinding) -> list[Finding]:
-    """Check whether a real opening of a debate parses, as free text and, where a run would use one, under its schema.
+    """Check whether an opening of a debate parses, unconstrained and, if a run would use one, under its schema.
 
-    The form that a run would use is `failed` when unusable; the other is a `note`.
+    An unusable reply is `failed` in the mode that a run would use, and a `note` in the other.
     """
     labels = _opening_case().labels
     schema = constrained_schema(role, model.capabilities.structured_output, Position, labels, role.max_tokens, {})
@@ -266,19 +269,19 @@ async def _completed(
     step_key: str,
     schema: ReplySchema | None = None,
 ) -> ModelReply:
-    """A call with retries: a rate limit used up by the previous calls is not the model's fault."""
+    """Reply to a call with retries: the previous calls may have exhausted a rate limit."""
     return await call_with_retries(
         PROBE_RETRIES, lambda: model.complete(messages, decoding, step_key=step_key, schema=schema)
     )
 
 
 def check_logprobs(tokens: TokenLogprobs | None) -> Finding:
-    """Check whether log-probabilities are present and real: some servers send zeros, or only -9999."""
+    """Check whether log-probabilities are present and plausible: some servers send zeros, or only -9999."""
     if tokens is None:
-        return Finding(_LOGPROBS, "note", f"none given: {_WITHOUT}")
+        return Finding(_LOGPROBS, "note", f"none given: {_SELENE_HINT}")
     known = tokens.alt_logprob[np.isfinite(tokens.alt_logprob)]
     if not known.size:
-        return Finding(_LOGPROBS, "note", f"no alternative has a number: {_WITHOUT}")
+        return Finding(_LOGPROBS, "note", f"no alternative has a number: {_SELENE_HINT}")
     sums = np.nansum(np.exp(np.where(np.isfinite(tokens.alt_logprob), tokens.alt_logprob, -np.inf)), axis=1)
     if not np.any(known) or not np.any(tokens.logprob):
         return Finding(_LOGPROBS, "failed", "bogus: every one is 0")

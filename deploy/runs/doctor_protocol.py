@@ -1,4 +1,4 @@
-"""Protocol trial of `moot doctor`: a few debates of the bundled sample, counted by template."""
+"""Protocol trial of `moot doctor`: a few debates of bundled cases, with counts of replies by template."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class TemplateTrial:
     """Results of a model on one template.
 
     Attributes:
-        replies: statistics of its replies.
-        tokens: mean of the tokens of a reply; None when the server does not say.
-        seconds: mean time of a request with a usable reply; None when there was none.
+        replies: counts of its replies.
+        tokens: mean tokens of a reply; None if the server does not report usage.
+        seconds: mean latency in seconds of requests with a usable reply; None without any.
     """
 
     replies: ModelReplies
@@ -39,7 +39,7 @@ class TemplateTrial:
     seconds: float | None
 
     def cells(self) -> tuple[str, ...]:
-        """The table row, in the order of `HEADER`."""
+        """Table row, in the order of `HEADER`."""
         found = self.replies
         counts = (found.asks, found.usable, found.repaired, found.reasked, found.truncated, found.outside_labels)
         means = ("-" if mean is None else f"{mean:,.1f}" for mean in (self.tokens, self.seconds))
@@ -51,30 +51,30 @@ HEADER = ("role", "template", "asks", "usable", "repaired", "reasked", "truncate
 
 @dataclass(frozen=True, slots=True)
 class ProtocolTrial:
-    """Result of the debates.
+    """Result of a model's debates under a protocol.
 
     Attributes:
-        templates: results by template, in order.
-        attempted: role, reply type and structured-output mode of each tried model.
-        finished, cases: how many debates ended with a verdict, and how many there were.
-        commonest_failure: the most frequent reason of a failed request, with its remedy; empty for none.
+        templates: results by template.
+        modes: role, reply type and structured-output mode, for every reply type of the protocol.
+        finished, cases: number of debates with a verdict, and of all debates.
+        commonest_failure: the most frequent reason of a failed request, with its remedy; empty if none failed.
     """
 
     templates: tuple[TemplateTrial, ...]
-    attempted: tuple[tuple[str, str, str], ...]
+    modes: tuple[tuple[str, str, str], ...]
     finished: int
     cases: int
     commonest_failure: str
 
     def lines(self) -> Iterator[str]:
-        """The table and the outcome as lines."""
+        """Table and outcome as lines."""
         rows = [HEADER, *(each.cells() for each in self.templates)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
         for row in rows:
             words = (cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True))
             numbers = (cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True))
             yield "  ".join((*words, *numbers)).rstrip()
-        for role, reply, mode in self.attempted:
+        for role, reply, mode in self.modes:
             yield f"{role} {reply}: {mode}"
         yield f"{self.finished} of {self.cases} debates ended with a verdict"
         if self.commonest_failure:
@@ -82,7 +82,7 @@ class ProtocolTrial:
 
 
 async def try_protocol(binding: ModelBinding, wanted: RunConfig, cases: int) -> ProtocolTrial:
-    """Debate a few cases of the protocol's sample in this process; keeps no record.
+    """Debate a few cases of the protocol's bundled sample in this process; keeps no record.
 
     Args:
         binding: the model of every role.
@@ -107,9 +107,9 @@ async def try_protocol(binding: ModelBinding, wanted: RunConfig, cases: int) -> 
         summary = done.summary
         (profile,) = (recorded_profiles(RunFolder(folder)) or {}).values()
         asked = {role: made.replies.get(role, ()) for role in made.roles}
-        mode = () if profile is None else tuple(schema_mode_rows(profile, asked))
+        modes = () if profile is None else tuple(schema_mode_rows(profile, asked))
         trials = tuple(_trials(folder))
-        return ProtocolTrial(trials, mode, summary.finished, summary.cases, commonest_failure(folder))
+        return ProtocolTrial(trials, modes, summary.finished, summary.cases, commonest_failure(folder))
 
 
 def _trials(folder: Path) -> Iterator[TemplateTrial]:

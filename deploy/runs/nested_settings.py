@@ -1,4 +1,4 @@
-"""Nested settings: expands dotted keys, and overrides one set of settings by another."""
+"""Nested settings: expansion of dotted keys, and override of one set of settings by another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from moot.protocols.errors import ConfigError
 
 
 def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Nest settings: expands dotted keys.
+    """Nest settings by expanding dotted keys.
 
     >>> nested({"gate.tau_d": 0.2, "gate": {"tau_m": 0.1}})
     {'gate': {'tau_d': 0.2, 'tau_m': 0.1}}
@@ -40,7 +40,7 @@ def _set_nested(tree: dict[str, Any], name: str, value: Any, prefix: str) -> Non
 
 
 def merge_settings(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Nest both, and override the first by the second, key by key.
+    """Nest two sets of settings, and override the first by the second, key by key.
 
     Raises:
         ConfigError: one of them gives a setting twice.

@@ -1,6 +1,6 @@
-"""Open run: cases are submitted while it is open, and each submitter gets the result of its case.
+"""Open run: a run that accepts cases while it is open, and returns the result of each to its submitter.
 
-Basis of a Ray Data stage, a web service, and everything else that debates cases as they arrive.
+Basis of Ray Data stages and of the HTTP service.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from moot.protocols.tasks import Task
 
 NAME = "cases"
 
-_READERS = 2
-"""Maximum followers with concurrent reads of the record."""
+_MAX_READERS = 2
+"""Maximum number of concurrent reads of the record."""
 
 
 class OpenRun:
-    """A run with one protocol, configuration and record for submitted cases. Lives in one event loop.
+    """Run with one protocol, configuration and record for submitted cases. Use it in one event loop.
 
-    On the record of an earlier run, a case with a recorded verdict gets it at no cost.
+    On an existing record, a case with a recorded verdict gets that verdict at no cost.
 
     Args:
         config: as for `moot.run`, without a task.
         protocol: an object with `async def run(self, case, floor)`, instead of `config.protocol`.
-        followed: whether events are streamed; otherwise `events` has none.
-        tried: the run's bindings after trial calls; None makes these calls when it is opened.
+        followed: whether events are streamed; otherwise `events` yields none.
+        tried: the run's bindings after trial calls; None makes these calls when the run is opened.
 
     Raises:
-        UserError: one line about what is wrong.
+        UserError: the configuration is invalid.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class OpenRun:
         if config.attended:
             raise ConfigError("`attended` is not for an open run: no person answers")
         if config.out is not None and is_uri(config.out):
-            raise ConfigError(f"--out {config.out}: cases that come one by one are recorded in a folder; give its path")
+            raise ConfigError(f"--out {config.out}: submitted cases are recorded in a local folder; give its path")
         prepared = prepare(config, task=Task.arriving(NAME), protocol=protocol)
         self._prepared = prepared if tried is None else replace(prepared, bindings=tried, trials_done=True)
         self._dispatcher: QueueDispatcher | None = None
@@ -78,7 +78,7 @@ class OpenRun:
         self._task: asyncio.Task[None]
         self._closing: asyncio.Future[float]
         self._indices = itertools.count()
-        self._reading = asyncio.Semaphore(_READERS)
+        self._reading = asyncio.Semaphore(_MAX_READERS)
 
     @property
     def prepared(self) -> Prepared:
@@ -87,20 +87,20 @@ class OpenRun:
 
     @property
     def is_open(self) -> bool:
-        """Whether cases can be submitted and looked up: from opening to closing."""
+        """Whether cases can be submitted and looked up."""
         return self._dispatcher is not None
 
     async def open(self) -> None:
-        """Locks the folder and starts the engine. A closed run may be opened again.
+        """Acquire the folder and start the engine. A closed run may be opened again.
 
         Raises:
-            UserError: a model cannot be used, the folder contains another run or is in use; nothing was written, except
-                for a library of `docs`, which was paid for.
+            UserError: a model cannot be used, or the folder contains another run or is in use; nothing was written,
+                except for a library of `docs`, which was paid for.
         """
         prepared = self._prepared
         folder = RunFolder(prepared.folder)
         await asyncio.to_thread(check_resumable, prepared)
-        if folder.is_owned():  # a caller that waits for the owner retries, and a model's trial call is paid for
+        if folder.is_owned():  # before the trial calls, which are paid for: callers retry while the folder is owned
             raise RunFolderBusy(f"{folder.path} is being written by another process; wait for it or stop it")
         session = SessionLifecycle(prepared, followed=self._followed)
         loop = asyncio.get_running_loop()
@@ -118,7 +118,7 @@ class OpenRun:
             task.result()
 
     async def _serve(self, ready: asyncio.Future[None], session: SessionLifecycle) -> None:
-        """Runs submitted cases until the run is closed."""
+        """Run submitted cases until the run is closed."""
         self._indices = itertools.count(session.completed.known)
         self._runtime, closing, drain_s = session.runtime, self._closing, 0.0
         dispatcher = self._dispatcher = QueueDispatcher(
@@ -135,24 +135,24 @@ class OpenRun:
         finally:
             self._dispatcher = None
             left = await dispatcher.close(drain_s)
-        whole = not left and dispatcher.error is None
-        await session.stop_engine(compact=whole)
-        await session.complete_record(compact=whole)
+        complete = not left and dispatcher.error is None
+        await session.stop_engine(compact=complete)
+        await session.complete_record(compact=complete)
         if dispatcher.stopped_by:
             session.stopped_by(describe_stop(dispatcher.stopped_by, session.prepared.config))
         if dispatcher.error is None:
             session.status = "interrupted" if left else "stopped" if dispatcher.stopped_by else "finished"
 
     async def run_case(self, case: Mapping[str, object] | LabelledCase) -> DebateResult:
-        """Debates a case and waits for its durable result.
+        """Debate a case and wait for its durable result.
+
+        Cancelling this coroutine does not cancel the debate; `cancel` does.
 
         Args:
             case: as in a list of cases given to `moot.run`. Without an `id` it is identified by its content.
 
-        Cancelling this leaves the debate running: `cancel` cancels it.
-
         Raises:
-            UserError: it is no case, one that the protocol does not support, or the record has other content under its
+            UserError: the case is invalid, the protocol does not support it, or the record has other content under its
                 id; nothing was paid for.
             DebateCancelled: the debate was cancelled without a verdict.
         """
@@ -163,7 +163,7 @@ class OpenRun:
         return self._with_cost(await self._require_open().run_case(labelled))
 
     async def lookup(self, case_id: str) -> DebateResult | None:
-        """The recorded result of a case; None without a verdict."""
+        """Recorded result of a case; None without a verdict."""
         found = await self._require_open().recorded_result(case_id)
         return None if found is None else self._with_cost(found)
 
@@ -175,27 +175,27 @@ class OpenRun:
         return msgspec.structs.replace(result, cost_usd=cost_usd(usage, self._prepared.prices))
 
     def prepare_case(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
-        """Prepares a case: reads its pictures and fills in its id.
+        """Prepare a case: read its pictures and fill in its id.
 
         Raises:
-            UserError: it is no case, or one that the protocol does not support.
+            UserError: the case is invalid, or the protocol does not support it.
         """
-        found = next(task_from_cases([case]).cases())
+        labelled = next(task_from_cases([case]).cases())
         given = case.case.id if isinstance(case, LabelledCase) else case.get("id")
         if given in (None, ""):
-            found = msgspec.structs.replace(
-                found, case=msgspec.structs.replace(found.case, id=content_case_id(found.case))
+            labelled = msgspec.structs.replace(
+                labelled, case=msgspec.structs.replace(labelled.case, id=content_case_id(labelled.case))
             )
-        check_case(self._prepared.protocol, found.case)
-        return msgspec.structs.replace(found, index=next(self._indices))
+        check_case(self._prepared.protocol, labelled.case)
+        return msgspec.structs.replace(labelled, index=next(self._indices))
 
     async def cancel(self, case_id: str) -> bool:
-        """Cancels the debate of a case; False when it is not being debated. Submitted again, it resumes from the
-        record."""
+        """Cancel the debate of a case; False if it is not being debated. If the case is submitted again, its debate
+        resumes from the record."""
         return await self._require_open().cancel(case_id)
 
     def events(self, case_id: str) -> AsyncIterator[StreamedEvent] | None:
-        """Streams the events of a debate, replies included, from its first to its last; None when it is not open and
+        """Stream of a debate's events, replies included, from the first to the last; None if the debate is not open and
         did not end recently. Events before an interruption are read from the record."""
         event_stream = self._require_open().event_stream(case_id)
         return None if event_stream is None else self._follow(case_id, event_stream)
@@ -217,23 +217,23 @@ class OpenRun:
             return await asyncio.to_thread(recorded_events, RunFolder(self._prepared.folder), case_id, before)
 
     def has_started(self, case_id: str) -> bool:
-        """Whether an open case has had its first event, so that it is no longer queued."""
+        """Whether an open case has had its first event: it is no longer queued."""
         return self._require_open().has_started(case_id)
 
     @property
     def broken(self) -> BaseException | None:
-        """The error that broke the engine; None without one, or after a budget's stop."""
+        """Error that stopped the engine; None without one, also after a stop by a budget."""
         return None if self._dispatcher is None else self._dispatcher.error
 
     @property
     def refusal(self) -> str:
-        """Reason why no further case is accepted; empty while they are."""
+        """Reason why cases are refused; empty while they are accepted."""
         return "" if self._dispatcher is None else self._dispatcher.stop_reason
 
     @property
     def can_reopen(self) -> bool:
-        """Whether it stopped for a temporary reason, such as an unreachable endpoint or a lost limiter: closed and
-        opened again, it resumes. A used-up budget is not temporary."""
+        """Whether the run stopped for a temporary reason, an unreachable endpoint or a lost limiter, so that it resumes
+        when it is closed and opened again. An exhausted budget is not temporary."""
         if self._dispatcher is None or self._dispatcher.error is not None:
             return False
         return self._dispatcher.stopped_by.partition(":")[0] in (EndpointDown.kind, LimiterGone.kind)
@@ -249,7 +249,7 @@ class OpenRun:
         return await self._runtime.writers.counts()
 
     async def close(self, *, drain_s: float = 0.0) -> None:
-        """Closes the run: refuses new cases, drains debates for this long, cancels the rest, completes the record.
+        """Close the run: refuse new cases, drain debates for `drain_s` seconds, cancel the rest, complete the record.
         Idempotent."""
         dispatcher, self._dispatcher = self._dispatcher, None
         if dispatcher is not None:

@@ -1,4 +1,4 @@
-"""Session life cycle: locks the record, starts the engine, runs the work, and completes the record."""
+"""Life cycle of a session: acquires the record, starts the engine, runs the work, and completes the record."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ async def _to_its_end(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 class SessionLifecycle:
-    """Life cycle of one session of work on a run. Use it once.
+    """Life cycle of one session of a run. Use it once.
 
-    `Session` runs a task's cases, read from an iterator, and `OpenRun` those submitted to a queue. They differ only in
-    the work between start and end.
+    `Session` runs a task's cases, read from an iterator, and `OpenRun` the cases submitted to a queue. They differ only
+    in the work between start and end.
 
     Args:
         prepared: the run.
-        listener: follows the start.
-        interruptible: awaits a long part of the start; may raise `SessionCancelled`.
+        listener: callbacks of the session.
+        interruptible: awaits a long step of the start; may raise `SessionCancelled`.
         state: the record's current state, if already read.
         followed: see `RunSpec`.
 
@@ -84,11 +84,11 @@ class SessionLifecycle:
         self.status: RunStatus = "failed"
 
     async def run(self, work: Callable[[SessionLifecycle], Awaitable[T]]) -> T:
-        """Runs the session: start, work, finish. The work sets `status`, and calls `stop_engine` at its end.
+        """Run the session: start, work, end. The work sets `status`, and calls `stop_engine` at its end.
 
         Raises:
-            UserError: a model cannot be used, the folder has another run or is in use; nothing was written, except for
-                a library of `docs`, which was paid for.
+            UserError: a model cannot be used, or the folder contains another run or is in use; nothing was written,
+                except for a library of `docs`, which was paid for.
         """
         self.prepared = await self._interruptible(check_models(self.prepared))
         log_caveats(self.prepared)
@@ -97,13 +97,13 @@ class SessionLifecycle:
 
     async def _owned(self, epoch: int, work: Callable[[SessionLifecycle], Awaitable[T]]) -> T:
         folder, self._epoch = self.prepared.record, epoch
-        in_vain = await asyncio.to_thread(_is_empty_start, folder, self.prepared)
+        is_empty = await asyncio.to_thread(_is_empty_start, folder, self.prepared)
         self._record = await asyncio.to_thread(RunYaml, folder, self.prepared, epoch)
         try:
             try:
                 await self._start(folder)
             except BaseException:
-                if in_vain:
+                if is_empty:
                     await asyncio.to_thread(folder.remove)
                 raise
             return await work(self)
@@ -112,7 +112,7 @@ class SessionLifecycle:
             raise
         finally:
             self._listener.ended()
-            if self._is_up:  # the work could not be ended in order
+            if self._is_up:  # the work failed before it stopped the engine
                 with contextlib.suppress(Exception):
                     await self.runtime.stop(compact=False)
             if folder.exists():
@@ -121,7 +121,7 @@ class SessionLifecycle:
     async def _start(self, folder: RunFolder) -> None:
         prepared, earlier = self.prepared, self._record.earlier
         await self._interruptible(build_run_library(prepared, self._listener.indexed))
-        state, self._state = self._state, None  # it may be large, and is soon an old one
+        state, self._state = self._state, None  # frees it: it may be large, and is soon outdated
         if state is None or not await asyncio.to_thread(state.is_current):
             state = await asyncio.to_thread(RecordState.read, folder)
         self.completed = state.completed(retry_failed=prepared.config.retry_failed)
@@ -140,19 +140,19 @@ class SessionLifecycle:
         self._is_up = True
 
     async def stop_engine(self, *, compact: bool) -> None:
-        """Stops the engine; with `compact` the journal is compacted to Parquet, else the run resumes from it."""
+        """Stop the engine; with `compact` compact the journal to Parquet, else a later session resumes from it."""
         self._is_up = False
         await self.runtime.stop(compact=compact)
 
     async def complete_record(self, *, compact: bool) -> None:
-        """Completes the record locally, after the engine has stopped."""
-        if self.prepared.mirror is not None:  # writers elsewhere have written the record
+        """Complete the local record after the engine has stopped: pull it from the store, and compact leftovers."""
+        if self.prepared.mirror is not None:  # writers on other machines have written the record
             await asyncio.to_thread(self.prepared.mirror.pull)
         if compact:
             await asyncio.to_thread(compact_leftovers, self.prepared.record, self._epoch)
 
     def stopped_by(self, reason: str) -> None:
-        """Records the stop reason in run.yaml; ignored when empty."""
+        """Set the stop reason for run.yaml; ignored if empty."""
         self._record.stopped_by(reason)
 
 
@@ -167,7 +167,7 @@ def _is_empty_start(folder: RunFolder, prepared: Prepared) -> bool:
 
 
 def _make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:
-    """Creates the configured engine without starting it."""
+    """Runtime of the configured engine, not started."""
     config = prepared.config
     if config.engine == "inline":
         from moot.actors.debate.inline_engine import InlineRuntime
@@ -179,8 +179,8 @@ def _make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:
 
 
 def _finish(record: RunYaml, status: str) -> None:
-    """Records how the session ended; on a full disk the original error is more important."""
+    """Record the session's status; a failure is only logged, so that it does not replace the original error."""
     try:
         record.finish(status)
     except RecordError as error:
-        _log.warning("run.yaml does not say how this session ended", error=str(error))
+        _log.warning("the end of this session could not be recorded in run.yaml", error=str(error))

@@ -1,4 +1,4 @@
-"""Versions that a record names: those of installed packages, and the code's revision."""
+"""Versions for a record: those of installed packages, and the code's revision."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import Path
 
 @cache
 def installed_versions(*packages: str) -> dict[str, str]:
-    """The versions of Python and of those packages that are installed, in this order; not to be changed."""
-    found = {"python": platform.python_version()}
+    """Versions of Python and of the installed ones of these packages, in this order; cached, do not modify it."""
+    versions = {"python": platform.python_version()}
     for package in packages:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def code_revision() -> str | None:
-    """The commit of the checkout that the package runs from; None when it is installed elsewhere."""
+    """Commit of the checkout that the package runs from; None outside of a checkout."""
     git = Path(__file__).resolve().parents[2] / ".git"
     try:
         head = (git / "HEAD").read_text().strip()

@@ -116,7 +116,7 @@ class TestOneAgent:
     @pytest.mark.parametrize("protocol", ["evince", "single-agent"])
     def test_a_judge_of_one_agent_is_refused_for_what_it_is(self, protocol: str) -> None:
         config = RunConfig.build(None, {"roles": {"judge": [{"model": "simulated"}]}})
-        with pytest.raises(ConfigError, match="a solo run asks no judge"):
+        with pytest.raises(ConfigError, match="asks one agent here, and then no judge"):
             bind_roles(config, make_protocol(protocol, {"agents": 1}))
         with pytest.raises(ConfigError, match="has no role 'juge'"):
             bind_roles(RunConfig.build(None, {"roles": {"juge": [{}]}}), make_protocol(protocol, {"agents": 1}))

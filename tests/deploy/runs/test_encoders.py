@@ -153,4 +153,4 @@ def test_a_budget_that_does_not_see_embeddings_says_so(
     prepared = prepare(RunConfig.build(None, options))
     with capture_logs() as logged:
         log_caveats(prepared)
-    assert any("embeddings count against no budget" in entry["event"] for entry in logged) is said
+    assert any("embeddings are not counted by the budgets" in entry["event"] for entry in logged) is said

@@ -193,7 +193,7 @@ async def test_a_gate_continues_without_log_probabilities_that_a_schema_costs(tm
 @with_server(Choosy)
 async def test_the_doctor_says_which_replies_are_free(odd: Choosy) -> None:
     tried = await try_protocol(ModelBinding(model=f"{odd.url}#m"), RunConfig.build({"protocol": "selene"}), 1)
-    assert tried.attempted == (("agent", "Position", "schema (portable)"), ("judge", "Score", "free"))
+    assert tried.modes == (("agent", "Position", "schema (portable)"), ("judge", "Score", "free"))
     assert "judge Score: free" in list(tried.lines())
 
 
