@@ -1,7 +1,7 @@
-"""Signal handling: runs a session in its own thread, so that the main thread is free to receive signals.
+"""Signal handling: runs a session in its own thread, so that the main thread can receive signals.
 
-The first Ctrl-C (or SIGTERM) drains, the second stops immediately, even while the session's thread hangs in a native
-call.
+The first Ctrl-C (or SIGTERM) drains the session, the second ends the process immediately, even while the session's
+thread hangs in a native call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moot.deploy.runs.outcome import EXIT_INTERRUPTED
 
 _TICK_S = 0.1
 
-_TOGETHER_S = 0.5
+_DUPLICATE_WITHIN_S = 0.5
 """Signals within this many seconds of the first are duplicates: a wrapper such as `timeout` forwards a signal that the
 terminal sent to both."""
 
@@ -31,7 +31,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class StoppableTask(Protocol[T_co]):
-    """A task that runs on an event loop until it ends or is stopped, such as a `Session`."""
+    """Task that runs on an event loop until it ends or is stopped, such as a `Session`."""
 
     async def run(self) -> T_co:
         """Run the task; returns its result."""
@@ -49,20 +49,21 @@ def run_in_thread(
     """Run a session on an event loop in a new thread, and wait for its end.
 
     Args:
-        on_signals: for a command that owns its process: SIGINT and SIGTERM are handled, this is called at the first of
-            them, and the second one ends the process with 130. None: the first `KeyboardInterrupt` drains the session
+        session: the task.
+        on_signals: for a command that owns its process: handles SIGINT and SIGTERM, is called at the first of them, and
+            the second one ends the process with exit code 130. None: the first `KeyboardInterrupt` drains the session
             and is raised afterwards; the second one is raised at once.
-        attend: work of this thread meanwhile, such as a dialogue with a person: called repeatedly with the seconds
-            after which it should return when idle.
+        attend: work of the calling thread meanwhile, such as a dialogue with a person: called repeatedly with the
+            seconds after which it should return if idle.
     """
     future: Future[T] = Future()
     thread = threading.Thread(target=_run_session, args=(session, future), name="moot-session", daemon=True)
     interrupted = False
-    with _handle_signals(session, on_signals) as take_back:
+    with _handle_signals(session, on_signals) as reinstall:
         thread.start()
         while True:
             try:
-                take_back()
+                reinstall()
                 if attend is None:
                     wait([future], timeout=_TICK_S)
                 else:
@@ -101,8 +102,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 @contextmanager
 def _handle_signals(session: StoppableTask[Any], on_first: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
-    """Install the signal handlers; yields a function that installs them again. Ray replaces the handler of SIGTERM
-    when it starts in this process, and resets it to the default when it shuts down."""
+    """Install the signal handlers; yields a function that installs them again, because Ray replaces the handler of
+    SIGTERM when it starts in this process, and resets it to the default when it shuts down."""
     if on_first is None or threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return
@@ -114,18 +115,18 @@ def _handle_signals(session: StoppableTask[Any], on_first: Callable[[], None] | 
             first = time.monotonic()
             session.stop()
             on_first()
-        elif time.monotonic() - first > _TOGETHER_S:
+        elif time.monotonic() - first > _DUPLICATE_WITHIN_S:
             sys.stderr.flush()
             os._exit(EXIT_INTERRUPTED)
 
-    old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: _take(handle)
+        yield lambda: _install(handle)
     finally:
-        for number, handler in old.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
 
-def _take(handle: Callable[[int, FrameType | None], None]) -> None:
+def _install(handle: Callable[[int, FrameType | None], None]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, handle)

@@ -1,4 +1,4 @@
-"""Listener interface of a run: implemented by progress lines, streams and the terminal."""
+"""Listener interface of a session, implemented by progress output, streams, live pages and interactive moderation."""
 
 from __future__ import annotations
 
@@ -21,28 +21,27 @@ class Listener:
     wants_limits = False
 
     def indexed(self, done: int, total: int) -> None:
-        """Number of embedded chunks of the run's documents; periodically while the library is built, before the engine
-        starts."""
+        """Called with the number of embedded chunks of the run's documents, periodically while the library is built,
+        before the engine starts."""
 
     def began(self, total: int | None, done: int) -> None:
-        """The engine starts; `total` cases (None: unknown), `done` of them finished."""
+        """Called when the engine starts, with the number of cases (None if unknown) and of finished ones."""
 
     def counts(self, counts: Counts) -> None:
-        """Periodic totals of the whole run; for a retried case, the last attempt's verdict."""
+        """Called periodically with totals of the whole run; for a retried case, of the last attempt's verdict."""
 
     def events(self, events: Sequence[StreamedEvent]) -> None:
-        """Events since the last call."""
+        """Called with the events since the last call."""
 
     def limits(self, state: LimiterState) -> None:
-        """State of the limiter, about once a second; never in a run without limits."""
+        """Called about once a second with the limiter's state; never in a run without limits."""
 
     def waiting(self, forms: int) -> None:
-        """Number of forms that wait for a person, when it changes; never in a run whose forms nobody answers
-        meanwhile."""
+        """Called when the number of forms that wait for a person changes; never in a run without a `Person`."""
 
     def signals(self, signals: Signals) -> None:
-        """Signals of the run's judged replies: about once a second while they change, and once at the end; never in a
-        run without any."""
+        """Called with the signals of the run's judged replies, about once a second while they change, and once at the
+        end; never in a run without any."""
 
     def ended(self) -> None:
-        """The session ended; the last call."""
+        """Called last, when the session ended."""

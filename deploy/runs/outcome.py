@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from moot.deploy.results.transcripts.views import Transcript
 
 Status = Literal["finished", "waiting", "stopped", "interrupted"]
-"""Status of an ended session; `waiting` when all remaining debates wait for a person, `stopped` by a budget or an
-unreachable endpoint."""
+"""Status of an ended session; `waiting` if all remaining debates wait for a person, `stopped` if by a budget, the time
+limit, an unreachable endpoint or a lost limiter."""
 
 RunStatus = Literal["finished", "waiting", "stopped", "interrupted", "failed", "live", "killed", "unknown"]
 """Status of a recorded run: that of its last session; `failed` after an error, `live` while a process owns the folder,
-`killed` when no process does and the end was not recorded, `unknown` when run.yaml does not state it."""
+`killed` if no process does and the end was not recorded, `unknown` if run.yaml does not state it."""
 
 STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 
@@ -40,12 +40,12 @@ class Run(DisplayMixin):
     Attributes:
         path: the record's folder.
         status: how the session ended; for an opened run also `failed`, `live`, `killed` or `unknown`.
-        done: cases with a verdict, including failed ones.
-        failed: cases whose latest attempt failed.
-        left: cases without a verdict; None if the source cannot be read twice.
+        done: number of cases with a verdict, including failed ones.
+        failed: number of cases whose latest attempt failed.
+        left: number of cases without a verdict; None if the source cannot be read twice.
         parked: ids of the cases that wait for a person.
-        under_way: cases whose debate was interrupted and resumes from its recorded replies, for a stopped or
-            interrupted run; for a live run, the cases in progress.
+        under_way: number of cases in progress (live run), or with an interrupted debate that resumes from its recorded
+            replies (stopped or interrupted run).
         worked: False if nothing was started: there was nothing to do, or the run was only opened.
         stopped_by: the stop reason as text; empty unless `stopped`.
         mirror: for a run in a store, the owner of `path`, its local copy; else None.
@@ -67,8 +67,8 @@ class Run(DisplayMixin):
 
     @property
     def exit_code(self) -> int:
-        """0 for success, 3 when some cases failed, 4 when a budget or an unreachable endpoint stopped the run, 130 when
-        interrupted or killed."""
+        """Exit code of a command with this result: 0 for success, 3 if cases failed, 4 if the run was stopped (see
+        `stopped_by`), 130 if it was interrupted or killed."""
         if self.status in ("interrupted", "killed"):
             return EXIT_INTERRUPTED
         if self.status == "stopped":
@@ -77,7 +77,7 @@ class Run(DisplayMixin):
 
     @cached_property
     def summary(self) -> Summary:
-        """Figures of the run, as in `moot show`."""
+        """Figures of the run, as `moot show` prints them."""
         from moot.deploy.results.summaries.summary import summarise
 
         return summarise(self.path)
@@ -95,10 +95,11 @@ class Run(DisplayMixin):
         return case_list(self.path)
 
     def transcript(self, case_id: str, attempt: int | None = None) -> Transcript:
-        """One debate, finished or not, as `moot show RUN CASE` prints it.
+        """Transcript of one debate, finished or not, as `moot show RUN CASE` prints it.
 
         Args:
-            attempt: of the case; None for the latest.
+            case_id: id of the case.
+            attempt: number of the attempt; None for the latest.
 
         Raises:
             ConfigError: there is no such case (the message names the nearest) or attempt.
@@ -110,7 +111,7 @@ class Run(DisplayMixin):
 
     @cached_property
     def commonest_failure(self) -> str:
-        """The most frequent reason of failed requests, with its count and remedy; empty when none failed."""
+        """The most frequent reason of failed requests, with its count and remedy; empty if none failed."""
         from moot.deploy.results.summaries.model_replies import commonest_failure
 
         return commonest_failure(self.path)

@@ -1,6 +1,6 @@
-"""Preparation of a run from its configuration: opens, reads once and validates everything that it names.
+"""Preparation of a run: opens and validates everything that its configuration names.
 
-Nothing is written here, and no network is used; `moot.deploy.runs.checks` calls the models.
+Calls no model and writes no record; `moot.deploy.runs.checks` calls the models.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from moot.actors.retrieval.documents.docs import DocumentSet
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.runs.bindings import bind_roles
 from moot.deploy.runs.limits import budget, endpoint_limits, known_prices
-from moot.deploy.runs.prior_runs import chosen_encoder, is_simulated, placed, reused_folder
+from moot.deploy.runs.prior_runs import chosen_encoder, is_simulated, reused_folder, with_absolute_replay
 from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.run_folders import default_out, run_folder, run_mirror, run_name
 from moot.deploy.runs.run_library import LibraryCache, run_documents
@@ -46,14 +46,13 @@ from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)
 
-
 Bindings = Mapping[str, list[RoleBinding]]
 """Models and decoding by role family."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared run: its task, protocol, settings, models and templates are valid.
+    """Prepared run: its task, protocol, settings, models and templates are valid.
 
     Attributes:
         config: the configuration, with `out` filled in and `encoder` as its identity.
@@ -63,12 +62,12 @@ class Prepared:
         protocol: the protocol object.
         settings: the protocol's settings with every default filled in, as plain data.
         bindings: models and decoding by role family.
-        templates: every prompt.
+        templates: all prompt templates.
         folder: the run's folder, absolute; the local copy of a run in a store.
-        mirror: copies it to the store; None for a run in a folder.
-        limits: by endpoint.
-        prices: by model, where they are known.
-        reuse: absolute folder whose replies are reused; None without one.
+        mirror: copies the folder to the store; None for a run in a local folder.
+        limits: limits by endpoint.
+        prices: known prices by model.
+        reuse: absolute folder of the run whose replies are reused; None without one.
         docs: the documents for retrieval; None without any.
         library: absolute folder of their library: the run's own, a shared one, or an existing one; None without
             documents.
@@ -97,24 +96,24 @@ class Prepared:
     trials_done: bool = False
 
     def cases(self) -> Iterator[LabelledCase]:
-        """The task's cases, up to the limit."""
+        """Cases of the task, up to the limit."""
         return islice(self.task.cases(), self.config.limit)
 
     @property
     def total(self) -> int | None:
-        """Number of cases of the run; None when unknown beforehand."""
+        """Number of cases of the run; None if unknown before the run."""
         if self.checked is None:
             return None
         return self.checked.count if self.config.limit is None else min(self.checked.count, self.config.limit)
 
     @property
     def record(self) -> RunFolder:
-        """The run's folder, and its store if it is in one."""
+        """The run's folder, with its store if it has one."""
         return RunFolder(self.folder, None if self.mirror is None else self.mirror.store)
 
     @cached_property
     def members(self) -> list[RoleBinding]:
-        """Every binding, family by family."""
+        """Bindings of all families."""
         return [member for members in self.bindings.values() for member in members]
 
     @property
@@ -129,15 +128,15 @@ class Prepared:
 
     @property
     def compares_words(self) -> bool:
-        """Whether the gate compares texts of real models with an encoder without semantics."""
+        """Whether the gate compares texts of real models by an encoder of words, not of meaning."""
         tested = self.protocol.embedding_threshold is not None
         return tested and not self.simulated and self.config.encoder == HASHED_NGRAMS
 
     def spec(self, epoch: int, spent: Mapping[str, float], resumed: bool, *, followed: bool = False) -> RunSpec:
-        """The run's specification for its actors.
+        """Specification of the run for its actors.
 
         Args:
-            epoch: number of the folder's owner.
+            epoch: epoch of the folder's owner.
             spent: use of earlier sessions by budget.
             resumed: whether there was an earlier session.
             followed: see `RunSpec`.
@@ -145,7 +144,10 @@ class Prepared:
         return RunSpec(
             protocol=self.config.protocol,
             settings=dict(self.settings),
-            roles={family: [placed(member) for member in members] for family, members in self.bindings.items()},
+            roles={
+                family: [with_absolute_replay(member) for member in members]
+                for family, members in self.bindings.items()
+            },
             templates=self.templates.sources,
             task=absolute_spec(self.task.spec) if self.task.replayable else self.task.spec,
             key=self._key() if self.in_memory else None,
@@ -175,7 +177,7 @@ class Prepared:
         )
 
     def _key(self) -> dict[int, str]:
-        """The answer key of cases in memory, for the simulated model."""
+        """Answer key of cases in memory, for the simulated model."""
         wanted = self.simulated and self.task.replayable
         return AnswerKey.from_cases(replace(self.task, load_picture=None).cases()).slots if wanted else {}
 
@@ -187,15 +189,16 @@ def prepare(
     protocol: object | None = None,
     shared_libraries: LibraryCache | None = None,
 ) -> Prepared:
-    """Opens and checks everything that a run names.
+    """Open and check everything that a run names.
 
     Args:
+        config: the configuration.
         task: cases as objects, instead of `config.task`.
         protocol: an object with `async def run(self, case, floor)`, instead of `config.protocol`.
-        shared_libraries: libraries of related runs; None for a run on its own.
+        shared_libraries: libraries of related runs; None without related runs.
 
     Raises:
-        UserError: one line for the first thing that is wrong.
+        UserError: the first error found.
     """
     _check_engine(config)
     made = make_protocol(config.protocol, config.settings()) if protocol is None else _user_protocol(protocol, config)
@@ -214,8 +217,8 @@ def prepare(
     made = made.for_encoder(encoder)
     if config.docs and not made.reads_documents:
         raise ConfigError(f"--docs: protocol {made.name!r} searches no documents")
-    found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
-    config = config.model_copy(update=found_out)
+    filled_in = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
+    config = config.model_copy(update=filled_in)
     docs, library = run_documents(config.docs, encoder, folder, shared_libraries) if config.docs else (None, None)
     if mirror is not None and docs is not None and docs.library is None:
         raise ConfigError(
@@ -243,10 +246,10 @@ def prepare(
 
 
 def _check_engine(config: RunConfig) -> None:
-    """Refuses cluster settings of a run that is not on a cluster.
+    """Check that only a run on Ray has cluster settings.
 
     Raises:
-        ConfigError: there are such settings, or the address cannot be joined.
+        ConfigError: an inline run has cluster settings, or the address is invalid.
     """
     if config.engine == "ray":
         cluster_address(config.address)
@@ -257,18 +260,22 @@ def _check_engine(config: RunConfig) -> None:
 
 
 def _classifier(config: RunConfig, protocol: DebateProtocol, encoder: str) -> ResolvedClassifier | None:
-    """The run's classifier, if the protocol uses one."""
+    """Classifier of the run; None without one.
+
+    Raises:
+        ConfigError: the protocol uses no classifier, or the classifier cannot be used.
+    """
     if config.classifier is None:
         return None
     if not protocol.classifies:
-        raise ConfigError(f"protocol {protocol.name!r} asks no classifier: leave --classifier out")
+        raise ConfigError(f"protocol {protocol.name!r} uses no classifier: leave --classifier out")
     return find_classifier(config.classifier, encoder)
 
 
 def _user_protocol(protocol: object, config: RunConfig) -> DebateProtocol:
     adopted = adopt_protocol(protocol)
     if config.settings():
-        raise ConfigError("`set` and `agents` go with a protocol's name; an object brings its own settings")
+        raise ConfigError("`set` and `agents` need a protocol's name; an object has its own settings")
     return adopted
 
 
@@ -277,7 +284,7 @@ def _named(config: RunConfig, protocol: object | None, made: DebateProtocol) -> 
 
 
 def _templates(prompts: str | None, protocol: DebateProtocol) -> Templates:
-    """The package's templates, those of `prompts` over them, and the protocol's own (its `templates`, if any)."""
+    """Templates of the package, overridden by those of `prompts`, and the protocol's own (`templates`)."""
     templates = Templates(prompts)
     for name, source in protocol.templates.items():
         templates.add(name, source)

@@ -23,28 +23,29 @@ from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.base import DebateProtocol
 from moot.protocols.errors import ConfigError, RecordError
 
-_OWN_TO_ITS_MODEL = frozenset({"model", "base_url", "api_key_env", "structured"})
-"""Fields of a binding about the recorded model; a replay takes its place, with the same profile."""
+_MODEL_FIELDS = frozenset({"model", "base_url", "api_key_env", "structured"})
+"""Fields of a binding that a replay does not take over from the recorded model."""
 
 
 def reused_folder(config: RunConfig, own: Path) -> Path:
-    """The absolute folder of the run named by `config.reuse`, if its version matches; for a URI, a local copy.
+    """Absolute folder of the run that `config.reuse` names; for a URI, of a local copy.
 
     Args:
+        config: the configuration, with `reuse` and `out`.
         own: this run's folder.
 
     Raises:
-        ConfigError: no run is there, it is this run's own, another version of moot wrote it, or it is in a store and
+        ConfigError: there is no run, its record cannot be read by this version, it is this run, or it is in a store and
             other machines could not read the copy; or as `cluster_address`.
     """
     reuse = str(config.reuse)
     if reuse == config.out or local_path(reuse).resolve() == own.resolve():
         raise ConfigError(f"--reuse {reuse}: that is this run's own folder; choose another one with --out")
-    if is_uri(reuse) and not _stays_here(config):
+    if is_uri(reuse) and not _is_local(config):
         raise ConfigError(
             f"--reuse {reuse}: on a cluster the folder must be visible to every node; copy that run into one"
         )
-    folder = _copied(reuse).absolute()
+    folder = _local_copy(reuse).absolute()
     if not RunFolder(folder).exists():
         raise ConfigError(f"--reuse {reuse}: no run there (no run.yaml)")
     try:
@@ -54,14 +55,14 @@ def reused_folder(config: RunConfig, own: Path) -> Path:
     return folder
 
 
-def _copied(reuse: str) -> Path:
+def _local_copy(reuse: str) -> Path:
     try:
         return record_path(reuse)
     except RecordError as error:
         raise ConfigError(f"--reuse {reuse}: {error}") from None
 
 
-def _stays_here(config: RunConfig) -> bool:
+def _is_local(config: RunConfig) -> bool:
     """Whether all processes of the run are on this machine."""
     ray = sys.modules.get("ray")
     return config.engine == "inline" or not (
@@ -70,7 +71,7 @@ def _stays_here(config: RunConfig) -> bool:
 
 
 def recorded_encoder(folder: Path, reuse: Path | None, models: Iterable[str]) -> str | None:
-    """The encoder of the run in `folder`, else of the reused run, else of a replayed run; None without any of them.
+    """Encoder of the run in `folder`, else of the reused run, else of a replayed run; None without any of them.
 
     Raises:
         RecordError: a run.yaml cannot be read.
@@ -97,10 +98,10 @@ def reusable_replies(folder: Path) -> int:
 
 
 def replayed_run(model: str) -> RunFolder | None:
-    """The run that `replay/RUN` names; None for any other model.
+    """Folder of the run that `replay/RUN` names; None for any other model.
 
     Raises:
-        ConfigError: no run is there.
+        ConfigError: there is no run, or it is in a store.
     """
     spec = ModelSpec.parse(model)
     if spec.kind != "replay":
@@ -109,7 +110,7 @@ def replayed_run(model: str) -> RunFolder | None:
         raise ConfigError(f"model {model!r}: a replay reads a folder: copy the run into one that every node sees")
     folder = RunFolder(Path(spec.model).expanduser().absolute())
     if is_copy(folder.path):
-        raise ConfigError(f"model {model!r}: the copy of a run that is unfinished in its bucket: finish that run first")
+        raise ConfigError(f"model {model!r}: this is the copy of an unfinished run in a bucket: finish that run first")
     if not folder.exists():
         raise ConfigError(f"model {model!r}: no run in {spec.model} (no run.yaml)")
     return folder
@@ -125,10 +126,10 @@ def is_simulated(model: str) -> bool:
 
 
 def recorded_members(model: str, family: str) -> list[dict[str, Any]]:
-    """The role's bindings in the run of `replay/RUN`, without the model; empty for any other model.
+    """Bindings of a role family in the run of `replay/RUN`, without their model; empty for any other model.
 
     Raises:
-        ConfigError: no run is there, or its run.yaml cannot be read.
+        ConfigError: there is no run, or its run.yaml cannot be read.
     """
     folder = replayed_run(model)
     if folder is None:
@@ -138,12 +139,12 @@ def recorded_members(model: str, family: str) -> list[dict[str, Any]]:
     except RecordError as error:
         raise ConfigError(f"model {model!r}: {error}") from None
     members = families.get(family, []) if isinstance(families, Mapping) else []
-    known = RoleBinding.model_fields.keys() - _OWN_TO_ITS_MODEL
+    known = RoleBinding.model_fields.keys() - _MODEL_FIELDS
     return [{key: value for key, value in member.items() if key in known} for member in members]
 
 
-def placed(binding: RoleBinding) -> RoleBinding:
-    """A binding for remote actors: the folder of a replay is absolute."""
+def with_absolute_replay(binding: RoleBinding) -> RoleBinding:
+    """The binding for remote actors, with the folder of a replay as an absolute path."""
     folder = replayed_run(binding.model)
     return binding if folder is None else binding.model_copy(update={"model": f"replay/{folder.path}"})
 
@@ -151,19 +152,24 @@ def placed(binding: RoleBinding) -> RoleBinding:
 def chosen_encoder(
     config: RunConfig, protocol: DebateProtocol, models: Sequence[str], folder: Path, reuse: Path | None
 ) -> str:
-    """The run's encoder: the named one or, for `auto`, a choice.
+    """Encoder of a run: the named one or, for `auto`, a choice.
 
-    Later installations change no run: a run that has begun keeps its encoder, and one that reuses or replays another's
-    replies takes that one's where D is compared, because a different D would request different replies. A configured
-    threshold for D implies its encoder. Else it is the best installed one where D compares texts of a real model. The
-    simulated model's texts are drawn from a few phrases, so that comparing words is enough; and a library of documents,
-    which may be large, is not embedded by a model unless requested.
+    The first that applies:
+
+    - The recorded encoder of a run that has begun: packages that are installed later change no run.
+    - If D is compared, the encoder of the run whose replies are reused or replayed: another D would request other
+      replies.
+    - The encoder that a configured threshold for D implies.
+    - The best installed one if D compares texts of a real model, else hashed n-grams. The simulated model draws its
+      texts from a few phrases, for which these suffice; and a library of documents, which may be large, is not embedded
+      by a model unless requested.
 
     Args:
-        protocol: not yet fitted to an encoder.
+        config: the configuration.
+        protocol: the protocol, before `for_encoder`.
         models: of every member of every role.
         folder: the run's folder.
-        reuse: the reused run's folder; None for none.
+        reuse: the reused run's folder; None without one.
 
     Raises:
         RecordError, ConfigError: as `recorded_encoder`.
@@ -181,5 +187,5 @@ def chosen_encoder(
 
 
 def better_encoder() -> str:
-    """Advice on a semantic encoder for this machine, for the end of a sentence."""
+    """Advice on a semantic encoder for this machine, as the end of a sentence."""
     return f"use --encoder {MINILM}" if minilm_installed() else f"{HOW}, then use --encoder {MINILM}"

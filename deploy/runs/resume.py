@@ -26,8 +26,8 @@ _ENGINES = ("xllamacpp",)
 """Packages whose version changes the replies of a built-in model."""
 
 _FIXED = ("protocol", "seed", "save_tokens", "encoder", "classifier_digest", "schema_version")
-_FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env", "profile"})
-_BEFORE = {
+_CHANGEABLE_ROLE_KEYS = frozenset({"timeout_s", "api_key_env", "profile"})
+_EARLIER_SETTINGS = {
     "answer_first": True,
     "context": {"by": "rules"},
     "crit.rivals": "printed",
@@ -43,17 +43,17 @@ _BEFORE = {
     "sections": "always",
     "topics.ask_balance": False,
 }
-"""Behaviour of runs whose record predates a setting."""
+"""Value of a setting by which runs behaved whose record predates the setting."""
 
-_ROLE_BEFORE = {"reasoning_tokens": 4000, "stop": [], "extra": {}}
-"""Behaviour of a role's keys that the record predates; None for all others."""
+_EARLIER_ROLE_SETTINGS = {"reasoning_tokens": 4000, "stop": [], "extra": {}}
+"""The same for a role's keys; None for all others."""
 
-_SHOWN = 8
-"""Maximum differences listed in an error."""
+_MAX_LISTED = 8
+"""Maximum number of differences listed in an error."""
 
 
 def describe(prepared: Prepared) -> dict[str, Any]:
-    """The body of run.yaml without sessions; plain data without secrets."""
+    """Content of run.yaml without its sessions, as plain data without secrets."""
     templates = prepared.templates
     return {
         "schema_version": SCHEMA_VERSION,
@@ -86,7 +86,7 @@ def _configuration(config: RunConfig) -> dict[str, Any]:
 
 
 def identity_digest(prepared: Prepared) -> str:
-    """Digest (16 hex digits) of everything that must be equal for a resume, except the limit."""
+    """Digest (16 hex digits) of everything that must be equal to resume a run, except the limit."""
     body = describe(prepared)
     compared = {key: body.get(key) for key in (*_FIXED, "settings", "templates", "task_digest", "docs_digest")}
     compared["roles"] = _comparable(body["bindings"])
@@ -100,43 +100,47 @@ def _documents(prepared: Prepared) -> dict[str, Any]:
 
 
 def check_configuration_unchanged(
-    was: Mapping[str, Any], now: Mapping[str, Any], out: str, afresh: str = "--out NEW", *, reuses: bool = True
+    was: Mapping[str, Any], now: Mapping[str, Any], out: str, new_run_flag: str = "--out NEW", *, reuses: bool = True
 ) -> None:
-    """Refuse to resume a run with a different configuration.
+    """Check that a run has the configuration of its record, so that it can be resumed.
 
     Placement, engine, address, concurrency, attendance, retrying, paths of the task's file and of documents, deadlines,
     environment variables of keys and a larger limit may differ.
 
     Args:
+        was: the recorded content of run.yaml.
+        now: the present content, see `describe`.
         out: the run's folder, as the user gave it.
-        afresh: the flag that starts a new run.
+        new_run_flag: the flag that starts a new run.
         reuses: whether there is also a flag `--reuse`.
 
     Raises:
-        RunMismatch: naming what differs, old and new.
+        RunMismatch: they differ; lists old and new values.
     """
-    found = list(differences(was, now))
-    if not found:
+    changes = list(differences(was, now))
+    if not changes:
         return
-    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    known = f"{out} contains a run with a different configuration: {'; '.join(found[:_SHOWN])}{more}."
+    more = f"; and {len(changes) - _MAX_LISTED} more" if len(changes) > _MAX_LISTED else ""
+    mismatch = f"{out} contains a run with a different configuration: {'; '.join(changes[:_MAX_LISTED])}{more}."
     if was.get("reuse") is not None and now.get("reuse") is None:  # otherwise free replies would be paid for, unnoticed
-        raise RunMismatch(f"{known} Give --reuse {was['reuse']} again, or start a new run with {afresh}")
-    paying = f" --reuse {out}: only what differs is paid for" if reuses else ""
-    raise RunMismatch(f"{known} Start a new one with {afresh}{paying}")
+        raise RunMismatch(f"{mismatch} Give --reuse {was['reuse']} again, or start a new run with {new_run_flag}")
+    hint = f" --reuse {out}: only what differs is paid for" if reuses else ""
+    raise RunMismatch(f"{mismatch} Start a new one with {new_run_flag}{hint}")
 
 
-def check_resumable(prepared: Prepared, afresh: str = "--out NEW", *, reuses: bool = True) -> bool:
-    """Whether the folder contains a run; for the flags see `check_configuration_unchanged`.
+def check_resumable(prepared: Prepared, new_run_flag: str = "--out NEW", *, reuses: bool = True) -> bool:
+    """Check that the folder can be resumed or is new; returns whether it contains a run.
+
+    For the flags see `check_configuration_unchanged`.
 
     Raises:
-        RunMismatch: it has a different configuration.
+        RunMismatch: the folder contains a run with a different configuration.
     """
     folder = RunFolder(prepared.folder)
     if not folder.exists():
         return False
     check_configuration_unchanged(
-        read_run_yaml(folder), describe(prepared), str(prepared.config.out), afresh, reuses=reuses
+        read_run_yaml(folder), describe(prepared), str(prepared.config.out), new_run_flag, reuses=reuses
     )
     return True
 
@@ -145,9 +149,9 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
     """Differences that prevent a resume, as `key: was X, now Y`; the templates first, in one line."""
     old, new = was.get("templates") or {}, now.get("templates") or {}
     rewritten = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
-    if rewritten:  # the user cannot restore these
-        more = f" and {len(rewritten) - _SHOWN} more" if len(rewritten) > _SHOWN else ""
-        yield f"templates: {', '.join(rewritten[:_SHOWN])}{more} have changed"
+    if rewritten:  # first, because the user cannot restore them by a flag
+        more = f" and {len(rewritten) - _MAX_LISTED} more" if len(rewritten) > _MAX_LISTED else ""
+        yield f"templates: {', '.join(rewritten[:_MAX_LISTED])}{more} have changed"
     for key in _FIXED:
         yield from _leaves(key, was.get(key), now.get(key))
     if was.get("task_digest") != now.get("task_digest"):
@@ -171,10 +175,10 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
 
 
 def _comparable(bindings: Any) -> dict[str, list[dict[str, Any]]]:
-    """Bindings without what a resume may change, and with defaults for what an older record lacks."""
+    """Bindings without the keys that may change on a resume, and with values for keys that an older record lacks."""
     return {
         family: [
-            {key: value for key, value in (_ROLE_BEFORE | member).items() if key not in _FREE_OF_ROLES}
+            {key: value for key, value in (_EARLIER_ROLE_SETTINGS | member).items() if key not in _CHANGEABLE_ROLE_KEYS}
             for member in members
         ]
         for family, members in (bindings or {}).items()
@@ -186,7 +190,7 @@ def _listed(docs: Any) -> str:
 
 
 def _leaves(key: str, was: Any, now: Any) -> Iterator[str]:
-    was = _BEFORE.get(key) if was is None else was
+    was = _EARLIER_SETTINGS.get(key) if was is None else was
     if isinstance(was, list) and isinstance(now, list) and len(was) == len(now) == 1:
         was, now = was[0], now[0]
     if isinstance(was, Mapping) and isinstance(now, Mapping):
@@ -200,7 +204,7 @@ def _leaves(key: str, was: Any, now: Any) -> Iterator[str]:
 
 
 def _models_of(value: Any) -> Any:
-    """A role's members as model names, when their number differs; anything else unchanged."""
+    """Members of a role as model names; any other value unchanged."""
     if isinstance(value, list) and value and all(isinstance(each, Mapping) and "model" in each for each in value):
         return ", ".join(str(member["model"]) for member in value)
     return value
@@ -216,15 +220,15 @@ def _brief(value: Any) -> str:
 
 
 class RunYaml:
-    """Writer of run.yaml for one session: at its start, and again at its end.
+    """Writer of run.yaml for one session: writes it at the start and at the end of the session.
 
     Args:
-        folder: owned by this process.
+        folder: the run's folder, owned by this process.
         prepared: the run.
         epoch: the owner's epoch.
 
     Attributes:
-        earlier: the sessions before this one.
+        earlier: the previous sessions.
     """
 
     def __init__(self, folder: RunFolder, prepared: Prepared, epoch: int) -> None:
@@ -256,7 +260,7 @@ class RunYaml:
         self._write()
 
     def stopped_by(self, why: str) -> None:
-        """Record the stop reason; ignored when empty."""
+        """Set the stop reason, written by `finish`; ignored if empty."""
         if why:
             self._session["stopped_by"] = why
 
@@ -271,10 +275,10 @@ class RunYaml:
 
 
 def used(prepared: Prepared) -> dict[str, float]:
-    """Use of all sessions of a run by budget (`tokens`, `usd`); an upper bound, also after a kill.
+    """Use of all sessions of a run by budget (`tokens`, `usd`): an upper bound, also after a kill.
 
     Raises:
-        RecordError: its record cannot be read.
+        RecordError: the record cannot be read.
     """
     folder = RunFolder(prepared.folder)
     content = read_run_yaml(folder) if folder.exists() else {}
@@ -282,7 +286,7 @@ def used(prepared: Prepared) -> dict[str, float]:
 
 
 def _earlier(content: Mapping[str, Any], folder: RunFolder, prices: Mapping[str, Price]) -> list[dict[str, Any]]:
-    """The earlier sessions in run.yaml, each with its status."""
+    """Earlier sessions in run.yaml, each with its final status."""
     sessions = [session for session in content.get("sessions") or [] if isinstance(session, dict)]
     return [_closed(session, folder, prices, sessions[:number]) for number, session in enumerate(sessions)]
 
@@ -290,14 +294,14 @@ def _earlier(content: Mapping[str, Any], folder: RunFolder, prices: Mapping[str,
 def _closed(
     session: Mapping[str, Any], folder: RunFolder, prices: Mapping[str, Price], before: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """An earlier session; one without a status was killed, and its open reservations may be spent."""
+    """An earlier session; one that is still `running` was killed, and its open reservations may have been used."""
     epoch = int(session.get("epoch") or 0)
     if session.get("status") == "running":
-        ending = {"status": "killed"}
-        unknown = unsettled_usage(folder.path, epoch, spent_by_earlier_sessions(folder, prices, before))
+        status = {"status": "killed"}
+        unsettled = unsettled_usage(folder.path, epoch, spent_by_earlier_sessions(folder, prices, before))
     else:
-        ending, unknown = {}, lost(folder.path, epoch)
-    return {**session, **ending, **({"unsettled": unknown} if unknown else {})}
+        status, unsettled = {}, lost(folder.path, epoch)
+    return {**session, **status, **({"unsettled": unsettled} if unsettled else {})}
 
 
 def _now() -> str:

@@ -1,4 +1,4 @@
-"""Runs from Python: `run`, `arun` and `stream`."""
+"""Python API of runs: `run`, `arun` and `stream`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Role = str | RoleBinding | Mapping[str, Any]
 async def arun(config: Base | None = None, **options: Any) -> Run:
     """Run debates, or resume an interrupted run.
 
-    `options` are fields of `RunConfig` that override `config`. `task` may also be a `Task` or a list of cases,
+    `options` are fields of `RunConfig` that override `config`. `task` may also be a `Task` or a list of cases, and
     `protocol` an object with `async def run(self, case, floor)`.
 
     >>> import asyncio, tempfile
@@ -40,22 +40,22 @@ async def arun(config: Base | None = None, **options: Any) -> Run:
     >>> done.status, done.exit_code, done.table("verdicts").num_rows
     ('finished', 0, 2)
 
-    After a cancellation the same call resumes the record.
+    After a cancellation the same call resumes the run.
 
     Raises:
-        UserError: one line about what is wrong; nothing was written.
+        UserError: the configuration is invalid, or a model cannot be used; nothing was written.
     """
     prepared = await asyncio.to_thread(prepare_from, config, options)
     return await Session(prepared).run()
 
 
 def run(config: Base | None = None, **options: Any) -> Run:
-    """As `arun`, but waits for the end; also inside a running event loop, as in a notebook.
+    """Run debates like `arun`, but synchronously; also inside a running event loop, as in a notebook.
 
     Ctrl-C drains the run, then raises `KeyboardInterrupt`; the same call resumes it.
 
     Raises:
-        UserError: one line about what is wrong; nothing was written.
+        UserError: the configuration is invalid, or a model cannot be used; nothing was written.
     """
     return run_in_thread(Session(prepare_from(config, options)))
 
@@ -65,36 +65,36 @@ Streamed = StreamedEvent | Signals | Run
 
 
 async def stream(config: Base | None = None, **options: Any) -> AsyncIterator[Streamed]:
-    """As `arun`, but yields every event while the run is in progress, and the `Run` at the end.
+    """Run debates like `arun`, but yield every event while the run is in progress, and the `Run` at the end.
 
     A run with judged replies also yields `Signals` of all of them: about once a second while they change, and once
     right before the end.
 
-    Leaving the loop early drains the run first.
+    Leaving the loop early drains the run.
 
     Raises:
-        UserError: one line about what is wrong; nothing was written.
+        UserError: the configuration is invalid, or a model cannot be used; nothing was written.
     """
     prepared = await asyncio.to_thread(prepare_from, config, options)
     queue: asyncio.Queue[StreamedEvent | Signals | None] = asyncio.Queue()
     session = Session(prepared, _QueueListener(queue))
-    holding = asyncio.create_task(session.run())
-    holding.add_done_callback(lambda _: queue.put_nowait(None))
+    running = asyncio.create_task(session.run())
+    running.add_done_callback(lambda _: queue.put_nowait(None))
     try:
         while (event := await queue.get()) is not None:
             yield event
-        yield await holding
+        yield await running
     finally:
-        if not holding.done():
+        if not running.done():
             session.stop()
-            await asyncio.wait([holding])
+            await asyncio.wait([running])
 
 
 def build_configuration(config: Base | None, options: Mapping[str, Any]) -> tuple[RunConfig, dict[str, Any]]:
-    """The configuration from a base and options, and the `task` and `protocol` objects among them.
+    """Configuration from a base and options, and the `task` and `protocol` objects among the options.
 
     Raises:
-        UserError: one line about what is wrong.
+        UserError: the configuration is invalid.
     """
     configure_unless_done()
     objects = {key: options[key] for key in ("task", "protocol") if not isinstance(options.get(key), str | None)}
@@ -104,10 +104,10 @@ def build_configuration(config: Base | None, options: Mapping[str, Any]) -> tupl
 
 
 def prepare_from(config: Base | None, options: Mapping[str, Any]) -> Prepared:
-    """A checked run from a base and options.
+    """Prepared run from a base and options.
 
     Raises:
-        UserError: one line about what is wrong.
+        UserError: the configuration is invalid.
     """
     built, objects = build_configuration(config, options)
     return prepare(built, **objects)

@@ -1,4 +1,4 @@
-"""Run folders: the default name, and checks of a folder's content."""
+"""Folders of runs: default names, and checks of a folder's content."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from moot.actors.record.store.uri import is_uri, local_path
 from moot.actors.telemetry.redaction import redact
 from moot.protocols.errors import ConfigError
 
-_LONGEST = 60
-"""Maximum characters of a model's name in the default folder's name."""
+_MAX_MODEL_NAME = 60
+"""Maximum length of a model's name in a default folder's name, in characters."""
 
-_STARTED_ONLY = frozenset(
+_BEFORE_RUN_YAML = frozenset(
     {"journal", "parts", "prompts", CARD, "owner.lock", "owner.json", "claims", "epochs.json", "limits.json"}
 )
+"""Names in the folder of a run that ended before its run.yaml was written."""
 
 
 def run_name(protocol: str, preset: str | None) -> str:
-    """Name for the default folder: the preset, which is more specific, or the protocol."""
+    """Name of a run in its default folder: its preset or, without one, its protocol."""
     return protocol if preset is None else f"preset-{preset}"
 
 
 def default_out(protocol: str, task: str, seed: int, model: str = "simulated") -> str:
-    """Default folder of a run: the same command finds the same folder again.
+    """Default folder of a run, the same for the same command.
 
     >>> default_out("selene", "boolq", 7), default_out("", "boolq", 7, "openai/gpt-4o-mini")
     ('runs/selene-boolq-s7', 'runs/boolq-s7-openai-gpt-4o-mini')
@@ -39,28 +40,32 @@ def default_out(protocol: str, task: str, seed: int, model: str = "simulated") -
 
 
 def _shortened(name: str) -> str:
-    """Shorten a name for a folder; a long one gets a hash suffix."""
-    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    """The name, if it is long truncated and with a hash suffix."""
+    return (
+        name
+        if len(name) <= _MAX_MODEL_NAME
+        else f"{name[:_MAX_MODEL_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    )
 
 
 def run_folder(out: str) -> Path:
-    """`out` as an absolute path, if a run exists or can start there.
+    """Absolute path of `out`, a folder where a run exists or can start.
 
     Raises:
         ConfigError: it is a file or a folder with other content, or its name looks like a URI.
     """
     if "://" not in out and any(":" in name for name in Path(out).parts[:1]):
-        raise ConfigError(f"--out {out}: a colon in the first name reads as a URI; give the folder's whole path")
+        raise ConfigError(f"--out {out}: a colon in the first name looks like a URI; give the folder's whole path")
     folder = local_path(out)
     try:
         names = {path.name for path in folder.iterdir()} if folder.exists() else set()
     except NotADirectoryError:
-        raise ConfigError(f"--out {out}: a file is there, a folder is needed") from None
+        raise ConfigError(f"--out {out}: this is a file; name a folder") from None
     except OSError as error:
         raise ConfigError(f"--out {out}: {(error.strerror or 'cannot be read').lower()}") from None
     _check_begun(out, (name for name in names if not name.startswith(".run.yaml.")))
     if is_copy(folder):
-        raise ConfigError(f"--out {out}: the copy of a run in a bucket; name the bucket, or another folder")
+        raise ConfigError(f"--out {out}: this is the copy of a run in a bucket; name the bucket, or another folder")
     return folder
 
 
@@ -71,11 +76,11 @@ def check_folder(out: str | Path | None) -> None:
         ConfigError: it is in a store.
     """
     if out is not None and is_uri(str(out)):
-        raise ConfigError(f"out={str(out)!r}: a single debate is kept in a folder; a run in a bucket is for `moot.run`")
+        raise ConfigError(f"out={str(out)!r}: a single debate needs a local folder; `moot.run` also writes to a bucket")
 
 
 def run_mirror(uri: str) -> Mirror:
-    """Local mirror of a URI, if a run exists or can start there.
+    """Local mirror of a URI where a run exists or can start.
 
     Raises:
         ConfigError: pyarrow does not support the URI, the store is unreachable, or it has other content.
@@ -90,6 +95,6 @@ def run_mirror(uri: str) -> Mirror:
 
 def _check_begun(out: str, names: Iterable[str]) -> None:
     found = set(names)
-    foreign = found - _STARTED_ONLY
+    foreign = found - _BEFORE_RUN_YAML
     if "run.yaml" not in found and foreign:
-        raise ConfigError(f"--out {out}: the folder holds no run but other files ({min(foreign)}); name another one")
+        raise ConfigError(f"--out {out}: the folder contains other files and no run ({min(foreign)}); name another one")

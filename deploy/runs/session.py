@@ -1,4 +1,4 @@
-"""Session of a run over a task's cases: runs debates, or resumes an interrupted run."""
+"""Session of a run over the cases of a task: runs debates, or resumes an interrupted run."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from moot.protocols.errors import RecordError
 _log = structlog.get_logger(__name__)
 _POLL_S = 0.2
 _SIGNALS_S = 1.0
-_LAST_LOOK_S = 30.0
-"""Seconds for the last events and signals of a run: a lost or hanging writer returns none."""
+_FINAL_POLL_S = 30.0
+"""Timeout in seconds of the last poll for events and signals: a lost or hanging writer does not answer."""
 
 T = TypeVar("T")
 
 
 class Session:
-    """A session: works on a run until it is done or stopped. Use it once.
+    """Session of a run: runs its debates until all are finished or it is stopped. Use it once.
 
     Args:
         prepared: the run.
-        listener: follows it.
-        person: answers the forms of an attended run; None leaves its debates waiting for `moot decide`.
+        listener: callbacks of the session.
+        person: decides on the forms of an attended run; None leaves its debates waiting for `moot decide`.
     """
 
     def __init__(self, prepared: Prepared, listener: Listener | None = None, person: Person | None = None) -> None:
@@ -51,16 +51,16 @@ class Session:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._dispatcher: Dispatcher | None = None
         self._stopping = asyncio.Event()
-        self._stop_asked = False
+        self._stop_requested = False
         self._out_of_time = False
-        self._told_of, self._told_at, self._limits_at = 0, 0.0, 0.0
-        self._outdated = 0
+        self._reported_replies, self._signals_at, self._limits_at = 0, 0.0, 0.0
+        self._superseded = 0
 
     def stop(self) -> None:
-        """Drain: nothing new starts, calls under way finish, the record is flushed. From any thread."""
-        self._stop_asked = True
+        """Drain the session: start no call, finish calls in flight, flush the record. Thread-safe."""
+        self._stop_requested = True
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: there is nothing left to stop
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the session has ended
                 self._loop.call_soon_threadsafe(self._stop_on_loop)
 
     def _stop_on_loop(self) -> None:
@@ -70,11 +70,15 @@ class Session:
 
     @property
     def is_running(self) -> bool:
-        """Whether debates are running, so that a stop has calls to wait for."""
+        """Whether debates have started, so that a stop waits for calls in flight."""
         return self._dispatcher is not None
 
     async def _cancel_on_stop(self, work: Coroutine[Any, Any, T]) -> T:
-        """Awaits a part of the start; a stop cancels it and raises `SessionCancelled`."""
+        """Await a step of the start; a stop cancels it.
+
+        Raises:
+            SessionCancelled: the session was stopped.
+        """
         doing, stopping = asyncio.ensure_future(work), asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait([doing, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -87,13 +91,13 @@ class Session:
         return doing.result()
 
     async def run(self) -> Run:
-        """Runs every debate that is not done.
+        """Run every debate without a verdict.
 
         Raises:
-            UserError: the request is invalid; nothing was written.
+            UserError: the configuration is invalid, or a model cannot be used; nothing was written.
         """
         self._loop = asyncio.get_running_loop()
-        if self._stop_asked:
+        if self._stop_requested:
             self._stopping.set()
         prepared = self._prepared
         await check_models(prepared, network=False)
@@ -102,7 +106,7 @@ class Session:
             await self._report_recorded_signals(prepared.record)
             return done
         session = SessionLifecycle(prepared, self._listener, interruptible=self._cancel_on_stop, state=state)
-        del state  # it may be large
+        del state  # frees it: it may be large
         try:
             return await session.run(self._run_cases)
         except SessionCancelled:
@@ -110,14 +114,14 @@ class Session:
 
     async def _run_cases(self, session: SessionLifecycle) -> Run:
         prepared = self._prepared = session.prepared
-        self._outdated = session.completed.superseded
+        self._superseded = session.completed.superseded
         dispatcher = self._dispatcher = Dispatcher(
             session.runtime, prepared.cases(), session.completed, self._person, session.forecast
         )
         await self._run_debates(dispatcher, session)
         await session.complete_record(compact=not dispatcher.is_draining)
         end = await asyncio.to_thread(RecordState.read, prepared.record)
-        # A case that has failed in this session is done; `retry_failed` applies to earlier failures.
+        # A case that failed in this session is done; `retry_failed` applies to earlier failures.
         left = await asyncio.to_thread(remaining_cases, prepared, end.completed(retry_failed=False))
         session.status = status = _status(prepared, dispatcher, left, self._out_of_time)
         stopped_by = await asyncio.to_thread(self._stop_reason, dispatcher, left, end) if status == "stopped" else ""
@@ -128,7 +132,7 @@ class Session:
 
     async def _run_debates(self, dispatcher: Dispatcher, session: SessionLifecycle) -> None:
         writers = session.runtime.writers
-        if self._stop_asked:
+        if self._stop_requested:
             dispatcher.stop()
         following = asyncio.create_task(self._follow(session.runtime))
         minutes = self._prepared.config.max_minutes
@@ -141,7 +145,7 @@ class Session:
             following.cancel()
             await asyncio.wait([following])
             with contextlib.suppress(Exception):
-                async with asyncio.timeout(_LAST_LOOK_S):
+                async with asyncio.timeout(_FINAL_POLL_S):
                     await self._poll(writers)
                     await self._report_signals(writers, at_the_end=True)
             await session.stop_engine(compact=not dispatcher.is_draining)
@@ -152,7 +156,7 @@ class Session:
             self._dispatcher.stop()
 
     def _stop_reason(self, dispatcher: Dispatcher, left: int | None, state: RecordState) -> str:
-        """The stop reason as text, with this many cases left."""
+        """Stop reason as text, with an estimate for the remaining cases if a budget is exhausted."""
         config = self._prepared.config
         if self._out_of_time:
             return f"--max-minutes {config.max_minutes:g} is over"
@@ -181,34 +185,34 @@ class Session:
         if self._listener.wants_events:
             while found := await writers.events():
                 self._listener.events(found)
-            if time.monotonic() - self._told_at >= _SIGNALS_S:
+            if time.monotonic() - self._signals_at >= _SIGNALS_S:
                 await self._report_signals(writers)
         counts = await writers.counts()
-        failed = max(0, counts.failed - self._outdated)  # only a case that failed gets another attempt
+        failed = max(0, counts.failed - self._superseded)  # only a case that failed gets another attempt
         self._listener.counts(msgspec.structs.replace(counts, failed=failed))
 
     async def _report_recorded_signals(self, folder: RunFolder) -> None:
-        """Reports the recorded signals of a completed run."""
+        """Report the recorded signals of a completed run to the listener."""
         if self._listener.wants_events:
-            keeper = await asyncio.to_thread(recover_signals, folder, lambda _: True)
-            if keeper.replies:
-                self._listener.signals(await keeper.signals())
+            aggregator = await asyncio.to_thread(recover_signals, folder, lambda _: True)
+            if aggregator.replies:
+                self._listener.signals(await aggregator.signals())
 
     async def _report_signals(self, writers: WriterPool, *, at_the_end: bool = False) -> None:
         if not self._listener.wants_events:
             return
         signals = await writers.signals()
-        if signals.replies and (at_the_end or signals.replies != self._told_of):
+        if signals.replies and (at_the_end or signals.replies != self._reported_replies):
             self._listener.signals(signals)
-            self._told_of = signals.replies
-        self._told_at = time.monotonic()
+            self._reported_replies = signals.replies
+        self._signals_at = time.monotonic()
 
 
 def outcome_if_complete(prepared: Prepared) -> Run | None:
-    """The outcome of a run that has nothing left to do; None while it has.
+    """Outcome of a complete run; None if cases remain.
 
     Raises:
-        RunMismatch: the folder contains a run with another configuration.
+        RunMismatch: the folder contains a run with a different configuration.
     """
     return _outcome_if_complete(prepared, _state_if_resumed(prepared))
 
@@ -226,7 +230,7 @@ def _outcome_if_complete(prepared: Prepared, state: RecordState | None) -> Run |
 
 
 def _outcome_unstarted(prepared: Prepared) -> Run:
-    """The outcome of a session that was stopped before its first debate."""
+    """Outcome of a session that was stopped before its first debate."""
     folder = RunFolder(prepared.folder)
     state = RecordState.read(folder) if folder.exists() else None
     return _outcome(prepared, "interrupted", state, left=None, worked=False)
@@ -235,8 +239,12 @@ def _outcome_unstarted(prepared: Prepared) -> Run:
 def _status(prepared: Prepared, dispatcher: Dispatcher, left: int | None, out_of_time: bool) -> Status:
     """Status of the ended session.
 
+    Args:
+        left: number of cases without a verdict; None if unknown.
+        out_of_time: whether the session reached its time limit.
+
     Raises:
-        RecordError: the run was not stopped and every debate ran, but the record lacks verdicts.
+        RecordError: the run was not stopped and every debate ran, but verdicts are missing from the record.
     """
     waiting = len(set(dispatcher.parked))
     if dispatcher.stopped_by or (out_of_time and (left is None or left > waiting)):
@@ -263,7 +271,7 @@ def _outcome(
 ) -> Run:
     latest = {} if state is None else state.latest
     waiting = set(parked)
-    is_cut = status in ("stopped", "interrupted")
+    is_incomplete = status in ("stopped", "interrupted")
     return Run(
         path=prepared.folder,
         status=status,
@@ -271,7 +279,7 @@ def _outcome(
         failed=sum(failed for _, failed in latest.values()),
         left=left,
         parked=tuple(sorted(waiting)),
-        under_way=len(state.in_progress() - waiting) if is_cut and state is not None else 0,
+        under_way=len(state.in_progress() - waiting) if is_incomplete and state is not None else 0,
         worked=worked,
         stopped_by=stopped_by,
         mirror=prepared.mirror,

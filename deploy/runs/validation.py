@@ -1,4 +1,4 @@
-"""Validation of user input by pydantic models, with one-line errors in terms of the user's flags and keys."""
+"""Validation of user input by pydantic models, with one-line errors that name the user's flags and keys."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ def validate_model(
     """Validate `values` as a `model`.
 
     Args:
+        model: the pydantic model.
+        values: values by field.
         where: prefix of an error message: the file with the values.
-        typed: by field, the flag that the user typed, or the empty string; such a field is not from `where`.
+        typed: flag by field, possibly empty, for fields that the user gave as flags and not in `where`.
 
     Raises:
-        ConfigError: one line that names the key or the flag and what was expected; it never shows a key's value.
+        ConfigError: a value is invalid; names the key or the flag and the expected value, and never shows an API key.
     """
     try:
         return model.model_validate(dict(values))
@@ -40,6 +42,6 @@ def validate_model(
         key = ".".join(path)
         inner = key.partition(".")[2]
         typed_as = f"{flag} {inner}" if flag and inner else flag
-        # An error about several keys names them itself.
+        # The message of an error about several keys names them itself.
         named = f"{typed_as or f'`{key}`'}: " if path else ""
         raise ConfigError(f"{where if flag is None else ''}{named}{message}") from None

@@ -328,7 +328,7 @@ def test_what_a_bucket_cannot_do_is_refused_before_anything_is_written(bucket: O
         (lambda: command("ablate", "--over", "agents=2,3", "--out", uri), "a grid needs a local folder"),
         (lambda: command("run", "--out", uri.replace("s3://", "s3:/")), "give a URI as text"),
         (lambda: command("show", "ftp://host/x"), "no filesystem for ftp://"),
-        (lambda: asyncio.run(debate("Is a lamp blue?", out=uri)), "a single debate is kept in a folder"),
+        (lambda: asyncio.run(debate("Is a lamp blue?", out=uri)), "a single debate needs a local folder"),
         (lambda: OpenRun(RunConfig(out=uri)), "submitted cases are recorded in a local folder"),
     ]
     for begin, said in refused:

@@ -243,7 +243,7 @@ async def test_a_writer_that_gives_no_events_does_not_keep_a_stream_from_ending(
         return []
 
     monkeypatch.setattr(InlineWriterPool, "events", hang)
-    monkeypatch.setattr(session, "_LAST_LOOK_S", 0.1)
+    monkeypatch.setattr(session, "_FINAL_POLL_S", 0.1)
     async with asyncio.timeout(30):
         (done,) = [item async for item in stream(**small(tmp_path / "run"))]
     assert isinstance(done, Run)

@@ -133,7 +133,7 @@ def test_a_folder_with_other_files_is_no_place_for_a_run(tmp_path: Path) -> None
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(ConfigError, match=r"\(notes\.txt\)"):
         run_folder(str(tmp_path))
-    with pytest.raises(ConfigError, match="a file is there"):
+    with pytest.raises(ConfigError, match="this is a file"):
         run_folder(str(tmp_path / "notes.txt"))
     with pytest.raises(ConfigError, match="URI"):
         run_folder("exp:1/run")

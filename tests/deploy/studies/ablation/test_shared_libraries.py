@@ -127,7 +127,7 @@ def test_a_grid_of_ceda_reads_documents_and_asks_the_classifier(moot: Command) -
         assert "facts.txt" in named
     for flag, value, why in (
         ("--docs", "docs", "searches no documents"),
-        ("--classifier", "clf", "asks no classifier"),
+        ("--classifier", "clf", "uses no classifier"),
     ):
         code, _, err = moot("ablate", "--out", "other", flag, value, "--over", "agents=2,3")
         assert (code, err.count("\n")) == (2, 1)
