@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from not_none import not_none
 from opened_page import ODD_IDS, OpenedPage, OpenPage, ReportOf, RunOf
 
 from moot.actors.record.tables import read_table
@@ -237,6 +238,24 @@ def test_a_transcript_is_legible_and_fits_a_narrow_window(
         opened.unfold()
         opened.page.wait_for_timeout(30)
     assert not opened.faint()
+    assert opened.overflow() <= 0
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("agent", [0, 2])
+def test_messages_as_sent_have_the_width_of_the_transcript(
+    width: int, agent: int, report_of: ReportOf, open_page: OpenPage
+) -> None:
+    opened = open_page(report_of("selene"), "#case=sample-014", width=width)
+    card = opened.page.locator("#transcript .agents").first.locator(".turn").nth(agent)
+    summary = card.locator(".sent summary")
+    summary.click()
+    message = card.locator(".sent pre").first
+    message.wait_for()
+    places = (opened.page.locator("#transcript"), message, summary)
+    whole, found, at = (not_none(place.bounding_box()) for place in places)
+    assert found["width"] > whole["width"] - 40
+    assert 0 <= at["y"] < 900, "what was clicked stays in view"
     assert opened.overflow() <= 0
 
 

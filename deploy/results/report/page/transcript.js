@@ -37,14 +37,17 @@
 
   function asSent(sent, texts) {
     if (sent.why) return element("p", { className: "dim" }, sent.why);
-    return details("As sent", () => [
+    const made = details("As sent", () => [
       sent.messages.map(([role, place]) =>
         element("figure", {}, element("figcaption", {}, role), element("pre", {}, texts[place]))),
       sent.pictures.length
         ? element("p", {}, `With ${sent.pictures.length} pictures, of which the record keeps only hashes: ${sent.pictures.join(", ")}`)
         : null,
       moot.pairs(sent.settings),
-    ].flat().filter(Boolean));
+    ].flat().filter(Boolean), "sent");
+    const [summary] = made.children;  // its card has the whole width while it is open, and may be in another row
+    summary.addEventListener("click", () => requestAnimationFrame(() => summary.scrollIntoView({ block: "nearest" })));
+    return made;
   }
 
   function written(turn) {
