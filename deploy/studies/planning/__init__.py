@@ -1,1 +1,1 @@
-"""Capacity planning of a large run from the record of a small one: a seeded simulation of its debates."""
+"""Capacity planning: a large run is extrapolated from the record of a small one by a seeded simulation."""

@@ -1,8 +1,8 @@
 """Measured engine costs: CPU time of a call, memory of a process and of an open debate.
 
 Measured by `tests/bench/plan_costs.py` (the seven-call debate, short prompts, replies of 100 tokens) on 2 cores (AMD
-EPYC, virtual), Python 3.11.7, Ray 2.60.0, 2026-11-22, while others used the machine, too. A protocol that embeds,
-compares or draws much needs more; set that with `--cpu-ms-per-call`.
+EPYC, virtual), Python 3.11.7, Ray 2.60.0, 2026-11-22, on a machine in use. Protocols that embed, compare or plot
+extensively need more CPU time; set it with `--cpu-ms-per-call`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ MEASURED_ON = "2 virtual cores (AMD EPYC), 2026-11-22, tests/bench/plan_costs.py
 BUSY_SHARE = 0.7
 """Planned utilisation of a core, for available and for needed cores: above it, bursts queue."""
 
-
 _ROUNDING = 1e-6
 
 
@@ -25,9 +24,9 @@ class EngineCosts(NamedTuple):
     """Costs of a placement, with or without log-probabilities.
 
     Attributes:
-        cpu_ms: CPU milliseconds of a call, over all our processes.
-        moderator_share: the moderators' share of them.
-        open_kb: memory of an open debate, over all our processes.
+        cpu_ms: CPU milliseconds per call, over all of moot's processes.
+        moderator_share: proportion of `cpu_ms` in moderators.
+        open_kb: memory of an open debate in KiB, over all of moot's processes.
     """
 
     cpu_ms: float
@@ -45,10 +44,10 @@ ENGINE: dict[tuple[Placement, bool], EngineCosts] = {
 
 MODERATOR_MB: dict[Placement, int] = {"actors": 110, "packed": 160}
 AGENT_MB = 155
-"""Memory of an agent's process, in placement `actors`; a packed moderator includes its agents."""
+"""Memory of an agent process, in placement `actors`; a packed moderator includes its agents."""
 
 FIXED_MB = 460
-"""Memory of driver, limiter and one writer together."""
+"""Total memory of driver, limiter and one writer."""
 
 RAY_MB = 370
 """Memory of Ray's own processes on each node."""
@@ -58,9 +57,9 @@ class MachineNeeds(NamedTuple):
     """Resource needs of a run.
 
     Attributes:
-        cores: busy ones, at `BUSY_SHARE` each.
-        moderators: processes.
-        memory_mb: of all processes, Ray's own on every node included.
+        cores: number of cores at a utilisation of `BUSY_SHARE`.
+        moderators: number of moderator processes.
+        memory_mb: memory of all processes in MiB, including Ray's on every node.
     """
 
     cores: int
@@ -74,10 +73,10 @@ def machine_needs(
     """Resource needs for a call rate and a number of open debates.
 
     Args:
-        calls_per_s: on average over the run.
-        cpu_ms: CPU milliseconds of a call.
-        open_debates: at most.
-        placement: the actors' placement.
+        calls_per_s: mean over the run.
+        cpu_ms: CPU milliseconds per call.
+        open_debates: maximum number of open debates.
+        placement: placement of the actors.
         log_probabilities: whether they are recorded.
         nodes: number of machines.
     """

@@ -1,7 +1,7 @@
 """Capacity plan (`moot plan`): time, cost, machines and bottleneck of a large run, from the record of a small one.
 
-Whole debates are resampled (a bootstrap over the pilot's cases), so that long debates stay expensive ones. An interval
-is a prediction interval for this run: it covers the pilot's few cases, and the draw of the planned ones.
+Whole debates are resampled (a bootstrap over the cases of the pilot), which preserves the correlation of duration and
+cost. Intervals are prediction intervals: they include the sampling of the pilot's cases and of the planned ones.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from moot.deploy.studies.planning.times import binding_constraint, seconds_by_bo
 from moot.protocols.errors import ConfigError
 
 LEVEL = 0.9
-"""Coverage of every interval."""
+"""Nominal coverage of every interval."""
 
 _MAX_OPEN = 200
 _DRAWS = 2_000
@@ -35,7 +35,7 @@ _JEFFREYS = 0.5
 
 
 class PlanEstimate(NamedTuple):
-    """A figure and the ends of its interval."""
+    """Estimate with its prediction interval."""
 
     value: float
     low: float
@@ -47,11 +47,11 @@ class PlanTotals(NamedTuple):
 
     Attributes:
         prompt_tokens, completion_tokens: of the calls with known usage; lower bounds if any is unknown.
-        unconfirmed_tokens: upper bound of further tokens, in attempts that may be billed without known usage.
-        cost_usd: of the calls with known price and usage; None when there are none.
-        calls_without_usage, calls_without_price: share of the calls.
-        failed: cases.
-        skipped: share of the cases.
+        unconfirmed_tokens: upper bound of additional tokens, in attempts that may be billed without known usage.
+        cost_usd: of the calls with known price and usage; None if there are none.
+        calls_without_usage, calls_without_price: proportion of the calls.
+        failed: number of cases.
+        skipped: proportion of the cases.
     """
 
     calls: PlanEstimate
@@ -72,16 +72,16 @@ class RunPlan:
 
     Attributes:
         pilot: the pilot run.
-        settings: the plan's settings; scenario, placement: the planned bounds and placement.
-        time_s: time from the first debate's opening to the last verdict, without the start and the end of the engine.
-        totals: calls, tokens, money, failures.
-        in_flight, open_debates: means over the run.
-        needs: cores, moderators, memory; needs_low, needs_high: the ends of their intervals.
+        settings: settings of the plan; scenario, placement: planned bounds and placement.
+        time_s: seconds from the opening of the first debate to the last verdict, without start and end of the engine.
+        totals: calls, tokens, cost and failures.
+        in_flight, open_debates: mean number of calls in flight, and of open debates.
+        needs: cores, moderators and memory; needs_low, needs_high: ends of their intervals.
         cores_at_hand: available cores; None without a number of nodes.
-        binding: the bottleneck.
+        binding: bottleneck.
         alone_s: duration under each bound alone.
-        relaxed_s: the time without the binding bound; None if `latency` binds.
-        then_binding: the bottleneck without it.
+        relaxed_s: duration without the binding bound; None if `latency` binds.
+        then_binding: bottleneck without the binding bound; None if `latency` binds.
         remarks: caveats: assumptions, and what the pilot does not show.
         warnings: reasons why the plan may be too optimistic.
     """
@@ -107,23 +107,23 @@ class RunPlan:
 
 
 def plan(pilot: str | Path, *, prices: str | None = None, **settings: Any) -> RunPlan:
-    """Plan a run of many cases from the record of a small one of the same kind.
+    """Plan a run of many cases from the record of a small run of the same kind.
 
     Args:
-        pilot: the pilot run's folder or URI.
-        prices: a YAML file of prices; overrides the pilot's.
-        settings: see `PlanSettings`; `cases` is needed.
+        pilot: folder or URI of the pilot run.
+        prices: YAML file of prices that override those of the pilot.
+        settings: see `PlanSettings`; `cases` is required.
 
     Raises:
-        ConfigError: a setting is wrong, in one line, or the URI is.
+        ConfigError: a setting or the URI is invalid; one line.
         RecordError: there is no run in the folder, or it cannot be read.
-        UserError: the run is no basis for a plan.
+        UserError: the run cannot be planned from.
     """
     given = {name: value for name, value in settings.items() if value is not None}
     typed = {name: f"--{name.replace('_', '-')}" for name in PlanSettings.model_fields}
-    wanted = validate_model(PlanSettings, given, typed=typed)
+    checked = validate_model(PlanSettings, given, typed=typed)
     table = None if prices is None else price_table(prices)
-    return plan_of(read_pilot(pilot, prices=table, seed=wanted.seed), wanted)
+    return plan_of(read_pilot(pilot, prices=table, seed=checked.seed), checked)
 
 
 def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
@@ -131,7 +131,7 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
     cases, random = settings.cases, np.random.default_rng(settings.seed)
     placement = settings.placement or _placement(pilot)
     scenario = _scenario(pilot, settings, placement)
-    draws = _Draws(pilot, cases, random)
+    draws = _Bootstrap(pilot, cases, random)
     mean = draws.weights[:1]
     alone = {name: float(seconds[0]) for name, seconds in seconds_by_bound(pilot, mean, scenario, cases).items()}
     bound = binding_constraint(alone)
@@ -142,7 +142,7 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
     most_calls = math.inf if settings.concurrency is None else settings.concurrency * len(pilot.models)
     peak = float(min(scenario.max_open, cases))
     under_way = draws.at_once(pilot.busy_s.sum(axis=1), seconds, most_calls)
-    is_full = bound not in ("latency", "max_open")  # debates wait for shared resources, so that every slot is taken
+    is_full = bound not in ("latency", "max_open")  # debates wait for shared resources, so that all slots are full
     in_flight = draws.estimate(under_way)
     open_debates = draws.estimate(
         np.full_like(seconds, peak) if is_full else draws.at_once(pilot.alone_s, seconds, peak)
@@ -183,7 +183,7 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
     )
 
 
-def _totals(pilot: Pilot, draws: _Draws, cases: int) -> PlanTotals:
+def _totals(pilot: Pilot, draws: _Bootstrap, cases: int) -> PlanTotals:
     calls = max(1.0, float(pilot.calls.sum()))
     is_priced = (pilot.calls_without_usage + pilot.calls_without_price < pilot.calls).any() or not pilot.calls.any()
     return PlanTotals(
@@ -200,8 +200,8 @@ def _totals(pilot: Pilot, draws: _Draws, cases: int) -> PlanTotals:
     )
 
 
-class _Draws:
-    """Draws of a pilot's debates with replacement, and of the run's own cases from each."""
+class _Bootstrap:
+    """Bootstrap of the debates of a pilot, and draws of the planned cases from each resample."""
 
     def __init__(self, pilot: Pilot, cases: int, random: np.random.Generator) -> None:
         count = pilot.debates
@@ -210,29 +210,38 @@ class _Draws:
         self._cases, self._count, self._random = cases, count, random
 
     def at_once(self, seconds_each: Floats, seconds: Floats, most: float) -> Floats:
-        """Mean concurrency of what takes a debate this long (Little's law), by draw."""
+        """Mean concurrency by draw (Little's law).
+
+        Args:
+            seconds_each: seconds per debate of what is counted.
+            seconds: duration of the run, by draw.
+            most: upper bound.
+        """
         amount = (self.weights @ seconds_each) * self._cases
         return np.minimum(most, np.divide(amount, seconds, out=np.zeros_like(seconds), where=seconds > 0.0))
 
     def estimate(self, by_draw: Floats) -> PlanEstimate:
-        """Estimate of a figure from means over the debates; its interval covers the sampling of pilot and cases."""
+        """Estimate of a statistic of the means over debates; its interval includes the sampling of pilot and cases."""
         value, drawn = float(by_draw[0]), by_draw[1:]
         middle = float(np.median(drawn))
-        wider = math.sqrt(1.0 + self._count / self._cases)  # the variance of a mean is inverse to the sample size
+        wider = math.sqrt(1.0 + self._count / self._cases)  # a variance of a mean is proportional to 1 / n
         return _interval(value, value * np.power(drawn / middle, wider) if middle > 0.0 else np.full_like(drawn, value))
 
     def total(self, by_debate: Floats) -> PlanEstimate:
-        """The sum over the run's cases."""
+        """Estimate of the sum over the planned cases."""
         means = self.weights[1:] @ by_debate
         spread = np.sqrt(np.maximum(0.0, self.weights[1:] @ by_debate**2 - means**2))
         noise = spread * math.sqrt(self._cases) * self._random.standard_normal(_DRAWS)
         return _interval(float(by_debate.mean()) * self._cases, np.maximum(0.0, means * self._cases + noise))
 
     def count(self, is_one: Bools) -> PlanEstimate:
-        """Estimated cases of a kind, from the posterior of the pilot's count, which is never zero."""
-        found = int(is_one.sum())
-        shares = self._random.beta(found + _JEFFREYS, self._count - found + _JEFFREYS, size=_DRAWS)
-        return _interval(found / self._count * self._cases, self._random.binomial(self._cases, shares).astype(float))
+        """Estimate of the number of cases of a kind.
+
+        The value is the pilot's proportion; the interval is from the Jeffreys posterior, so that it is never [0, 0].
+        """
+        count = int(is_one.sum())
+        shares = self._random.beta(count + _JEFFREYS, self._count - count + _JEFFREYS, size=_DRAWS)
+        return _interval(count / self._count * self._cases, self._random.binomial(self._cases, shares).astype(float))
 
 
 def _interval(value: float, drawn: Floats) -> PlanEstimate:
@@ -248,7 +257,7 @@ def _needs(
     per_s: float, pilot: Pilot, settings: PlanSettings, scenario: Scenario, placement: Placement
 ) -> MachineNeeds:
     if scenario.cores is not None:
-        per_s = min(per_s, scenario.cores / scenario.cpu_s)  # a draw may have a few more calls than the mean
+        per_s = min(per_s, scenario.cores / scenario.cpu_s)  # a draw may have more calls than the mean
     peak = float(min(scenario.max_open, settings.cases))
     return machine_needs(per_s, 1000.0 * scenario.cpu_s, peak, placement, pilot.log_probabilities, settings.nodes or 1)
 
@@ -257,7 +266,9 @@ def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Sce
     if settings.cores_per_node is not None and settings.nodes is None:
         raise ConfigError("--cores-per-node needs --nodes")
     if settings.limit_tpm is not None and not (pilot.calls_without_usage < pilot.calls).any():
-        raise ConfigError(f"--limit-tpm: no server in {pilot.name} reported token usage, so tokens cannot be planned")
+        raise ConfigError(
+            f"--limit-tpm: no server in {pilot.name} reported token usage, so that tokens cannot be planned"
+        )
     cores = _cores_at_hand(settings)
     cpu_ms = settings.cpu_ms_per_call or ENGINE[placement, pilot.log_probabilities].cpu_ms
     return Scenario(

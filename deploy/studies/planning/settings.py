@@ -12,7 +12,7 @@ from moot.actors.debate.run_spec import Placement
 _Count = Annotated[int, Field(ge=1)]
 
 Constraint = Literal["rpm", "tpm", "concurrency", "max_open", "cpu", "latency"]
-"""Possible bottlenecks of a run; `latency` is the one without any bound."""
+"""Possible bottlenecks of a run; `latency` is that of a run without bounds."""
 
 WORDS: dict[Constraint, str] = {
     "rpm": "requests per minute",
@@ -25,17 +25,17 @@ WORDS: dict[Constraint, str] = {
 
 
 class PlanSettings(BaseModel):
-    """The bounds of a planned run.
+    """Bounds of a planned run.
 
     Attributes:
         cases: number of cases.
         limit_rpm, limit_tpm: requests and tokens per minute of each model; None for no bound.
-        concurrency: concurrent calls at each model; None adapts it, as a run does.
-        max_open: maximum concurrent debates; None for the pilot's.
+        concurrency: concurrent calls per model; None adapts it, as in a run.
+        max_open: maximum number of open debates; None for that of the pilot.
         nodes: number of machines; None for as many cores as needed.
-        cores_per_node: cores per machine; None for as many as this machine has.
-        placement: of the planned run; None for the pilot's.
-        cpu_ms_per_call: CPU time of a call; None for the engine's measured one.
+        cores_per_node: cores per machine; None for the number of this machine.
+        placement: planned placement; None for that of the pilot.
+        cpu_ms_per_call: CPU milliseconds per call; None for the measured cost of the engine.
         seed: random seed.
     """
 
@@ -55,13 +55,13 @@ class PlanSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The bounds of a run; None is no bound.
+    """Bounds of a run; None is no bound.
 
     Attributes:
         rpm, tpm, concurrency: requests and tokens per minute, and concurrent calls, of each model.
-        max_open: maximum concurrent debates.
-        cores: CPU cores for the run's processes.
-        cpu_s: CPU seconds of a call.
+        max_open: maximum number of open debates.
+        cores: CPU cores for the processes of the run.
+        cpu_s: CPU seconds per call.
     """
 
     rpm: float | None = None
@@ -72,7 +72,7 @@ class Scenario:
     cpu_s: float = 0.0
 
     def without(self, constraint: Constraint) -> Scenario:
-        """Copy without one of the bounds; `latency` is not a bound."""
+        """Copy without one of the bounds; an equal copy for `latency`, which is not a bound."""
         changes: dict[Constraint, Scenario] = {
             "rpm": replace(self, rpm=None),
             "tpm": replace(self, tpm=None),

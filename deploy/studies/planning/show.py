@@ -19,7 +19,7 @@ _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
 
 
 class PlanView(BaseModel):
-    """A plan as JSON; every interval is [low, high]."""
+    """JSON form of a plan; every interval is [low, high]."""
 
     pilot: dict[str, Any]
     bounds: dict[str, Any]
@@ -36,60 +36,61 @@ class PlanView(BaseModel):
 
 
 def check_output_form(form: str) -> None:
-    """Check the output format before anything is read. Raises ConfigError."""
+    """Validate the output format before anything is read. Raises ConfigError."""
     if form not in ("text", "json"):
         raise ConfigError(f"--format: expected text or json, not {form!r}")
 
 
-def show_plan(found: RunPlan, form: str = "text", console: Console | None = None) -> None:
+def show_plan(plan: RunPlan, form: str = "text", console: Console | None = None) -> None:
     """Print a plan.
 
     Args:
-        found: the plan.
+        plan: the plan.
         form: `text` or `json`.
+        console: output; None for the standard output.
 
     Raises:
         ConfigError: for an unknown format.
     """
     check_output_form(form)
-    show_report(_json(found), lambda: _blocks(found), form, console)
+    show_report(_json(plan), lambda: _blocks(plan), form, console)
 
 
-def _blocks(found: RunPlan) -> list[Block]:
-    warnings = [Note(f"warning: {warning}", "warning") for warning in found.warnings]
-    return [*warnings, Pairs(list(_rows(found))), Items(found.remarks)]
+def _blocks(plan: RunPlan) -> list[Block]:
+    warnings = [Note(f"warning: {warning}", "warning") for warning in plan.warnings]
+    return [*warnings, Pairs(list(_rows(plan))), Items(plan.remarks)]
 
 
-def _rows(found: RunPlan) -> Iterator[tuple[str, str]]:
-    pilot, used = found.pilot, found.totals
+def _rows(plan: RunPlan) -> Iterator[tuple[str, str]]:
+    pilot, used = plan.pilot, plan.totals
     yield "pilot", f"{pilot.name}: {pilot.protocol} on {pilot.task}, {debates_words(pilot.debates)}"
-    yield "models", ", ".join(pilot.models) or "none was asked"
-    cases = found.settings.cases
-    yield "planned", f"{cases:,} {'case' if cases == 1 else 'cases'}; {_bounds(found)}"
-    yield "time", _with_interval(found.time_s, format_duration)
-    yield "bottleneck", _binding(found)
+    yield "models", ", ".join(pilot.models) or "none"
+    cases = plan.settings.cases
+    yield "planned", f"{cases:,} {'case' if cases == 1 else 'cases'}; {_bounds(plan)}"
+    yield "time", _with_interval(plan.time_s, format_duration)
+    yield "bottleneck", _binding(plan)
     yield (
         "each bound alone",
         ", ".join(
             f"{WORDS[name]} {format_duration(seconds)}"
-            for name, seconds in sorted(found.alone_s.items(), key=lambda x: -x[1])
+            for name, seconds in sorted(plan.alone_s.items(), key=lambda x: -x[1])
         ),
     )
-    yield "calls", f"{_with_interval(used.calls, format_count)}, {used.calls.value / found.settings.cases:.3g} a case"
-    untold = "at least " if used.calls_without_usage else ""
-    yield "prompt tokens", untold + _with_interval(used.prompt_tokens, format_count)
-    yield "completion tokens", untold + _with_interval(used.completion_tokens, format_count)
+    yield "calls", f"{_with_interval(used.calls, format_count)}, {used.calls.value / plan.settings.cases:.3g} a case"
+    at_least = "at least " if used.calls_without_usage else ""
+    yield "prompt tokens", at_least + _with_interval(used.prompt_tokens, format_count)
+    yield "completion tokens", at_least + _with_interval(used.completion_tokens, format_count)
     yield "cost", _cost(used)
-    yield "cases that fail", _with_interval(used.failed, format_count)
-    yield "cases skipped", _with_interval(used.skipped, lambda share: f"{share:.1%}")
-    yield "calls in flight", f"{_with_interval(found.in_flight, format_mean_count)} on average"
-    yield "debates open", f"{_with_interval(found.open_debates, format_mean_count)} on average"
-    yield "needs", _needs(found)
-    yield "intervals", f"{LEVEL:.0%}, over such pilots; seed {found.settings.seed}"
+    yield "failed cases", _with_interval(used.failed, format_count)
+    yield "skipped cases", _with_interval(used.skipped, lambda share: f"{share:.1%}")
+    yield "calls in flight", f"{_with_interval(plan.in_flight, format_mean_count)} on average"
+    yield "debates open", f"{_with_interval(plan.open_debates, format_mean_count)} on average"
+    yield "needs", _needs(plan)
+    yield "intervals", f"{LEVEL:.0%} prediction intervals; seed {plan.settings.seed}"
 
 
-def _bounds(found: RunPlan) -> str:
-    scenario = found.scenario
+def _bounds(plan: RunPlan) -> str:
+    scenario = plan.scenario
     bounds = [f"at most {scenario.max_open:,} open"]
     if scenario.rpm is not None:
         bounds.append(f"{scenario.rpm:,} requests/min")
@@ -97,13 +98,11 @@ def _bounds(found: RunPlan) -> str:
         bounds.append(f"{scenario.tpm:,} tokens/min")
     bounds.append(
         "concurrent calls adapt"
-        if found.settings.concurrency is None
-        else f"{found.settings.concurrency:,} concurrent calls"
+        if plan.settings.concurrency is None
+        else f"{plan.settings.concurrency:,} concurrent calls"
     )
-    at_hand = found.cores_at_hand
-    bounds.append(
-        "as many cores as it takes" if at_hand is None else f"{at_hand:,} {'core' if at_hand == 1 else 'cores'}"
-    )
+    cores = plan.cores_at_hand
+    bounds.append("as many cores as needed" if cores is None else f"{cores:,} {'core' if cores == 1 else 'cores'}")
     return ", ".join(bounds)
 
 
@@ -111,11 +110,11 @@ def _cores(n: int, interval: str = "") -> str:
     return f"{n:,}{interval} {'core' if n == 1 else 'cores'}"
 
 
-def _binding(found: RunPlan) -> str:
-    if found.relaxed_s is None or found.then_binding is None:
-        return f"{WORDS[found.binding]}: only quicker replies or shorter debates would help"
-    then = WORDS[found.then_binding]
-    return f"{WORDS[found.binding]}; without that bound {format_duration(found.relaxed_s)}, then {then}"
+def _binding(plan: RunPlan) -> str:
+    if plan.relaxed_s is None or plan.then_binding is None:
+        return f"{WORDS[plan.binding]}: only faster replies or shorter debates would help"
+    then = WORDS[plan.then_binding]
+    return f"{WORDS[plan.binding]}; without that bound {format_duration(plan.relaxed_s)}, then {then}"
 
 
 def _cost(used: PlanTotals) -> str:
@@ -129,13 +128,13 @@ def _is_all_known(used: PlanTotals) -> bool:
     return not (used.calls_without_price or used.calls_without_usage)
 
 
-def _needs(found: RunPlan) -> str:
-    need, low, high = found.needs, found.needs_low, found.needs_high
+def _needs(plan: RunPlan) -> str:
+    need, low, high = plan.needs, plan.needs_low, plan.needs_high
     cores = _cores(need.cores, f" [{low.cores:,} to {high.cores:,}]")
     moderators = f"{need.moderators:,} [{low.moderators:,} to {high.moderators:,}]"
     memory = " to ".join(f"{each.memory_mb / 1024:.1f}" for each in (low, high))
     return (
-        f"{cores}, {moderators} {'moderator' if need.moderators == 1 else 'moderators'} ({found.placement}), "
+        f"{cores}, {moderators} {'moderator' if need.moderators == 1 else 'moderators'} ({plan.placement}), "
         f"{need.memory_mb / 1024:.1f} [{memory}] GiB of memory"
     )
 
@@ -174,7 +173,7 @@ def format_mean_count(amount: float) -> str:
 
 
 def format_usd(amount: float) -> str:
-    """Format USD, with cents where they matter."""
+    """Format an amount in USD: whole from 1,000, with cents from 0.1, else with two significant digits."""
     return (
         f"${amount:,.0f}" if amount >= 1000 else f"${amount:,.2f}" if amount >= 0.1 or not amount else f"${amount:.2g}"
     )
@@ -184,8 +183,8 @@ def _estimate(estimate: PlanEstimate | None) -> dict[str, Any] | None:
     return None if estimate is None else {"value": estimate.value, "interval": [estimate.low, estimate.high]}
 
 
-def _json(found: RunPlan) -> PlanView:
-    pilot, scenario, settings, used = found.pilot, found.scenario, found.settings, found.totals
+def _json(plan: RunPlan) -> PlanView:
+    pilot, scenario, settings, used = plan.pilot, plan.scenario, plan.settings, plan.totals
     totals = ("calls", "requests", "prompt_tokens", "completion_tokens", "cost_usd")
     return PlanView(
         pilot={
@@ -201,11 +200,11 @@ def _json(found: RunPlan) -> PlanView:
             "tokens_per_min": scenario.tpm,
             "concurrency": settings.concurrency,
             "max_open": scenario.max_open,
-            "cores": found.cores_at_hand,
-            "placement": found.placement,
+            "cores": plan.cores_at_hand,
+            "placement": plan.placement,
             "cpu_ms_per_call": 1000.0 * scenario.cpu_s,
         },
-        time_s=_estimate(found.time_s) or {},
+        time_s=_estimate(plan.time_s) or {},
         totals={
             **{name: _estimate(getattr(used, name)) for name in totals},
             "tokens_are_lower_bound": bool(used.calls_without_usage),
@@ -215,20 +214,20 @@ def _json(found: RunPlan) -> PlanView:
             "failed_cases": _estimate(used.failed),
             "skipped_share": _estimate(used.skipped),
         },
-        in_flight={"mean": _estimate(found.in_flight)},
-        open_debates={"mean": _estimate(found.open_debates)},
+        in_flight={"mean": _estimate(plan.in_flight)},
+        open_debates={"mean": _estimate(plan.open_debates)},
         needs={
-            name: {"value": value, "interval": [getattr(found.needs_low, name), getattr(found.needs_high, name)]}
-            for name, value in found.needs._asdict().items()
+            name: {"value": value, "interval": [getattr(plan.needs_low, name), getattr(plan.needs_high, name)]}
+            for name, value in plan.needs._asdict().items()
         },
         binding={
-            "constraint": found.binding,
-            "alone_s": dict(found.alone_s),
-            "relaxed_time_s": found.relaxed_s,
-            "then": found.then_binding,
+            "constraint": plan.binding,
+            "alone_s": dict(plan.alone_s),
+            "relaxed_time_s": plan.relaxed_s,
+            "then": plan.then_binding,
         },
         level=LEVEL,
         seed=settings.seed,
-        remarks=found.remarks,
-        warnings=found.warnings,
+        remarks=plan.remarks,
+        warnings=plan.warnings,
     )

@@ -138,7 +138,7 @@ def test_the_command_shows_what_python_gives(record: Path) -> None:
     words = ["plan", "--from", str(record), "--cases", "500", "--limit-rpm", "6000", "--seed", "3"]
     text = CliRunner().invoke(app, words)
     assert text.exit_code == 0
-    for part in ("bottleneck", "requests per minute", "a simulated model", "which no limit holds back"):
+    for part in ("bottleneck", "requests per minute", "a simulated model", "to which no limit applies"):
         assert part in " ".join(text.output.split())
     shown = json.loads(CliRunner().invoke(app, [*words, "--format", "json"]).output)
     found = moot.plan(record, cases=500, limit_rpm=6000, seed=3)
