@@ -1,1 +1,1 @@
-"""Training a classifier on the judges' summaries of finished runs."""
+"""Training of a classifier on the judges' summaries of finished runs."""

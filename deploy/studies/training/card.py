@@ -41,16 +41,16 @@ MASKED = "the same without verdict words"
 MASKED_HEAD = "head alone learnt without verdict words"
 JUDGES = "the judges' bare verdict"
 ALWAYS = "always supported"
-"""Names of the classifiers in the table; with a fine-tuned body, only the head is retrained."""
+"""Names of the classifiers in the table; with a fine-tuned body, only the head is retrained without verdict words."""
 
 _PACKAGES = ("moot", "numpy", "scipy")
 _MORE = ("setfit", "sentence-transformers", "transformers", "torch")
 
 
 def make_card(
-    learned: FittedHead,
+    fitted: FittedHead,
     examples: TrainingExamples,
-    material: TrainingData,
+    data: TrainingData,
     *,
     runs: Sequence[str | Path],
     encoder: str,
@@ -60,9 +60,9 @@ def make_card(
     """Build the card, with its checksum.
 
     Args:
-        learned, examples, material: the head with its held-out probabilities, and its training data.
-        runs: their folders, as the user gave them.
-        encoder: identity of the encoder; with a body, its name.
+        fitted, examples, data: the head with its held-out probabilities, and its training data.
+        runs: folders of the runs, as the user gave them.
+        encoder: identity of the encoder; with a body, the name of the body.
         body: the fine-tuned encoder; None for the kind `logistic`.
         training_digest: see `Training.digest`.
     """
@@ -73,35 +73,35 @@ def make_card(
         protocols=_named(run.protocol for run in examples.runs),
         simulated=examples.simulated,
         n=len(examples.rows),
-        hallucinated=int(material.outcome.sum()),
+        hallucinated=int(data.outcome.sum()),
         cases=len({row.content_hash for row in examples.rows}),
-        groups=len(np.unique(material.groups)),
+        groups=len(np.unique(data.groups)),
         left_out=examples.left_out,
-        folds=material.folds,
-        seed=material.seed,
+        folds=data.folds,
+        seed=data.seed,
     )
     return ClassifierCard(
         kind="logistic" if body is None else "setfit",
         encoder=encoder,
         body=body,
-        head=learned.head,
-        ridge=learned.ridge,
+        head=fitted.head,
+        ridge=fitted.ridge,
         versions=dict(installed_versions(*_PACKAGES, *(() if body is None else _MORE))),
         training=training,
         trained_on=tuple(sorted({row.claim for row in examples.rows})),
         trained_on_groups=tuple(sorted({row.source for row in examples.rows if row.source})),
-        held_out=_held_out(learned, examples, material, MASKED if body is None else MASKED_HEAD),
+        held_out=_held_out(fitted, examples, data, MASKED if body is None else MASKED_HEAD),
     ).with_digest()
 
 
 def _held_out(
-    learned: FittedHead, examples: TrainingExamples, material: TrainingData, masked: str
+    fitted: FittedHead, examples: TrainingExamples, data: TrainingData, masked: str
 ) -> tuple[HeldOutMetrics, ...]:
-    cases = HeldOutCases(material.outcome, material.groups, material.fold, material.seed)
+    cases = HeldOutCases(data.outcome, data.groups, data.fold, data.seed)
     judged = [np.nan if row.judged_hallucinated is None else float(row.judged_hallucinated) for row in examples.rows]
     return (
-        cases.of_probabilities(OWN, learned.p),
-        cases.of_probabilities(masked, learned.p_masked),
+        cases.of_probabilities(OWN, fitted.p),
+        cases.of_probabilities(masked, fitted.p_masked),
         cases.of_answers(JUDGES, np.array(judged)),
         cases.of_answers(ALWAYS, np.zeros(len(judged))),
     )
@@ -112,13 +112,13 @@ def _named(names: Iterable[str | None]) -> tuple[str, ...]:
 
 
 class HeldOutCases:
-    """Held-out summaries for the figures.
+    """Held-out summaries.
 
     Args:
         outcome: `(n,)`, 1 for a hallucinated claim.
-        groups: `(n,)`; whole groups are resampled.
-        fold: `(n,)`, the fold in which each was held out.
-        seed: seed of the resamples.
+        groups: `(n,)`, group of each summary; whole groups are resampled.
+        fold: `(n,)`, fold in which each was held out.
+        seed: random seed of the resamples.
     """
 
     def __init__(self, outcome: Floats, groups: npt.NDArray[np.str_], fold: npt.NDArray[np.intp], seed: int) -> None:
@@ -127,7 +127,7 @@ class HeldOutCases:
         self._groups = len(np.unique(groups))
 
     def of_probabilities(self, name: str, p: Floats) -> HeldOutMetrics:
-        """Figures of probabilities of "hallucinated", `(n,)`, with a run's decision rule."""
+        """Figures of probabilities of "hallucinated", `(n,)`, with the decision rule of a run."""
         squares = (p - self._outcome) ** 2
         drawn = self._weights @ squares / self._weights.sum(axis=1)
         answer = np.array([float(classified_label(each) == HALLUCINATED) for each in p])
@@ -140,21 +140,21 @@ class HeldOutCases:
         )
 
     def of_answers(self, name: str, answer: Floats) -> HeldOutMetrics:
-        """Figures of bare answers: `(n,)`, 1 for "hallucinated", 0 for "supported", NaN for undecided."""
+        """Figures of answers alone: `(n,)`, 1 for "hallucinated", 0 for "supported", NaN for undecided."""
         return self._figures(name, answer, np.where(np.isnan(answer), 0.5, answer))
 
     def _figures(self, name: str, answer: Floats, score: Floats) -> HeldOutMetrics:
         outcomes = detection_outcomes(self._outcome, answer)
         counts = outcomes.sum(axis=0)
-        seen, drawn = detection_figures(counts), resampled_figures(counts, self._weights @ outcomes)
-        (supported, hallucinated), (supported_drawn, hallucinated_drawn) = seen.f1, drawn.f1.T
+        observed, drawn = detection_figures(counts), resampled_figures(counts, self._weights @ outcomes)
+        (supported, hallucinated), (supported_drawn, hallucinated_drawn) = observed.f1, drawn.f1.T
         return HeldOutMetrics(
             name=name,
             n=len(answer),
-            accuracy=self._figure(seen.accuracy, drawn.accuracy, is_share=True),
+            accuracy=self._figure(observed.accuracy, drawn.accuracy, is_share=True),
             f1_hallucinated=self._figure(hallucinated, hallucinated_drawn),
             f1_supported=self._figure(supported, supported_drawn),
-            macro_f1=self._figure(seen.macro_f1, drawn.macro_f1),
+            macro_f1=self._figure(observed.macro_f1, drawn.macro_f1),
             auroc=self._figure(
                 within_groups_auroc(score, self._outcome, self._fold).squeeze(), self._drawn_auroc(score)
             ),
@@ -164,23 +164,23 @@ class HeldOutCases:
         """AUROC of every resample, over pairs within a fold."""
         wins, pairs = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
         for number in np.unique(self._fold):
-            some = self._fold == number
-            weights, ones = self._weights[:, some], self._outcome[some]
-            found = resampled_auroc(score[some], ones, weights)[:, 0, 0]
+            rows = self._fold == number
+            weights, ones = self._weights[:, rows], self._outcome[rows]
+            area_of_fold = resampled_auroc(score[rows], ones, weights)[:, 0, 0]
             count = (weights @ ones) * (weights @ (1.0 - ones))
-            wins += np.where(count > 0.0, np.nan_to_num(found) * count, 0.0)
+            wins += np.where(count > 0.0, np.nan_to_num(area_of_fold) * count, 0.0)
             pairs += count
         area: Floats = np.divide(wins, pairs, out=np.full(RESAMPLES, np.nan), where=pairs > 0.0)
         return area
 
     def _figure(self, value: npt.ArrayLike, drawn: Floats, *, is_share: bool = False) -> MetricEstimate:
-        found = estimate(value, drawn, groups=self._groups, is_share=is_share)
-        low, high = found.interval or (None, None)
-        return MetricEstimate(value=found.value, low=low, high=high)
+        interval_estimate = estimate(value, drawn, groups=self._groups, is_share=is_share)
+        low, high = interval_estimate.interval or (None, None)
+        return MetricEstimate(value=interval_estimate.value, low=low, high=high)
 
 
 def find_classifier(out: str | Path, training_digest: str) -> ClassifierCard | None:
-    """The card of the classifier in `out`, if the same training made it; None when the folder is empty or missing.
+    """Card of the classifier in `out`, if it is from the same training; None if the folder is empty or missing.
 
     Raises:
         ConfigError: the folder has other content, or the classifier was changed.
@@ -204,14 +204,14 @@ def find_classifier(out: str | Path, training_digest: str) -> ClassifierCard | N
 
 
 def write_classifier(out: str | Path, make: Callable[[Path], ClassifierCard]) -> ClassifierCard:
-    """Write a classifier's folder.
+    """Write the folder of a classifier.
 
     Args:
         out: the folder; empty or missing.
-        make: writes the files besides the card into the given folder, and returns the card.
+        make: function that writes the files other than the card into a folder, and returns the card.
 
     Raises:
-        ConfigError: it cannot be written; nothing is left of it then.
+        ConfigError: the folder cannot be written; no partial content remains.
     """
     folder = Path(out).expanduser().absolute()
     draft = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PACKAGES = ("setfit", "sentence_transformers", "torch")
 PAIRS_A_STEP = 16
 PAIRS = 160
-"""Default pairs of an epoch: with 300 summaries and five folds one or two minutes on two cores."""
+"""Default number of pairs per epoch: one or two minutes on two cores for 300 summaries and five folds."""
 
 
 _OFFLINE = {
@@ -42,9 +42,9 @@ class FineTuningSettings:
 
     Attributes:
         base: folder of the initial sentence-transformers model; nothing is downloaded.
-        iterations: pairs of either kind per text, by the short recipe; None for `PAIRS` in all.
+        iterations: pairs of either kind per text, for the short recipe; None for `PAIRS` in total.
         epochs: number of epochs.
-        recipe: `short`, or `published`: SetFit's own defaults.
+        recipe: `short`, or `published`: the defaults of SetFit.
     """
 
     base: Path
@@ -54,13 +54,13 @@ class FineTuningSettings:
 
 
 def check_setfit() -> None:
-    """Raises `CapabilityMissing`, which names the extra, where packages are missing."""
+    """Raise `CapabilityMissing`, which names the extra, if packages are missing."""
     if any(importlib.util.find_spec(name) is None for name in PACKAGES):
         raise CapabilityMissing("--setfit needs packages that are not installed: pip install 'moot[setfit]'")
 
 
 def training_steps(summaries: int, iterations: int | None, epochs: int) -> int:
-    """Steps of a fine-tuning by the short recipe; see `FineTuningSettings`.
+    """Optimiser steps of a fine-tuning with the short recipe; see `FineTuningSettings`.
 
     >>> training_steps(300, None, 1), training_steps(300, 2, 1)
     (10, 75)
@@ -72,7 +72,7 @@ def training_steps(summaries: int, iterations: int | None, epochs: int) -> int:
 def training_pairs(labels: Sequence[int], tuning: FineTuningSettings) -> int:
     """Number of training pairs.
 
-    The published recipe takes every pair, including a text with itself, and oversamples the rarer kind.
+    The published recipe uses every pair, including a text with itself, and oversamples the rarer kind.
 
     >>> training_pairs([1, 1, 0, 0], FineTuningSettings(Path("any"), recipe="published"))
     12
@@ -80,41 +80,40 @@ def training_pairs(labels: Sequence[int], tuning: FineTuningSettings) -> int:
     if tuning.recipe == "short":
         return training_steps(len(labels), tuning.iterations, tuning.epochs) * PAIRS_A_STEP
     ones = sum(labels)
-    noughts = len(labels) - ones
-    alike = (ones * (ones + 1) + noughts * (noughts + 1)) // 2
-    return 2 * max(alike, ones * noughts)
+    zeros = len(labels) - ones
+    positive = (ones * (ones + 1) + zeros * (zeros + 1)) // 2
+    return 2 * max(positive, ones * zeros)
 
 
 def fine_tune(
     texts: Sequence[str], labels: Sequence[int], tuning: FineTuningSettings, *, seed: int
 ) -> SentenceTransformer:
-    """Fine-tune an encoder so that texts of one label are near each other.
+    """Fine-tune an encoder so that texts with the same label are close to each other.
 
-    The target is the cosine similarity: 1 within a label, 0 between two. The short recipe freezes the token embeddings,
-    which halves the work, and has no warm-up of the learning rate, which would waste some of its few steps; the
-    published one uses SetFit's settings. The same texts in the same order and the same seed give the same
-    weights on the same machine, as far as torch guarantees it. It writes only into a temporary folder, which is
-    deleted.
+    The target is a cosine similarity of 1 within a label, and 0 between labels. The short recipe freezes the token
+    embeddings, which halves the work, and has no learning-rate warm-up, which would use up some of its few steps. The
+    published one uses SetFit's settings. The same texts, order and seed give the same weights on the same machine, as
+    far as torch guarantees it. Files are written only to a temporary folder.
 
     Args:
         texts, labels: `(n,)` each.
-        tuning: the settings.
+        tuning: settings of the fine-tuning.
         seed: seed of dropout and of the order of texts.
     """
     order = random.Random(seed).sample(range(len(texts)), len(texts))
-    with _undisturbing(), tempfile.TemporaryDirectory(prefix="moot-setfit-") as scratch:
+    with _isolated(), tempfile.TemporaryDirectory(prefix="moot-setfit-") as scratch:
         from datasets import Dataset
         from setfit import SetFitModel, Trainer, TrainingArguments
         from torch.nn import Embedding
         from transformers import ProgressCallback
 
         body = load(tuning.base)
-        course: dict[str, Any] = {}  # the published recipe uses SetFit's settings
+        options: dict[str, Any] = {}  # the published recipe uses the defaults
         if tuning.recipe == "short":
             for module in body.modules():
                 if isinstance(module, Embedding):
                     module.weight.requires_grad_(False)
-            course = {
+            options = {
                 "batch_size": PAIRS_A_STEP,
                 "num_iterations": tuning.iterations,
                 "num_epochs": tuning.epochs,
@@ -124,7 +123,7 @@ def fine_tune(
         rows = {"text": [texts[i] for i in order], "label": [labels[i] for i in order]}
         arguments = TrainingArguments(
             output_dir=scratch,
-            **course,
+            **options,
             seed=seed,
             report_to="none",
             save_strategy="no",
@@ -142,21 +141,21 @@ def fine_tune(
 
 def load(folder: Path) -> SentenceTransformer:
     """Load a sentence encoder from a folder."""
-    with _undisturbing():
+    with _isolated():
         from sentence_transformers import SentenceTransformer
 
         return SentenceTransformer(str(folder), local_files_only=True)
 
 
 def save(body: SentenceTransformer, folder: Path) -> None:
-    """Write an encoder: weights as safetensors, settings as JSON, no model card."""
-    with _undisturbing():
+    """Write an encoder: weights as safetensors, settings as JSON, without a model card."""
+    with _isolated():
         body.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
 
 
 @contextmanager
-def _undisturbing() -> Iterator[None]:
-    """Context with the libraries offline and silent; restores environment, random states and verbosity."""
+def _isolated() -> Iterator[None]:
+    """Context in which the libraries are offline and silent; restores environment, random states and verbosity."""
     environment = dict(os.environ)
     with ExitStack() as after:
         after.callback(os.environ.update, environment)

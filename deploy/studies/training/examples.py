@@ -24,16 +24,16 @@ from moot.protocols.errors import ConfigError
 
 
 class TrainingExample(NamedTuple):
-    """A judge's summary with its claim's label and group.
+    """Summary of a judge, with the label and group of its claim.
 
     Attributes:
-        text: the classifier's input: the summary and its points; of older records the summary alone.
-        hallucinated: whether the claim is.
-        content_hash: of the case.
-        claim: hash of its claim, the same for any spelling; see `moot.protocols.claims.text_hash`.
-        source: such a hash of its reference's group; empty where there is none.
-        group: a group is never split over folds; cases of one claim or one source are one group.
-        judged_hallucinated: the judges' bare verdict; None where they gave none.
+        text: input of the classifier: the summary and its points; the summary alone in older records.
+        hallucinated: whether the claim is hallucinated.
+        content_hash: content hash of the case.
+        claim: hash of the claim, equal for any spelling; see `moot.protocols.claims.text_hash`.
+        source: likewise of the group of its reference; empty if there is none.
+        group: connected group of cases with the same claim or source; each group is in one fold.
+        judged_hallucinated: the judges' bare verdict; None if undecided.
     """
 
     text: str
@@ -50,9 +50,9 @@ class TrainingExamples:
     """Training examples of some runs.
 
     Attributes:
-        rows: ordered by content and text, so that the order of runs does not matter.
+        rows: examples sorted by content and text, whatever the order of runs.
         runs: description of each run.
-        left_out: cases that could not be used, by reason.
+        left_out: number of unusable cases by reason.
     """
 
     rows: tuple[TrainingExample, ...]
@@ -66,12 +66,12 @@ class TrainingExamples:
 
     @property
     def outcome(self) -> npt.NDArray[np.float64]:
-        """`(n,)`, 1 for a hallucinated claim."""
+        """Labels, `(n,)`: 1 for a hallucinated claim."""
         return np.array([float(row.hallucinated) for row in self.rows])
 
     @property
     def groups(self) -> npt.NDArray[np.str_]:
-        """`(n,)`, the group of each example."""
+        """Group of each example, `(n,)`."""
         return np.array([row.group for row in self.rows])
 
     def digest(self, settings: dict[str, Any]) -> str:
@@ -81,16 +81,16 @@ class TrainingExamples:
 
 
 def read_examples(folders: Sequence[str | Path]) -> TrainingExamples:
-    """Read the summaries of each case's latest attempt.
+    """Read the summaries of the latest attempt of each case.
 
-    A claim in several runs is one claim: all its summaries are in one group, with all of its source.
+    All summaries of a claim or a source are in one group, across runs.
 
     Raises:
-        ConfigError: a run is named twice, or has no rulings.
-        RecordError: no run is there, or it cannot be read.
+        ConfigError: a run is named twice, or has no summaries.
+        RecordError: there is no run in a folder, or it cannot be read.
     """
     if len({Path(folder).resolve() for folder in folders}) < len(folders):
-        raise ConfigError("a run is given twice: its summaries would count double")
+        raise ConfigError("a run is given twice: its summaries would count twice")
     rows: list[TrainingExample] = []
     left_out: Counter[str] = Counter()
     facts = [read_run_info(folder) for folder in folders]
@@ -99,10 +99,10 @@ def read_examples(folders: Sequence[str | Path]) -> TrainingExamples:
     groups = connected_groups(
         [[f"claim {row.claim}", *([f"source {row.source}"] if row.source else [])] for row in rows]
     )
-    once = list(dict.fromkeys(row._replace(group=group) for row, group in zip(rows, groups, strict=True)))
-    if len(once) < len(rows):
-        left_out["the same summary of the same case again"] += len(rows) - len(once)
-    return TrainingExamples(tuple(sorted(once, key=_order)), tuple(facts), dict(left_out))
+    unique = list(dict.fromkeys(row._replace(group=group) for row, group in zip(rows, groups, strict=True)))
+    if len(unique) < len(rows):
+        left_out["the same summary of the same case again"] += len(rows) - len(unique)
+    return TrainingExamples(tuple(sorted(unique, key=_order)), tuple(facts), dict(left_out))
 
 
 def _order(row: TrainingExample) -> tuple[str, str]:
@@ -110,31 +110,33 @@ def _order(row: TrainingExample) -> tuple[str, str]:
 
 
 def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[TrainingExample]:
-    rulings = {noted.key: SummaryGiven.read(noted.data) for noted in read_events(folder, [SummaryGiven.kind])}
-    if not rulings:
-        raise ConfigError(f"{folder}: no judge's summary in it: take runs of a protocol that rules on claims, as ceda")
+    summaries = {noted.key: SummaryGiven.read(noted.data) for noted in read_events(folder, [SummaryGiven.kind])}
+    if not summaries:
+        raise ConfigError(
+            f"{folder}: no judge's summary in it: use runs of a protocol that rules on claims, such as ceda"
+        )
     cases = {row["case_id"]: row for row in read_table(folder, "cases", ["content_hash", "question"]).to_pylist()}
     references = References.of(folder)
     for verdict in latest_verdicts(folder):
-        ruling = rulings.get(verdict.key)
-        why = _unusable(verdict, ruling)
-        if ruling is None or why:
-            left_out[why] += 1
+        summary = summaries.get(verdict.key)
+        reason = _unusable(verdict, summary)
+        if summary is None or reason:
+            left_out[reason] += 1
             continue
         case, source = cases[verdict.case_id], references[verdict.case_id].group
         yield TrainingExample(
-            text=(ruling.classifier_text or ruling.summary).strip(),
+            text=(summary.classifier_text or summary.summary).strip(),
             hallucinated=verdict.gold == HALLUCINATED,
             content_hash=case["content_hash"],
             claim=text_hash(case["question"]),
             source=text_hash(source) if source else "",
             group="",
-            judged_hallucinated=ruling.verdict == 0 if ruling.verdict in (0, 1) else None,
+            judged_hallucinated=summary.verdict == 0 if summary.verdict in (0, 1) else None,
         )
 
 
 def _unusable(verdict: VerdictRow, ruling: SummaryGiven | None) -> str:
-    """Reason why a case is unusable; empty when it is usable."""
+    """Reason why a case is unusable; empty if it is usable."""
     if verdict.failed:
         return "failed"
     if verdict.gold is None:
@@ -145,28 +147,28 @@ def _unusable(verdict: VerdictRow, ruling: SummaryGiven | None) -> str:
 
 
 def connected_groups(keys: Sequence[Iterable[str]]) -> list[str]:
-    """Connected components: a group name for each row; rows that share a key, directly or indirectly, are one group.
+    """Connected components: rows that share a key, directly or indirectly, are one group.
 
     Args:
         keys: keys of each row, at least one.
 
     Returns:
-        The smallest key of the group, so that the order of the rows does not matter.
+        Name of each row's group: its smallest key, whatever the order of the rows.
 
     >>> connected_groups([["a"], ["b", "page"], ["c"], ["a", "page"]])
     ['a', 'a', 'c', 'a']
     """
     root: dict[str, str] = {}
 
-    def found(key: str) -> str:
-        while (above := root.setdefault(key, key)) != key:
-            root[key] = root[above]
+    def find(key: str) -> str:
+        while (parent := root.setdefault(key, key)) != key:
+            root[key] = root[parent]
             key = root[key]
         return key
 
     rows = [list(each) for each in keys]
     for first, *others in rows:
         for other in others:
-            one, two = sorted((found(first), found(other)))
+            one, two = sorted((find(first), find(other)))
             root[two] = one
-    return [found(first) for first, *_ in rows]
+    return [find(first) for first, *_ in rows]

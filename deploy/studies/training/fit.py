@@ -1,4 +1,4 @@
-"""Training on summaries: a classification head, and cross-validated probabilities."""
+"""Training on summaries: a classification head, and its held-out probabilities."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _UNSCALED = LogisticModel(0.0, np.ones(1))
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Training data.
+    """Labels, groups and folds of the training data.
 
     Attributes:
         outcome: `(n,)`, 1 for a hallucinated claim.
-        groups: `(n,)`, a group is in one fold.
+        groups: `(n,)`, group of each summary; each group is in one fold.
         fold: `(n,)`, 0 to `folds - 1`.
-        folds, seed: of the cross-validation.
+        folds, seed: number of cross-validation folds, and random seed.
     """
 
     outcome: Floats
@@ -52,14 +52,14 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class FittedHead:
-    """A head, and its held-out probabilities.
+    """Classification head with its held-out probabilities.
 
     Attributes:
         head: fitted to all summaries.
         ridge: its L2 penalty.
-        p: `(n,)`, of "hallucinated", each by a model trained without the summary's fold.
-        p_masked: `(n,)`, the same of heads that learnt from, and read, summaries without verdict words; a body of the
-            kind `setfit` has learnt from the summaries as they are.
+        p: `(n,)`, out-of-fold probability of "hallucinated".
+        p_masked: `(n,)`, likewise, of heads trained and evaluated on summaries without verdict words. With the kind
+            `setfit` the body is still trained on the full summaries.
     """
 
     head: Head
@@ -68,26 +68,24 @@ class FittedHead:
     p_masked: Floats
 
 
-def train_logistic(
-    vectors: npt.NDArray[np.float32], masked: npt.NDArray[np.float32], material: TrainingData
-) -> FittedHead:
-    """The kind `logistic`: a head on vectors of a frozen encoder.
+def train_logistic(vectors: npt.NDArray[np.float32], masked: npt.NDArray[np.float32], data: TrainingData) -> FittedHead:
+    """Train the kind `logistic`: a head on vectors labels a frozen encoder.
 
-    The penalty is chosen by cross-validation, nested in every training part for the held-out figures.
+    The penalty is selected by cross-validation; for the held-out figures, by nested cross-validation.
 
     Args:
-        vectors, masked: `(n, d)`, unit vectors of the summaries with and without verdict words.
-        material: labels, groups and folds.
+        vectors, masked: `(n, d)`, unit vectors labels the summaries with and without verdict words.
+        data: labels, groups and folds.
     """
-    of = (material.outcome, material.groups)
-    chosen = fit_chosen(vectors, *of, material.folds, material.seed)
+    labels = (data.outcome, data.groups)
+    chosen = fit_chosen(vectors, *labels, data.folds, data.seed)
     head = Head(
         intercept=chosen.model.intercept,
         coefficients=tuple(chosen.model.coefficients.tolist()),
         least_probability=chosen.least,
     )
     p, p_masked = (
-        held_out_probabilities(each, *of, material.fold, material.folds, material.seed) for each in (vectors, masked)
+        held_out_probabilities(each, *labels, data.fold, data.folds, data.seed) for each in (vectors, masked)
     )
     return FittedHead(head, chosen.ridge, p, p_masked)
 
@@ -95,69 +93,66 @@ def train_logistic(
 def train_setfit(
     texts: Sequence[str],
     masked: Sequence[str],
-    material: TrainingData,
+    data: TrainingData,
     tuning: FineTuningSettings,
-    say: Callable[[str], None],
+    progress: Callable[[str], None],
 ) -> tuple[FittedHead, SentenceTransformer]:
-    """The kind `setfit`: a sentence encoder fine-tuned on the summaries, and a head on its vectors.
+    """Train the kind `setfit`: a sentence encoder fine-tuned on the summaries, and a head on its vectors.
 
-    The body was trained on every summary that the head is fitted to, and moves those of one label together: on them the
-    head would be overconfident. So every fold's figures come from a body and a head that have not seen the fold, and
-    the head's log-odds are scaled by these (Platt). The published recipe leaves them as they are. The body of a fold
-    learns from the summaries as they are; its head is fitted a second time to those without verdict words, and reads
-    these.
+    Fine-tuning moves the training summaries of one label together, so that a head fitted to them is overconfident. For
+    each fold, a body and a head are therefore trained without it. Its log-odds give the held-out figures and, by Platt
+    scaling, calibrate the final head; the published recipe does not calibrate. The body of a fold is trained on the
+    full summaries; a second head is fitted and evaluated without verdict words.
 
     Args:
-        texts, masked: `(n,)`, the summaries with and without verdict words.
-        material: labels, groups and folds.
+        texts, masked: `(n,)`, summaries with and without verdict words.
+        data: labels, groups and folds.
         tuning: settings of the fine-tuning.
-        say: progress callback.
+        progress: progress callback.
     """
     odds, odds_masked = np.empty(len(texts)), np.empty(len(texts))
-    for number in range(material.folds):
-        out = material.fold == number
-        pairs = training_pairs(material.outcome[~out].astype(int).tolist(), tuning)
-        say(f"fine-tuning on {pairs:,} pairs without fold {number + 1} of {material.folds} ...")
-        body = _tuned(texts, material, ~out, tuning)
-        for some, found in ((texts, odds), (masked, odds_masked)):
-            vectors = _encoded(body, some)
-            found[out] = fit_logistic(vectors[~out], material.outcome[~out], standardise=False).log_odds(vectors[out])
-    say("fine-tuning on all summaries ...")
+    for number in range(data.folds):
+        out = data.fold == number
+        pairs = training_pairs(data.outcome[~out].astype(int).tolist(), tuning)
+        progress(f"fine-tuning on {pairs:,} pairs without fold {number + 1} of {data.folds} ...")
+        body = _tuned(texts, data, ~out, tuning)
+        for inputs, held_out in ((texts, odds), (masked, odds_masked)):
+            vectors = _encoded(body, inputs)
+            held_out[out] = fit_logistic(vectors[~out], data.outcome[~out], standardise=False).log_odds(vectors[out])
+    progress("fine-tuning on all summaries ...")
     everything = np.ones(len(texts), dtype=np.bool_)
-    body = _tuned(texts, material, everything, tuning)
-    model = fit_logistic(_encoded(body, texts), material.outcome, standardise=False)
+    body = _tuned(texts, data, everything, tuning)
+    model = fit_logistic(_encoded(body, texts), data.outcome, standardise=False)
     scaled = tuning.recipe == "short"
-    scaling = fit_platt_scaling(odds, material.outcome) if scaled else _UNSCALED
+    scaling = fit_platt_scaling(odds, data.outcome) if scaled else _UNSCALED
     head = Head(
         intercept=scaling.intercept + scaling.coefficients[0] * model.intercept,
         coefficients=tuple((scaling.coefficients[0] * model.coefficients).tolist()),
-        least_probability=_least(material, everything),
+        least_probability=_least(data, everything),
     )
-    p, p_masked = (_probability(found, material, scaled=scaled) for found in (odds, odds_masked))
+    p, p_masked = (_probability(held_out, data, scaled=scaled) for held_out in (odds, odds_masked))
     return FittedHead(head, RIDGE, p, p_masked), body
 
 
-def _tuned(
-    texts: Sequence[str], material: TrainingData, rows: Known, tuning: FineTuningSettings
-) -> SentenceTransformer:
-    chosen: list[int] = np.flatnonzero(rows).tolist()
-    labels = [int(material.outcome[i]) for i in chosen]
-    return fine_tune([texts[i] for i in chosen], labels, tuning, seed=material.seed)
+def _tuned(texts: Sequence[str], data: TrainingData, rows: Known, tuning: FineTuningSettings) -> SentenceTransformer:
+    selected: list[int] = np.flatnonzero(rows).tolist()
+    labels = [int(data.outcome[i]) for i in selected]
+    return fine_tune([texts[i] for i in selected], labels, tuning, seed=data.seed)
 
 
 def _encoded(body: SentenceTransformer, texts: Sequence[str]) -> Rows:
     return unit_rows(np.asarray(body.encode(list(texts), convert_to_numpy=True, show_progress_bar=False)))
 
 
-def _probability(odds: Floats, material: TrainingData, *, scaled: bool) -> Floats:
-    """Probabilities from held-out log-odds, each fold's scaled by the others', or unscaled."""
+def _probability(odds: Floats, data: TrainingData, *, scaled: bool) -> Floats:
+    """Probabilities from out-of-fold log-odds; each fold is calibrated on the others, or not at all."""
     p = np.empty(len(odds))
-    for number in range(material.folds):
-        out = material.fold == number
-        scaling = fit_platt_scaling(odds[~out], material.outcome[~out]) if scaled else _UNSCALED
-        p[out] = bounded(scaling.probability(odds[out, np.newaxis]), _least(material, ~out))
+    for number in range(data.folds):
+        out = data.fold == number
+        scaling = fit_platt_scaling(odds[~out], data.outcome[~out]) if scaled else _UNSCALED
+        p[out] = bounded(scaling.probability(odds[out, np.newaxis]), _least(data, ~out))
     return p
 
 
-def _least(material: TrainingData, rows: Known) -> float:
-    return least_probability(len(np.unique(material.groups[rows])))
+def _least(data: TrainingData, rows: Known) -> float:
+    return least_probability(len(np.unique(data.groups[rows])))

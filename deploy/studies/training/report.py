@@ -20,25 +20,26 @@ _FEW = 100
 
 
 def show_training(card: ClassifierCard, out: str | Path, form: str = "text", console: Console | None = None) -> None:
-    """Print a classifier's held-out figures.
+    """Print the held-out figures of a classifier.
 
     Args:
-        card: the classifier's card.
+        card: card of the classifier.
         out: its folder, as the user gave it.
         form: text, json or md.
+        console: output; None for the standard output.
     """
     show_report(card, lambda: _blocks(card, out), form, console)
 
 
 def _blocks(card: ClassifierCard, out: str | Path) -> Iterator[Block]:
-    made = card.training
+    training = card.training
     own = "" if card.body is None else f", fine-tuned from {card.body.base}"
     yield Heading("Classifier", 1)
     yield from (Note(remark, "warning") for remark in caveats(card))
     yield Note(
-        f"{card.kind} classifier on {card.encoder}{own}: {made.n:,} summaries of {cases(made.cases)} in "
-        f"{made.groups:,} groups, {made.hallucinated:,} hallucinated, from {', '.join(made.runs)}"
-        f"{left_out_words(made.left_out)}"
+        f"{card.kind} classifier on {card.encoder}{own}: {training.n:,} summaries of {cases(training.cases)} in "
+        f"{training.groups:,} groups, {training.hallucinated:,} hallucinated, from {', '.join(training.runs)}"
+        f"{left_out_words(training.left_out)}"
     )
     answers = [
         (each.name, *map(_share, (each.accuracy, each.f1_hallucinated, each.f1_supported, each.macro_f1)))
@@ -51,34 +52,34 @@ def _blocks(card: ClassifierCard, out: str | Path) -> Iterator[Block]:
     yield Table("", _ANSWERS, answers)
     yield Table("", _PROBABILITIES, probabilities)
     yield Note(
-        f"Held out: {made.folds} folds by group, seed {made.seed}; 95 % intervals over resampled groups. Positive "
-        "class of AUROC: hallucinated. ECE if calibrated: a calibrated forecaster stays below. Without verdict words: "
-        "at most so much is the argument's, for not every word of a verdict is found."
+        f"Held out: {training.folds} folds by group, seed {training.seed}; 95 % intervals over resampled groups. "
+        "Positive class of AUROC: hallucinated. ECE if calibrated: a calibrated forecaster stays below. Without "
+        "verdict words: an upper bound of what the argument adds, because some verdict words are missed."
     )
     yield Note(f"to use it: moot run --protocol ceda --classifier {out} ...", "strong")
 
 
 def caveats(card: ClassifierCard) -> list[str]:
     """Caveats of using the classifier."""
-    found = []
+    remarks = []
     if card.training.simulated:
-        found.append("simulated models: these figures say nothing about any real model")
+        remarks.append("simulated models: these figures say nothing about any real model")
     if card.training.groups < _FEW:
-        found.append(f"only {card.training.groups} groups of cases: the figures are coarse, see their intervals")
+        remarks.append(f"only {card.training.groups} groups of cases: the figures are imprecise, see their intervals")
     by_name = {each.name: each for each in card.held_out}
     own, masked, judges = (by_name[name] for name in (OWN, MASKED if card.body is None else MASKED_HEAD, JUDGES))
     if (own.accuracy.value or 0.0) <= (judges.accuracy.value or 0.0):
-        found.append("it is not right more often than the judges' bare verdict")
-    if not _tells(own):
-        found.append(f"not shown to tell hallucinated from supported ({_doubt(own)})")
-    elif not _tells(masked):
-        found.append(f"{masked.name}: not shown to tell anything ({_doubt(masked)})")
+        remarks.append("it is not more accurate than the judges' bare verdict")
+    if not _distinguishes(own):
+        remarks.append(f"not shown to distinguish hallucinated from supported ({_doubt(own)})")
+    elif not _distinguishes(masked):
+        remarks.append(f"{masked.name}: not shown to distinguish them ({_doubt(masked)})")
     if own.ece is not None and own.ece_null_high is not None and own.ece > own.ece_null_high:
-        found.append("its probabilities are off by more than chance: see ECE")
-    return found
+        remarks.append("its probabilities are miscalibrated by more than chance: see ECE")
+    return remarks
 
 
-def _tells(figures: HeldOutMetrics) -> bool:
+def _distinguishes(figures: HeldOutMetrics) -> bool:
     low, value = figures.auroc.low, figures.auroc.value
     return (low if low is not None else value or 0.0) > 0.5
 

@@ -38,7 +38,7 @@ _MOST_SUMMARIES, _MOST_FINE_TUNED = 100_000, 5_000
 
 
 class TrainingSettings(BaseModel):
-    """Training settings of a classifier; see `train_classifier`."""
+    """Settings of a training; see `train_classifier`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,26 +51,26 @@ class TrainingSettings(BaseModel):
     recipe: Recipe = "short"
 
     @model_validator(mode="after")
-    def _what_goes_together(self) -> TrainingSettings:
+    def _compatible(self) -> TrainingSettings:
         if self.setfit is not None and self.encoder is not None:
-            raise ValueError("--encoder: with --setfit the fine-tuned encoder is the classifier's own; leave it out")
+            raise ValueError("--encoder: with --setfit the classifier contains its own encoder; leave it out")
         if self.setfit is None and (self.iterations, self.epochs) != (None, None):
             raise ValueError("--iterations and --epochs need --setfit")
         if self.recipe == "published" and (self.setfit is None or (self.iterations, self.epochs) != (None, None)):
             raise ValueError("--recipe published needs --setfit, and sets --iterations and --epochs itself")
         return self
 
-    def of_the_result(self, encoder: str) -> dict[str, Any]:
-        """The settings that determine the classifier, besides the summaries and the encoder."""
-        found: dict[str, Any] = {"encoder": encoder, "folds": self.folds, "seed": self.seed}
+    def decisive(self, encoder: str) -> dict[str, Any]:
+        """Settings that determine the classifier, besides the summaries and the encoder."""
+        common: dict[str, Any] = {"encoder": encoder, "folds": self.folds, "seed": self.seed}
         tuned: dict[str, Any] = {"iterations": self.iterations, "epochs": self.epochs or 1}
         if self.recipe != "short":
             tuned["recipe"] = self.recipe
-        return {**found, "setfit": tuned} if self.setfit else found
+        return {**common, "setfit": tuned} if self.setfit else common
 
 
 class TrainedClassifier(NamedTuple):
-    """A classifier's card, and whether it already existed, with the same summaries and settings."""
+    """Card of a classifier, and whether it already existed, with the same summaries and settings."""
 
     card: ClassifierCard
     already_trained: bool
@@ -88,23 +88,23 @@ def train_classifier(
     epochs: int | None = None,
     recipe: Recipe = "short",
 ) -> ClassifierCard:
-    """Train a classifier on the judges' summaries of finished runs, and measure it on held-out folds.
+    """Train a classifier on the judges' summaries of finished runs, and evaluate it on held-out folds.
 
     Args:
         runs: folders of runs whose cases have gold labels.
-        out: the classifier's folder. If it already contains the same classifier, that one stays.
-        setfit: a sentence encoder to fine-tune, `sentence-transformers/NAME`; None for a frozen encoder.
-        encoder: the encoder without `setfit`; None for that of the runs.
-        folds, seed: cross-validation folds, and the random seed.
-        iterations: pairs of one label, and of two, per summary, with `setfit`; None for `contrastive.PAIRS` in all.
-        epochs: training epochs, with `setfit`; None for one.
-        recipe: how `setfit` fine-tunes: `short`, or `published`, SetFit's own defaults, which take every pair.
+        out: folder of the classifier. If it already contains the same classifier, nothing is done.
+        setfit: sentence encoder to fine-tune, `sentence-transformers/NAME`; None for a frozen encoder.
+        encoder: encoder without `setfit`; None for that of the runs.
+        folds, seed: number of cross-validation folds, and random seed.
+        iterations: with `setfit`, pairs of equal and of different label per summary; None for 160 pairs in total.
+        epochs: with `setfit`, number of training epochs; None for one.
+        recipe: with `setfit`, how to fine-tune: `short`, or `published`, the defaults of SetFit, which use every pair.
 
     Returns:
         The card, as in `out/classifier.json`.
 
     Raises:
-        ConfigError: one line about what is wrong with the runs, the settings or the folder.
+        ConfigError: the runs, the settings or the folder are invalid; one line.
         CapabilityMissing: packages are missing; names the extra.
     """
     given = {"setfit": setfit, "encoder": encoder, "folds": folds, "seed": seed}
@@ -118,87 +118,85 @@ def train_with_progress(
     settings: TrainingSettings,
     say: Callable[[str], None] = lambda line: None,
 ) -> TrainedClassifier:
-    """As `train_classifier`, with progress lines to `say`."""
+    """As `train_classifier`, with lines of progress to `say`."""
     runs = [record_path(run) for run in runs]
     examples = read_examples(runs)
     _check(examples, settings)
     encoder = base_encoder(settings.setfit) if settings.setfit else choose_encoder(examples, settings.encoder)
-    digest = examples.digest(settings.of_the_result(encoder.name))
-    if (there := find_classifier(out, digest)) is not None:
-        return TrainedClassifier(there, True)
+    digest = examples.digest(settings.decisive(encoder.name))
+    if (existing := find_classifier(out, digest)) is not None:
+        return TrainedClassifier(existing, True)
     texts = [row.text for row in examples.rows]
     masked = [mask_verdict_words(text) for text in texts]
     fold = grouped_folds(examples.groups, settings.folds, settings.seed, examples.outcome)
-    material = TrainingData(examples.outcome, examples.groups, fold, settings.folds, settings.seed)
+    data = TrainingData(examples.outcome, examples.groups, fold, settings.folds, settings.seed)
     if settings.setfit is None:
         say(f"embedding {len(texts):,} summaries ...")
         vectors = embed_texts(encoder, [*texts, *masked])
-        say(f"learning, and measuring on {settings.folds} held-out folds ...")
-        learned = train_logistic(vectors[: len(texts)], vectors[len(texts) :], material)
-        card = make_card(
-            learned, examples, material, runs=runs, encoder=encoder.name, body=None, training_digest=digest
-        )
+        say(f"training, and evaluating on {settings.folds} held-out folds ...")
+        fitted = train_logistic(vectors[: len(texts)], vectors[len(texts) :], data)
+        card = make_card(fitted, examples, data, runs=runs, encoder=encoder.name, body=None, training_digest=digest)
         return TrainedClassifier(write_classifier(out, lambda draft: card), False)
     check_setfit()
     base = find_folder(EncoderSpec.parse(encoder.name).model)
     tuning = FineTuningSettings(base, settings.iterations, settings.epochs or 1, settings.recipe)
-    learned, tuned = train_setfit(texts, masked, material, tuning, say)
+    fitted, tuned = train_setfit(texts, masked, data, tuning, say)
 
     def with_body(draft: Path) -> ClassifierCard:
         save(tuned, draft / BODY)
-        made = folder_digest(draft / BODY)
-        check_body(draft / BODY, made)
+        body_digest = folder_digest(draft / BODY)
+        check_body(draft / BODY, body_digest)
         body = Body(
-            digest=made,
+            digest=body_digest,
             base=encoder.name,
             iterations=tuning.iterations,
             epochs=tuning.epochs,
             recipe=tuning.recipe,
         )
         return make_card(
-            learned, examples, material, runs=runs, encoder=body_name(made), body=body, training_digest=digest
+            fitted, examples, data, runs=runs, encoder=body_name(body_digest), body=body, training_digest=digest
         )
 
     return TrainedClassifier(write_classifier(out, with_body), False)
 
 
 def _check(examples: TrainingExamples, settings: TrainingSettings) -> None:
-    """Refuse too few groups, or too few of them with one of the labels, and too many summaries."""
+    """Refuse too few groups in total or with one label, and too many summaries."""
     groups = set(examples.groups.tolist())
     if len(groups) < LEAST_GROUPS:
-        left = "".join(f"; left out: {n} {why}" for why, n in examples.left_out.items())
+        left_out = "".join(f"; left out: {n} {why}" for why, n in examples.left_out.items())
         raise ConfigError(
-            f"{len(groups)} cases (or groups of them) with a gold label and a summary are too few to learn from: "
-            f"expected at least {LEAST_GROUPS}{left}"
+            f"{len(groups)} cases (or groups of them) with a gold label and a summary are too few to train on: "
+            f"expected at least {LEAST_GROUPS}{left_out}"
         )
     least = max(settings.folds, _LEAST_OF_A_LABEL)
     for label, is_it in ((SUPPORTED, False), (HALLUCINATED, True)):
-        found = len({row.group for row in examples.rows if row.hallucinated is is_it})
-        if found < least:
-            raise ConfigError(f"{found} {label} cases (or groups of them): expected at least {least} of each label")
+        groups_with_label = len({row.group for row in examples.rows if row.hallucinated is is_it})
+        if groups_with_label < least:
+            raise ConfigError(
+                f"{groups_with_label} {label} cases (or groups of them): expected at least {least} of each label"
+            )
     most = _MOST_FINE_TUNED if settings.setfit else _MOST_SUMMARIES
     if len(examples.rows) > most:
-        raise ConfigError(
-            f"{len(examples.rows):,} summaries are more than the {most:,} that this can take: name fewer runs"
-        )
+        raise ConfigError(f"{len(examples.rows):,} summaries are more than the maximum of {most:,}: name fewer runs")
 
 
 class NamedEncoder(NamedTuple):
-    """An encoder's identity, and the environment variable with its key; None for the default of its form."""
+    """Identity of an encoder, and the environment variable with its key; None for the default of its kind."""
 
     name: str
     key_env: str | None = None
 
 
 def choose_encoder(examples: TrainingExamples, given: str | None) -> NamedEncoder:
-    """The classifier's encoder: the given one, else that of the runs.
+    """Encoder of the classifier: the given one, else that of the runs.
 
     Raises:
         ConfigError: the name is malformed, there is no such model, or the runs have several encoders or none.
     """
     of_runs = sorted({run.encoder for run in examples.runs if run.encoder})
     if given is None and len(of_runs) != 1:
-        had = f"have several encoders ({', '.join(of_runs)})" if of_runs else "do not say which encoder they had"
+        had = f"have several encoders ({', '.join(of_runs)})" if of_runs else "do not name their encoder"
         raise ConfigError(f"the runs {had}: name one with --encoder")
     name = identity(given or of_runs[0])
     keys = {str(key) for run in examples.runs if run.encoder == name and (key := _key_env(run.path))}
@@ -206,12 +204,12 @@ def choose_encoder(examples: TrainingExamples, given: str | None) -> NamedEncode
 
 
 def _key_env(folder: object) -> str | None:
-    found = read_run_yaml(RunFolder(str(folder))).get("encoder_key_env")
-    return found if isinstance(found, str) else None
+    variable = read_run_yaml(RunFolder(str(folder))).get("encoder_key_env")
+    return variable if isinstance(variable, str) else None
 
 
 def base_encoder(name: str) -> NamedEncoder:
-    """The sentence encoder to fine-tune.
+    """Sentence encoder to fine-tune.
 
     Raises:
         ConfigError: there is no such encoder on this machine.
@@ -222,22 +220,22 @@ def base_encoder(name: str) -> NamedEncoder:
 
 
 def embed_texts(encoder: NamedEncoder, texts: Sequence[str]) -> Rows:
-    """One unit vector per text, `(n, d)`; also from a thread whose event loop is running.
+    """Unit vectors of texts, `(n, d)`; also from a thread whose event loop is running.
 
     Raises:
         UserError: the encoder cannot be used.
-        EncoderFailed: no vector for one of the texts.
+        EncoderFailed: a text has no vector.
     """
-    found: Future[Rows] = Future()
+    vectors: Future[Rows] = Future()
 
     def fetch() -> None:
         try:
-            found.set_result(asyncio.run(_encoded(encoder, texts)))
+            vectors.set_result(asyncio.run(_encoded(encoder, texts)))
         except BaseException as error:
-            found.set_exception(error)
+            vectors.set_exception(error)
 
     threading.Thread(target=fetch, name="embeddings", daemon=True).start()
-    return found.result()
+    return vectors.result()
 
 
 async def _encoded(named: NamedEncoder, texts: Sequence[str]) -> Rows:

@@ -108,7 +108,7 @@ def test_the_command_trains_shows_and_says_when_it_is_done_already(session: Plan
     first = invoke("train-classifier", folder, "--out", tmp_path / "clf")
     assert first.exit_code == 0, first.output
     assert "the judges' bare verdict" in first.output
-    assert "learning, and measuring on 5 held-out folds" in first.output
+    assert "training, and evaluating on 5 held-out folds" in first.output
     second = invoke("train-classifier", folder, "--out", tmp_path / "clf", "--quiet", "--format", "json")
     assert second.exit_code == 0
     assert ClassifierCard.model_validate_json(second.output) == read_card(tmp_path / "clf")

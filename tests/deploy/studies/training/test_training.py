@@ -76,7 +76,7 @@ def test_nothing_is_found_where_there_is_nothing(claims: Claims, tmp_path: Path)
     aurocs = [figures(card, OWN).auroc for card in cards]
     assert sum((each.low or 1.0) < 0.5 < (each.high or 0.0) for each in aurocs) >= 4  # of 95 % intervals
     assert np.mean([each.value for each in aurocs if each.value is not None]) == pytest.approx(0.5, abs=0.12)
-    told = [any("not shown to tell hallucinated" in remark for remark in caveats(card)) for card in cards]
+    told = [any("not shown to distinguish hallucinated" in remark for remark in caveats(card)) for card in cards]
     assert told == [(each.low or 0.0) <= 0.5 for each in aurocs]
 
 
