@@ -30,18 +30,18 @@ Over = Mapping[str, Sequence[Any]] | Iterable[str]
 """Varied settings: the values of each key, or `KEY=VALUE,VALUE...` as after `--over`."""
 
 Baseline = Mapping[str, Any] | Iterable[str]
-"""The cell to compare with: a value of some keys, or `KEY=VALUE` as after `--baseline`."""
+"""Baseline cell: values of some keys, or `KEY=VALUE` as after `--baseline`."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid whose cells were checked.
+    """Grid whose cells were checked.
 
     Attributes:
         axes: the varied keys.
-        baseline: the cell that the others are compared with.
+        baseline: cell that the others are compared with.
         cells: every cell with its checked run.
-        share_replies: whether later cells reuse the first one's replies.
+        share_replies: whether later cells reuse the replies of the first one.
     """
 
     axes: Sequence[Axis]
@@ -50,15 +50,15 @@ class Grid:
     share_replies: bool
 
     def write_file(self) -> None:
-        """Write the file that names the cells into the grid's folder.
+        """Write the grid file, which names the cells, into the grid's folder.
 
         Raises:
-            RecordError: it cannot be written.
+            RecordError: the file cannot be written.
         """
         write_grid_file(grid_folder(self.cells), self.axes, self.baseline, share_replies=self.share_replies)
 
     def measure(self) -> Ablation:
-        """The figures of its cells, finished or not.
+        """Figures of the cells, finished or not.
 
         Raises:
             ConfigError: no cell has started.
@@ -83,19 +83,19 @@ def checked_grid(
     cases: Cases | None = None,
     network: bool = True,
 ) -> Grid:
-    """Open and check everything that the cells name; writes nothing.
+    """Check every cell of a grid, with all that it names; writes nothing.
 
     Args:
-        base: the cells' common configuration.
+        base: common configuration of the cells.
         given: its fields that were given beside a file; None where not given.
-        over: what varies.
-        baseline: by default the first value of every key.
-        share_replies: whether later cells reuse the first one's replies.
-        cases: as objects, instead of `base.task`.
-        network: False calls no model.
+        over: varied settings.
+        baseline: values of the baseline cell; by default the first value of every key.
+        share_replies: whether later cells reuse the replies of the first one.
+        cases: cases as objects, instead of `base.task`.
+        network: whether to call models.
 
     Raises:
-        UserError: one line for the first thing that is wrong, and in which cell.
+        UserError: the first error, in one line that names the cell.
     """
     axes = make_axes(over)
     compared_with = baseline_of(axes, baseline)
@@ -115,25 +115,25 @@ def ablate(
 ) -> Ablation:
     """Run every combination of settings over the same cases, and measure the effect of each setting.
 
-    The same call again resumes an interrupted grid. A budget covers all runs together. Also inside a running event
+    The same call resumes an interrupted grid. A budget covers all runs together. It also works inside a running event
     loop, as in a notebook.
 
     >>> import tempfile, moot
     >>> out = tempfile.mkdtemp()
-    >>> found = moot.ablate(over={"agents": [2, 3]}, task="sample", limit=2, engine="inline", out=out)
-    >>> [cell.cell for cell in found.cells]
+    >>> ablation = moot.ablate(over={"agents": [2, 3]}, task="sample", limit=2, engine="inline", out=out)
+    >>> [cell.cell for cell in ablation.cells]
     ['agents=2', 'agents=3']
 
     Args:
         config: as for `moot.run`.
-        over: the values of each key that varies: a setting of the protocol, `protocol`, `model`, `agents`, `seed`,
+        over: values of each key that varies: a setting of the protocol, `protocol`, `model`, `agents`, `seed`,
             `encoder`, or `role.NAME`; or a list of `KEY=VALUE,VALUE...`.
-        baseline: the cell that the others are compared with; by default the first value of every key.
-        share_replies: whether identical requests of later cells reuse the first cell's replies.
-        options: as for `moot.run`; `out` is the folder of the cells' runs.
+        baseline: cell that the others are compared with; by default the first value of every key.
+        share_replies: whether identical requests of later cells reuse the replies of the first cell.
+        options: as for `moot.run`; `out` is the parent folder of the cells' runs.
 
     Raises:
-        UserError: one line for the first thing that is wrong, and in which cell; nothing was written.
+        UserError: the first error, in one line that names the cell; nothing was written.
     """
     base, objects = build_configuration(config, options)
     if "protocol" in objects:
@@ -146,8 +146,8 @@ def ablate(
         grid = pool.submit(check).result()
     grid.write_file()
     stopped = [each.stopped_by for each in run_grid(grid.cells, _run_cell) if each.stopped_by]
-    found = grid.measure()
-    return found.model_copy(update={"warnings": [*(f"stopped: {why}" for why in stopped), *found.warnings]})
+    ablation = grid.measure()
+    return ablation.model_copy(update={"warnings": [*(f"stopped: {why}" for why in stopped), *ablation.warnings]})
 
 
 def _run_cell(prepared: Prepared) -> Run:

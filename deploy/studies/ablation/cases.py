@@ -13,19 +13,19 @@ from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
 
 Unscored = Literal["failed", "no gold label", "trained on", "no verdict", "other text"]
-"""Reasons why a case cannot be paired, in the order of the checks, except that the last two are checked first."""
+"""Reason why a case cannot be paired."""
 
 
 @dataclass(frozen=True)
 class CellCases:
-    """The cases of a cell.
+    """Cases of a cell.
 
     Attributes:
         content: content hash by case id.
-        labels: by case id, its closed set; empty for none.
-        verdicts: by case id, the latest one.
-        groups: by case id, the group of dependent cases; its own id for an independent case.
-        trained_on: ids of the claims in the training data of the run's classifier, or with a group in it: they are
+        labels: closed set of labels by case id; empty if there is none.
+        verdicts: latest verdict by case id.
+        groups: group of dependent cases by case id; its own id for an independent case.
+        trained_on: ids of the claims in the training data of the run's classifier, or with a group in it; they are
             excluded from accuracies.
     """
 
@@ -37,28 +37,28 @@ class CellCases:
 
     @property
     def answered(self) -> int:
-        """Cases with an answer."""
+        """Number of cases with an answer."""
         return sum(not each.failed and each.answer is not None for each in self.verdicts.values())
 
     @property
     def abstained(self) -> int:
-        """Cases with a verdict that did not fail and has no answer."""
+        """Number of cases with a verdict that did not fail and has no answer."""
         return sum(not each.failed and each.answer is None for each in self.verdicts.values())
 
     @property
     def answers(self) -> dict[str, int]:
-        """Number of cases by answer, the most frequent first."""
-        found = Counter(each.answer for each in self.verdicts.values() if not each.failed and each.answer is not None)
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        """Number of cases by answer, most frequent first."""
+        counts = Counter(each.answer for each in self.verdicts.values() if not each.failed and each.answer is not None)
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def right(self, case_id: str) -> bool | None:
-        """Whether the verdict on a case is right; None when unknown or excluded."""
+        """Whether the verdict on a case is right; None if unknown or excluded."""
         verdict = self.verdicts.get(case_id)
         return None if verdict is None or verdict.failed or case_id in self.trained_on else verdict.correct
 
 
 def read_cell(folder: str | Path) -> CellCases:
-    """Read a cell's cases.
+    """Read the cases of a cell.
 
     Raises:
         RecordError: the record cannot be read.
@@ -78,14 +78,14 @@ def read_cell(folder: str | Path) -> CellCases:
 
 def pairs(first: CellCases, second: CellCases) -> tuple[list[str], dict[str, int]]:
     """Paired cases of two cells, and the number of unpaired ones by reason."""
-    known, left_out = list[str](), Counter[str]()
+    paired, left_out = list[str](), Counter[str]()
     for case_id in sorted({*first.content, *second.content}):
-        why = _unscored(case_id, (first, second))
-        if why is None:
-            known.append(case_id)
+        reason = _unscored(case_id, (first, second))
+        if reason is None:
+            paired.append(case_id)
         else:
-            left_out[why] += 1
-    return known, dict(sorted(left_out.items()))
+            left_out[reason] += 1
+    return paired, dict(sorted(left_out.items()))
 
 
 def _unscored(case_id: str, cells: Iterable[CellCases]) -> Unscored | None:
@@ -110,12 +110,10 @@ def scored_by_all(cells: Iterable[CellCases]) -> list[str]:
 
 
 def dependent_cases(cells: Iterable[CellCases]) -> list[str]:
-    """Caveat of tests over dependent cases; none when all are independent."""
+    """Caveat group_count tests over dependent cases; empty if all are independent."""
     groups = {i: each.groups[i] for each in cells for i in each.content if each.right(i) is not None}
-    n, of = len(groups), len(set(groups.values()))
-    if of == n:
+    n, group_count = len(groups), len(set(groups.values()))
+    if group_count == n:
         return []
-    but = f"{n:,} cases are in {of:,} {'group' if of == 1 else 'groups'}"
-    return [
-        f"McNemar, Wilcoxon and BCa treat the cases as independent, although {but}: p and intervals may be too small"
-    ]
+    grouped = f"{n:,} cases are in {group_count:,} {'group' if group_count == 1 else 'groups'}"
+    return [f"McNemar, Wilcoxon and BCa assume independent cases, but {grouped}: p and intervals may be too small"]

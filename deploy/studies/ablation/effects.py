@@ -1,4 +1,4 @@
-"""Effects in a grid: each cell's figures, and the paired difference to the baseline."""
+"""Effects in a grid: the figures of each cell, and paired differences from the baseline."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from moot.deploy.studies.ablation.means import (
 from moot.protocols.errors import ConfigError
 
 FEW = 100
-"""Minimum pairs of a comparison without a warning."""
+"""Minimum number of pairs in a comparison without a warning."""
 
 
 class BaselineComparison(FrozenModel):
-    """A cell (first) against the baseline (second), on the cases that both scored.
+    """Comparison of a cell (first) with the baseline (second), on the cases scored in both.
 
     Attributes:
-        accuracy: difference of the accuracies, and McNemar's exact test.
-        p_adjusted: its p-value after Benjamini and Hochberg, over all cells that are compared; None without a test.
-        left_out: unpaired cases by reason: one of the two failed, has no verdict yet, or has another text under the
-            same id, there is no gold label, or a classifier was trained on the claim or on another one of its group.
+        accuracy: difference in accuracy, with McNemar's exact test.
+        p_adjusted: Benjamini-Hochberg adjusted p-value over all compared cells; None without a test.
+        left_out: number of unpaired cases by reason: failed or without a verdict in one of the cells, another text
+            under the same id, no gold label, or in the training data of a classifier (the claim or its group).
     """
 
     accuracy: PairedComparison
@@ -54,30 +54,30 @@ class BaselineComparison(FrozenModel):
 
 
 class CellFigures(FrozenModel):
-    """A cell in figures; None is unknown, never 0.
+    """Figures of a cell; None is unknown.
 
     Attributes:
         cell: its name; `values`: its values by key, as text.
-        same_as: the cell with the shared run, whose settings are equivalent: the figures are that run's, at no extra
-            cost, and are compared with the baseline there. None for its own run.
+        same_as: cell whose run this one shares, because their settings are equivalent: the figures are those of that
+            run, without additional cost, and without a comparison of their own. None for a run of its own.
         run: its folder.
-        cases: cases of the run; `answered + abstained + failed + open`.
-        answers: cases by answer, the most frequent first.
-        scored: the cases of `accuracy`: with a gold label, and not in the classifier's training data.
-        accuracy_interval: Wilson's, 95 %.
-        coverage: share of the cases that have an answer.
-        tokens_per_case: of a finished case, paid or reused, without calls made only to measure.
-        cost_usd: what was paid here.
-        replies_reused: replies taken from another run.
-        brier: of the verdicts' distributions; None when no verdict has one with a known truth.
-        brier_left_out: verdicts that it is not over, by reason.
-        claims: classification figures over claims; None for a run over anything else, or without one.
-        debates: by key of `moot.deploy.studies.ablation.means.MEASURES` what its debates were like; empty where their
-        rounds have none of it.
-        seconds: of a finished claim, from the debate's start to its verdict; None likewise.
-        trained_on, group_trained_on: claims left out of all but these seconds because the run's classifier was trained
-            on them, or on others of their groups.
-        vs_baseline: None for the baseline itself.
+        cases: number of cases, `answered + abstained + failed + open`.
+        answers: number of cases by answer, most frequent first.
+        scored: number of cases in `accuracy`: with a gold label, and not in the classifier's training data.
+        accuracy_interval: 95 % Wilson interval.
+        coverage: proportion of the cases with an answer.
+        tokens_per_case: mean over finished cases, paid or reused, without calls made only for measurement.
+        cost_usd: cost of the calls paid for in this run.
+        replies_reused: number of replies from another run.
+        brier: Brier score of the verdicts' distributions; None if no verdict has one and a known truth.
+        brier_left_out: number of verdicts without a Brier score, by reason.
+        claims: classification figures of claims; None for other tasks, or without claims.
+        debates: measures of the debates by key of `moot.deploy.studies.ablation.means.MEASURES`; without those that no
+            round has.
+        seconds: duration of the debates of finished claims; None for other tasks.
+        trained_on, group_trained_on: number of claims left out of all figures but the duration, because they, or others
+            of their group, are in the training data of the run's classifier.
+        vs_baseline: None for the baseline.
     """
 
     cell: str
@@ -109,11 +109,11 @@ class CellFigures(FrozenModel):
     vs_baseline: BaselineComparison | None
 
 
-_SAME = (
+_COPIED = (
     *("run", "cases", "open", "failed", "scored", "accuracy", "accuracy_interval"),
     *("tokens_per_case", "cost_usd", "replies_reused", "simulated"),
 )
-"""Fields taken unchanged from the run's summary."""
+"""Fields copied from the summary of the run."""
 
 
 class Ablation(DisplayMixin, FrozenModel):
@@ -121,11 +121,11 @@ class Ablation(DisplayMixin, FrozenModel):
 
     Attributes:
         folder: parent of the cells' folders.
-        baseline: the name of the baseline cell, or of the one whose run it shares.
-        cells: the started cells, in the grid's order.
-        not_begun: the names of the others.
-        main_effects: by key and value; empty when there is one key, or not every cell is done.
-        shared_replies: whether later cells reuse the first one's replies.
+        baseline: name of the baseline cell, or of the cell whose run it shares.
+        cells: the started cells, in the order of the grid.
+        not_begun: names of the other cells.
+        main_effects: by key and value; empty for a single key, or if a cell has not started.
+        shared_replies: whether later cells reuse the replies of the first one.
         warnings: caveats of the figures.
     """
 
@@ -160,12 +160,12 @@ def measure_grid(
     same_as: Mapping[str, str] | None = None,
     shared_replies: bool = False,
 ) -> Ablation:
-    """Evaluate a grid, finished or not.
+    """Figures of a grid, finished or not.
 
     Args:
         folder: parent of the cells' folders.
         axes: the varied keys.
-        grid: its cells.
+        grid: the cells.
         baseline: one of them.
         same_as: for each cell without a run of its own, the name of the cell whose run it shares.
         shared_replies: copied into the result.
@@ -176,15 +176,15 @@ def measure_grid(
     """
     runs = {cell.name: (same_as or {}).get(cell.name, cell.name) for cell in grid}
     folders = {run: Path(folder) / run for run in runs.values()}
-    begun = [cell for cell in grid if RunFolder(folders[runs[cell.name]]).exists()]
-    if not begun:
+    started = [cell for cell in grid if RunFolder(folders[runs[cell.name]]).exists()]
+    if not started:
         raise ConfigError(f"{folder}: no cell of this grid has started")
-    own = [cell for cell in begun if runs[cell.name] == cell.name]
+    own = [cell for cell in started if runs[cell.name] == cell.name]
     read = {cell.name: read_cell(folders[cell.name]) for cell in own}
     figures = _measured(own, folders, read, runs[baseline.name])
     by_run = {each.cell: each for each in figures}
     facts = read_run_info(folders[own[0].name])
-    several = len(axes) > 1 and len(begun) == len(grid)
+    has_main_effects = len(axes) > 1 and len(started) == len(grid)
     tokens = {each.cell: each.tokens_per_case for each in figures}
     return Ablation(
         schema_version=facts.schema_version,
@@ -192,9 +192,9 @@ def measure_grid(
         task=facts.task,
         simulated=any(each.simulated for each in figures),
         baseline=runs[baseline.name],
-        cells=[_shown(cell, by_run[runs[cell.name]]) for cell in begun],
-        not_begun=[cell.name for cell in grid if cell not in begun],
-        main_effects=main_effects(axes, grid, runs, read, tokens, baseline) if several else [],
+        cells=[_with_run_figures(cell, by_run[runs[cell.name]]) for cell in started],
+        not_begun=[cell.name for cell in grid if cell not in started],
+        main_effects=main_effects(axes, grid, runs, read, tokens, baseline) if has_main_effects else [],
         shared_replies=shared_replies,
         warnings=_warnings(figures, read.values(), runs[baseline.name]),
     )
@@ -203,8 +203,8 @@ def measure_grid(
 def _measured(
     cells: Sequence[Cell], folders: Mapping[str, Path], read: Mapping[str, CellCases], baseline: str
 ) -> list[CellFigures]:
-    """The cells with a run of their own, compared with the baseline."""
-    against = _against(read, baseline)
+    """Figures of the cells with a run of their own, compared with the baseline."""
+    against = _comparisons(read, baseline)
     scored = {name: brier_scores(folders[name], each) for name, each in read.items()}
     brier = case_means({name: {"brier": scores} for name, (scores, _) in scored.items()}, baseline, brier_change)
     debates = case_means({cell.name: debate_scores(folders[cell.name]) for cell in cells}, baseline, mean_change)
@@ -222,8 +222,8 @@ def _measured(
     ]
 
 
-def _shown(cell: Cell, run: CellFigures) -> CellFigures:
-    """A cell with the figures of its run, which may be another cell's."""
+def _with_run_figures(cell: Cell, run: CellFigures) -> CellFigures:
+    """Cell with the figures of its run, which may be that of another cell."""
     if cell.name == run.cell:
         return run
     brier = run.brier and run.brier.model_copy(update={"vs_baseline": None})
@@ -232,16 +232,16 @@ def _shown(cell: Cell, run: CellFigures) -> CellFigures:
     return run.model_copy(update={**own, "brier": brier, "vs_baseline": None})
 
 
-def _against(read: Mapping[str, CellCases], baseline: str) -> dict[str, BaselineComparison]:
-    """Every other cell against the baseline; empty before that has started."""
+def _comparisons(read: Mapping[str, CellCases], baseline: str) -> dict[str, BaselineComparison]:
+    """Comparison of every other cell with the baseline; empty if the baseline has not started."""
     if baseline not in read:
         return {}
     tests: dict[str, tuple[PairedComparison, dict[str, int]]] = {}
     for name, each in read.items():
         if name != baseline:
             known, left_out = pairs(each, read[baseline])
-            found = compare_paired([each.right(i) for i in known], [read[baseline].right(i) for i in known])
-            tests[name] = found, left_out
+            test = compare_paired([each.right(i) for i in known], [read[baseline].right(i) for i in known])
+            tests[name] = test, left_out
     adjustments = adjusted_p_values([test.p_value for test, _ in tests.values()])
     return {
         name: BaselineComparison(accuracy=test, p_adjusted=p, left_out=left_out)
@@ -249,16 +249,16 @@ def _against(read: Mapping[str, CellCases], baseline: str) -> dict[str, Baseline
     }
 
 
-def _figures(cell: Cell, summary: Summary, found: CellCases, **compared: Any) -> CellFigures:
-    """A cell's figures; those that are `compared` with other cells', or are like these, by their names."""
+def _figures(cell: Cell, summary: Summary, read: CellCases, **compared: Any) -> CellFigures:
+    """Figures of a cell; `compared` are the fields by name that depend on other cells or on the record's details."""
     return CellFigures(
         cell=cell.name,
         values=_values(cell),
-        **{name: getattr(summary, name) for name in _SAME},
-        answered=found.answered,
-        answers=found.answers,
-        abstained=found.abstained,
-        coverage=found.answered / summary.cases if summary.cases else None,
+        **{name: getattr(summary, name) for name in _COPIED},
+        answered=read.answered,
+        answers=read.answers,
+        abstained=read.abstained,
+        coverage=read.answered / summary.cases if summary.cases else None,
         rounds_mean=summary.debate_rounds_mean,
         **claims_of(summary.detection),
         **compared,
@@ -270,15 +270,15 @@ def _values(cell: Cell) -> dict[str, str]:
 
 
 def _warnings(figures: Sequence[CellFigures], read: Iterable[CellCases], baseline: str) -> list[str]:
-    found = [f"{each.cell}: {cases(each.open)} without a verdict" for each in figures if each.open]
+    warnings = [f"{each.cell}: {cases(each.open)} without a verdict" for each in figures if each.open]
     if any(each.vs_baseline or each.brier for each in figures):
-        found += dependent_cases(read)
+        warnings += dependent_cases(read)
     if all(each.cell != baseline for each in figures):
-        found.append(f"the baseline, {baseline}, has not started: nothing is compared")
+        warnings.append(f"the baseline, {baseline}, has not started: nothing is compared")
     compared = [each.vs_baseline.accuracy.n for each in figures if each.vs_baseline is not None]
     if compared and 0 < min(compared) < FEW:
-        found.append(
+        warnings.append(
             f"only {cases(min(compared))} in a comparison: only a large difference can be distinguished from chance; "
             f"take {FEW} or more"
         )
-    return found
+    return warnings

@@ -20,23 +20,23 @@ from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.registry import PROTOCOLS, setting_keys
 
 RUN_FIELDS = ("protocol", "model", "agents", "seed", "encoder")
-"""Run fields that may vary; every other key is a role's models, or a setting of the protocol."""
+"""Fields of a run that may vary; every other key is the models of a role, or a setting of the protocol."""
 
 ROLE = "role."
-"""Prefix of a key for the models of a role: `role.debater`."""
+"""Prefix of the key of a role's models: `role.debater`."""
 
 _AS_TYPED = frozenset({"protocol", "model", "encoder"})
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=+-]+")
 _LONGEST = 180
-"""Maximum characters of a cell's name, which is also a folder's."""
+"""Maximum length of a cell's name, which is also a folder name."""
 
 
 @dataclass(frozen=True)
 class AxisValue:
-    """A value of a key.
+    """Value of a key.
 
     Attributes:
-        name: its text in a folder's name.
+        name: text for the name of a folder.
         text: as typed, without secrets.
         value: the parsed value.
     """
@@ -48,7 +48,7 @@ class AxisValue:
 
 @dataclass(frozen=True)
 class Axis:
-    """A key and its values, two or more."""
+    """Key with its values, two or more."""
 
     key: str
     values: tuple[AxisValue, ...]
@@ -59,7 +59,7 @@ class Cell:
     """One combination of values.
 
     Attributes:
-        name: `KEY=VALUE,KEY=VALUE`, a folder's name.
+        name: `KEY=VALUE,KEY=VALUE`, the name of a folder.
         values: by key, in the order of the axes.
     """
 
@@ -68,7 +68,7 @@ class Cell:
 
 
 def make_axes(over: Mapping[str, Sequence[Any]] | Iterable[str]) -> list[Axis]:
-    """The axes of a grid: values by key, or flags for `parse_axes`. A string among the values of a key stays one.
+    """Axes of a grid: values by key, or flags for `parse_axes`. Strings among the values of a key are not parsed.
 
     >>> [axis.key for axis in make_axes({"gate.tau_d": [0.2, False], "agents": [2, 3]})]
     ['gate.tau_d', 'agents']
@@ -82,12 +82,12 @@ def make_axes(over: Mapping[str, Sequence[Any]] | Iterable[str]) -> list[Axis]:
     for key, values in over.items():
         if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
             raise ConfigError(f"over {key}: expected a list of values, such as [2, 3]")
-        axes.append(Axis(key, _values(key, [(_value_text(value), _given(key, value)) for value in values])))
-    return _some(axes)
+        axes.append(Axis(key, _values(key, [(_value_text(value), _python_value(key, value)) for value in values])))
+    return _not_empty(axes)
 
 
 def parse_axes(flags: Iterable[str]) -> list[Axis]:
-    """Parse `--over KEY=VALUE,VALUE...` flags; a value is parsed as in `--set`.
+    """Parse `--over KEY=VALUE,VALUE...` flags; values are parsed as for `--set`.
 
     A comma inside quotes or brackets is part of a value.
 
@@ -100,18 +100,18 @@ def parse_axes(flags: Iterable[str]) -> list[Axis]:
     axes: list[Axis] = []
     for flag in flags:
         key, equals, text = flag.partition("=")
-        key, texts = key.strip(), _apart(text)
+        key, texts = key.strip(), _split_values(text)
         if not (key and equals and all(texts)):
             raise ConfigError(f"--over {redact(flag)!r}: expected KEY=VALUE,VALUE..., such as gate.tau_d=0.2,0.35")
         if key in {axis.key for axis in axes}:
             raise ConfigError(f"--over {key} is given twice: list its values with commas")
         axes.append(Axis(key, _values(key, [(text, _read(key, text)) for text in texts])))
-    return _some(axes)
+    return _not_empty(axes)
 
 
-def _some(axes: list[Axis]) -> list[Axis]:
+def _not_empty(axes: list[Axis]) -> list[Axis]:
     if not axes:
-        raise ConfigError("name what is to vary: --over KEY=VALUE,VALUE..., such as --over agents=2,3")
+        raise ConfigError("nothing varies: give --over KEY=VALUE,VALUE..., such as --over agents=2,3")
     return axes
 
 
@@ -119,64 +119,64 @@ def _value_text(value: Any) -> str:
     """Text of a value given in Python, as it would be typed."""
     if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
         return f"[{','.join(value)}]"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_plain)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_json_value)
 
 
-def _plain(value: Any) -> Any:
-    """JSON value of an object that may represent a role's member."""
+def _json_value(value: Any) -> Any:
+    """JSON value of an object, such as a member of a role."""
     return value.model_dump(exclude_defaults=True) if isinstance(value, BaseModel) else str(value)
 
 
-def _given(key: str, value: Any) -> Any:
-    """A value given in Python; a role's models as a list of members."""
+def _python_value(key: str, value: Any) -> Any:
+    """Value given in Python; the models of a role become a list of members."""
     if not key.startswith(ROLE):
         return value
     members = value if isinstance(value, list | tuple) else [value]
     return [{"model": one} if isinstance(one, str) else dict(one) for one in members]
 
 
-def _apart(text: str) -> list[str]:
+def _split_values(text: str) -> list[str]:
     """Split at commas outside of quotes and brackets."""
     parts, depth, quote = [""], 0, ""
-    for sign in text:
+    for character in text:
         if quote:
-            quote = "" if sign == quote else quote
-        elif sign in "\"'" and parts[-1].strip()[-1:] in ("", "[", "{", ",", ":"):
-            quote = sign
-        elif sign in "[{":
+            quote = "" if character == quote else quote
+        elif character in "\"'" and parts[-1].strip()[-1:] in ("", "[", "{", ",", ":"):
+            quote = character
+        elif character in "[{":
             depth += 1
-        elif sign in "]}":
+        elif character in "]}":
             depth -= 1
-        if sign == "," and not quote and depth <= 0:
+        if character == "," and not quote and depth <= 0:
             parts.append("")
         else:
-            parts[-1] += sign
+            parts[-1] += character
     return [part.strip() for part in parts]
 
 
 def _values(key: str, given: Sequence[tuple[str, Any]]) -> tuple[AxisValue, ...]:
-    """The values of a key, each given as its text and its value."""
+    """Values of a key, each given as its text and its value."""
     texts, read = [text for text, _ in given], [value for _, value in given]
     for number, value in enumerate(read):
         same = next((text for text, before in zip(texts, read[:number], strict=False) if _same(value, before)), None)
         if same is not None:
             first, second = redact(same), redact(texts[number])
             both = f"{first!r} and {second!r} both mean {json.dumps(value, ensure_ascii=False, default=str)}"
-            twice = f"the value {first!r} is given twice" if first == second else f"{both}: leave one out"
-            raise ConfigError(f"--over {key}: {twice}")
+            problem = f"the value {first!r} is given twice" if first == second else f"{both}: leave one out"
+            raise ConfigError(f"--over {key}: {problem}")
     if len(read) < 2:
         flag = "--role" if key.startswith(ROLE) else flag_of(key) if key in RUN_FIELDS else "--set"
         raise ConfigError(f"--over {key}: one value is no comparison: name another, or use {flag}")
     shown = [redact(text) for text in texts]
-    names = [_UNSAFE.sub("-", _several(key, text)) for text in shown]
-    marked = [f"{name}-{_digest(text)}" for name, text in zip(names, texts, strict=True)]
-    unique = [mark if names.count(name) > 1 else name for name, mark in zip(names, marked, strict=True)]
+    names = [_UNSAFE.sub("-", _folder_text(key, text)) for text in shown]
+    with_digest = [f"{name}-{_digest(text)}" for name, text in zip(names, texts, strict=True)]
+    unique = [suffixed if names.count(name) > 1 else name for name, suffixed in zip(names, with_digest, strict=True)]
     return tuple(map(AxisValue, unique, shown, read))
 
 
-def _several(key: str, text: str) -> str:
-    """Replace the commas of a role's models by a character allowed in folder names; anything else unchanged."""
-    return "+".join(_apart(text[1:-1])) if key.startswith(ROLE) and _in_brackets(text) else text
+def _folder_text(key: str, text: str) -> str:
+    """Text of a value for a folder name, in which commas between a role's models are `+`."""
+    return "+".join(_split_values(text[1:-1])) if key.startswith(ROLE) and _in_brackets(text) else text
 
 
 def _read(key: str, text: str) -> Any:
@@ -187,8 +187,8 @@ def _read(key: str, text: str) -> Any:
 
 
 def _members(key: str, text: str) -> list[dict[str, Any]]:
-    """The members of a role: one model's name, or several in brackets; not parsed as YAML, which splits at `?`."""
-    texts = _apart(text[1:-1]) if _in_brackets(text) else [text]
+    """Members of a role: one model's name, or several in brackets; not parsed as YAML, which splits at `?`."""
+    texts = _split_values(text[1:-1]) if _in_brackets(text) else [text]
     if not all(texts):
         raise ConfigError(f"--over {key}={redact(text)}: expected a model's name, or several in brackets, as in [A,B]")
     where = f"--over {key}={redact(text)}"
@@ -201,7 +201,7 @@ def _in_brackets(text: str) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are equal; YAML's `true` does not equal 1."""
+    """Whether two values are equal; `True` does not equal 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
@@ -210,7 +210,7 @@ def _digest(text: str) -> str:
 
 
 def cells_of(axes: Sequence[Axis]) -> list[Cell]:
-    """Every combination, the last key's values fastest.
+    """Cells of every combination of values; those of the last key vary fastest.
 
     >>> [cell.name for cell in cells_of(parse_axes(["gate.tau_d=0.2,off", "agents=2,3"]))]
     ['gate.tau_d=0.2,agents=2', 'gate.tau_d=0.2,agents=3', 'gate.tau_d=off,agents=2', 'gate.tau_d=off,agents=3']
@@ -227,7 +227,7 @@ def _cell(values: Mapping[str, AxisValue]) -> Cell:
 
 
 def baseline_of(axes: Sequence[Axis], named: Mapping[str, Any] | Iterable[str]) -> Cell:
-    """The baseline cell: values by key or `--baseline KEY=VALUE` flags, and the first value of any other key.
+    """Baseline cell: values by key or `--baseline KEY=VALUE` flags, and the first value of any other key.
 
     Raises:
         ConfigError: a flag is malformed, or names a key or a value that the grid does not have.
@@ -237,12 +237,12 @@ def baseline_of(axes: Sequence[Axis], named: Mapping[str, Any] | Iterable[str]) 
     for key, text in _baseline_texts(named):
         if key not in known:
             raise unknown_name("key of --baseline", key, known)
-        wanted = _given(key, named[key]) if isinstance(named, Mapping) else _read(key, text)
-        found = [value for value in known[key] if _same(value.value, wanted)]
-        if not found:
+        value_wanted = _python_value(key, named[key]) if isinstance(named, Mapping) else _read(key, text)
+        matching = [value for value in known[key] if _same(value.value, value_wanted)]
+        if not matching:
             texts = ", ".join(value.text for value in known[key])
             raise ConfigError(f"--baseline {key}={redact(text)}: the grid has no such value; it has {texts}")
-        values[key] = found[0]
+        values[key] = matching[0]
     return _cell(values)
 
 
@@ -262,8 +262,8 @@ def check_keys(axes: Sequence[Axis], base: RunConfig, flags: Mapping[str, Any]) 
     """Refuse keys that cannot vary.
 
     Args:
-        base: the cells' common configuration.
-        flags: the given flags by field of a run's configuration; None where not given.
+        base: common configuration of the cells.
+        flags: given flags by field of a run's configuration; None where not given.
 
     Raises:
         ConfigError: a key does not exist, would change the cases, or is fixed by a flag.
@@ -295,10 +295,10 @@ def _dotted(tree: Mapping[str, Any], prefix: str = "") -> set[str]:
 
 
 def cell_config(base: RunConfig, cell: Cell, out: str) -> RunConfig:
-    """The configuration of a cell, in the folder OUT/CELL; a preset applies only to cells of its protocol.
+    """Configuration of a cell, with the folder OUT/CELL; a preset applies only to cells of its protocol.
 
     Raises:
-        ConfigError: a value does not fit its key.
+        ConfigError: a value is invalid for its key.
     """
     fields = {key: value.value for key, value in cell.values.items() if key in RUN_FIELDS}
     others = {key: value.value for key, value in cell.values.items() if key not in RUN_FIELDS}

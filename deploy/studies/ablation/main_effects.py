@@ -1,4 +1,4 @@
-"""Main effects of a grid: the accuracy with each value of each key, over all cells that have it."""
+"""Main effects of a grid: the accuracy for each value of each key, averaged over the cells with it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from moot.deploy.studies.ablation.means import bca_of_mean
 
 
 class MainEffect(FrozenModel):
-    """Main effect of a value of a key; all cells with it count equally, and a run shared by several counts once.
+    """Main effect of a value of a key. Cells have equal weight; a run shared by several cells counts once.
 
     Attributes:
-        n: cases scored in every cell of the grid; accuracy and difference are over these.
+        n: number of cases scored in every cell of the grid, over which accuracy and difference are computed.
         accuracy: mean over the cells with this value; None for n = 0.
-        difference: of that accuracy from the baseline value's; None for the baseline itself, and for n = 0.
-        interval: BCa bootstrap over the cases, 95 %; None where the difference is.
-        tokens_per_case: mean over the runs; None when one of them is unknown.
+        difference: accuracy minus that of the baseline value; None for the baseline value, and for n = 0.
+        interval: 95 % BCa bootstrap interval of the difference over cases; None if the difference is None.
+        tokens_per_case: mean over the runs; None if one is unknown.
     """
 
     key: str
@@ -40,30 +40,30 @@ def main_effects(
     tokens: Mapping[str, float | None],
     baseline: Cell,
 ) -> list[MainEffect]:
-    """Main effects of every value of every key.
+    """Main effect of every value of every key.
 
     Args:
         axes: the varied keys.
         grid: all cells.
-        runs: name of each cell's run: another cell's, where it is shared.
-        read: the cases by run.
-        tokens: per case, by run.
-        baseline: the cell with the baseline values.
+        runs: name of each cell's run, which may be that of another cell.
+        read: cases by run.
+        tokens: tokens per case by run.
+        baseline: cell with the baseline values.
     """
     shared = scored_by_all(read.values())
-    found = []
+    effects = []
     for axis in axes:
-        having = {value.name: dict[str, None]() for value in axis.values}
+        runs_by_value = {value.name: dict[str, None]() for value in axis.values}
         for cell in grid:
-            having[cell.values[axis.key].name][runs[cell.name]] = None
-        base = _right([read[run] for run in having[baseline.values[axis.key].name]], shared)
+            runs_by_value[cell.values[axis.key].name][runs[cell.name]] = None
+        base = _right([read[run] for run in runs_by_value[baseline.values[axis.key].name]], shared)
         for value in axis.values:
-            right = _right([read[run] for run in having[value.name]], shared)
-            costs = [tokens[run] for run in having[value.name]]
+            right = _right([read[run] for run in runs_by_value[value.name]], shared)
+            costs = [tokens[run] for run in runs_by_value[value.name]]
             known = [cost for cost in costs if cost is not None]
-            itself = value.name == baseline.values[axis.key].name
-            gains = [] if itself else [one - other for one, other in zip(right, base, strict=True)]
-            found.append(
+            is_baseline = value.name == baseline.values[axis.key].name
+            gains = [] if is_baseline else [one - other for one, other in zip(right, base, strict=True)]
+            effects.append(
                 MainEffect(
                     key=axis.key,
                     value=value.text,
@@ -74,9 +74,9 @@ def main_effects(
                     tokens_per_case=fmean(known) if len(known) == len(costs) else None,
                 )
             )
-    return found
+    return effects
 
 
 def _right(cells: Sequence[CellCases], shared: Sequence[str]) -> list[float]:
-    """Share of these runs that are right, by case."""
+    """Proportion of the runs with a right verdict, by case."""
     return [fmean(bool(cell.right(case_id)) for cell in cells) for case_id in shared]

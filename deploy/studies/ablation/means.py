@@ -1,4 +1,4 @@
-"""Means of the cells' measures, and paired comparisons with the baseline."""
+"""Means of the measures of cells, and paired comparisons with the baseline."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from moot.protocols.socrasynth.events import SidesClosed
 from moot.protocols.verdict_sources import VerdictSources
 
 Scores = Mapping[str, float]
-"""Scores by case id, sorted by id, so that resampling does not depend on the record's order."""
+"""Scores by case id, sorted by id, so that resampling does not depend on the order of the record."""
 
 
 class BrierComparison(FrozenModel):
-    """A cell's Brier scores (first) against the baseline's (second), on the cases that have both.
+    """Comparison of a cell's Brier scores (first) with the baseline's (second), on the cases that have both.
 
     Attributes:
-        difference: of the means; negative is better.
-        p_value: two-sided, of Wilcoxon's signed-rank test on the cases' scores; `p_adjusted` after Benjamini and
-            Hochberg, over all cells that are compared.
-        cliffs_delta: within cases, in [-1, 1]: share of them with a higher score than the baseline's minus share with
-            a lower one.
-        n: cases.
+        difference: difference of the means; negative is better.
+        p_value: of Wilcoxon's signed-rank test, two-sided; `p_adjusted`: Benjamini-Hochberg adjusted over all compared
+            cells.
+        cliffs_delta: paired Cliff's delta, in [-1, 1]: proportion of cases with a higher score than in the baseline
+            minus proportion with a lower one.
+        n: number of cases.
     """
 
     difference: float
@@ -47,13 +47,13 @@ class BrierComparison(FrozenModel):
 
 
 class MeanComparison(FrozenModel):
-    """A cell's means by case (first) against the baseline's (second), on the cases that have both.
+    """Comparison of a cell's means by case (first) with the baseline's (second), on the cases that have both.
 
     Attributes:
-        interval: BCa bootstrap of the difference over the cases, 95 %.
-        p_value: two-sided, of Wilcoxon's signed-rank test; `p_adjusted` after Benjamini and Hochberg, over all cells
-            and measures that are compared.
-        n: cases.
+        interval: 95 % BCa bootstrap interval of the difference over cases.
+        p_value: of Wilcoxon's signed-rank test, two-sided; `p_adjusted`: Benjamini-Hochberg adjusted over all compared
+            cells and measures.
+        n: number of cases.
     """
 
     difference: float
@@ -67,12 +67,12 @@ C = TypeVar("C", BrierComparison, MeanComparison)
 
 
 class CaseMean(FrozenModel, Generic[C]):
-    """The mean of a measure over the cases of a cell.
+    """Mean of a measure over the cases of a cell.
 
     Attributes:
-        interval: BCa bootstrap over the cases, 95 %.
-        n: cases with a value.
-        vs_baseline: None for the baseline itself, and without a common case.
+        interval: 95 % BCa bootstrap interval over cases.
+        n: number of cases with a value.
+        vs_baseline: None for the baseline, and without a common case.
     """
 
     mean: float
@@ -86,12 +86,12 @@ def case_means(
     baseline: str,
     change: Callable[[Sequence[float], Sequence[float]], C],
 ) -> dict[str, dict[str, CaseMean[C]]]:
-    """Mean by cell and measure, and the comparison with the baseline on the common cases.
+    """Mean by cell and measure, and its comparison with the baseline on the common cases.
 
     Args:
-        scores: the cases' scores by cell and measure; a measure without any has no mean.
+        scores: scores of the cases by cell and measure; a measure without scores has no mean.
         baseline: name of the baseline cell.
-        change: from the baseline's scores (second) to a cell's (first): `brier_change` or `mean_change`.
+        change: function of the scores of a cell (first) and of the baseline (second): `brier_change` or `mean_change`.
     """
     base = scores.get(baseline, {})
     found = dict[tuple[str, str], C]()
@@ -146,29 +146,30 @@ def adjusted_p_values(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def bca_of_mean(values: Sequence[float]) -> Interval | None:
-    """BCa bootstrap interval (95 %) of a mean over cases; None when undefined, as for one case."""
-    found = bca_interval(values)
-    return (found.low, found.high) if found.resamples else None
+    """BCa bootstrap interval (95 %) of a mean over cases; None if undefined, as for one case."""
+    interval = bca_interval(values)
+    return (interval.low, interval.high) if interval.resamples else None
 
 
 def none_if_nan(value: float) -> float | None:
-    """Convert NaN of `moot.metrics` to None."""
+    """The value, or None for NaN."""
     return None if math.isnan(value) else value
 
 
 VOTES = "shares of votes"
-"""Reason without a Brier score: the distribution is not a stated one."""
+"""Reason for a missing Brier score: shares of votes are not stated probabilities."""
 
 _DIGITS = 12
-"""Decimals of a score: rounding of shares must not cause a difference between two cells."""
+"""Decimals of a score, so that rounding errors are no difference between two cells."""
 
 
 def brier_scores(folder: str | Path, cell: CellCases) -> tuple[Scores, Mapping[str, int]]:
-    """Multi-class Brier score by case, and the number of verdicts without one.
+    """Multiclass Brier score by case, and the number of verdicts without one, by reason.
 
     Returns:
-        The second by reason: see `moot.deploy.results.summaries.consensus`, `failed`, `shares of votes`, which are not
-        stated probabilities, and `trained on`, for claims in the training data of the run's classifier.
+        The scores, and the counts. Reasons are those of `moot.deploy.results.summaries.consensus`, `failed`, `shares of
+        votes`, which are not stated probabilities, and `trained on`, for claims in the training data of the run's
+        classifier.
 
     Raises:
         RecordError: the record cannot be read.
@@ -201,14 +202,14 @@ MEASURES = {
     "conceded": "sides that concede in a round, of 2",
     "words": "words of both sides in a round",
 }
-"""Titles of the debates' measures; see `moot.protocols.text.agreement_language` for the first two.
+"""Titles of the measures of debates; see `moot.protocols.text.agreement_language` for the first two.
 
-A setting such as contentiousness affects how sides argue, whether or not it changes an answer (SocraSynth, Study 3).
+A setting such as contentiousness affects how sides argue, even if it changes no answer (SocraSynth, Study 3).
 """
 
 
 def debate_scores(folder: str | Path) -> dict[str, Scores]:
-    """Mean over each case's rounds by key of `MEASURES`, without keys that no round has; see `counted_rows`.
+    """Mean over the rounds of each case's latest attempt, by key of `MEASURES`; without keys that no round has.
 
     Raises:
         RecordError: the record cannot be read.

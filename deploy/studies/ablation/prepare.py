@@ -27,16 +27,16 @@ from moot.deploy.studies.ablation.grid import Axis, Cell, cell_config, cells_of
 from moot.protocols.errors import ConfigError, RunMismatch, TaskFileError, UserError
 from moot.protocols.tasks import Task, open_task
 
-_TELLING = ("protocol", "seed", "encoder", "settings", "bindings")
+_IDENTIFYING = ("protocol", "seed", "encoder", "settings", "bindings")
 """Keys of a run's description that distinguish cells."""
 
 
 @dataclass(frozen=True)
 class ReadyCell:
-    """A cell with its checked run.
+    """Cell with its checked run.
 
     Attributes:
-        same_as: the name of the cell whose run this one shares, because their settings are equivalent; empty for a cell
+        same_as: name of the cell whose run this one shares, because their settings are equivalent; empty for a cell
             with a run of its own.
     """
 
@@ -48,15 +48,15 @@ class ReadyCell:
 def prepare_grid(
     base: RunConfig, axes: Sequence[Axis], *, share_replies: bool = False, task: Task | None = None
 ) -> list[ReadyCell]:
-    """Open and check everything that the cells name; writes nothing, calls no model.
+    """Prepare every cell of a grid; writes nothing, calls no model.
 
     Args:
-        base: the cells' common configuration; its `out` is the grid's folder, by default in `runs/`.
-        share_replies: later cells reuse the first one's replies.
+        base: common configuration of the cells; its `out` is the grid's folder, by default in `runs/`.
+        share_replies: whether later cells reuse the replies of the first one.
         task: cases as objects, instead of `base.task`.
 
     Raises:
-        UserError: one line for the first thing that is wrong, and in which cell.
+        UserError: the first error, in one line that names the cell.
     """
     if base.out is not None and is_uri(base.out):
         raise ConfigError(f"--out {base.out}: a grid needs a local folder; `moot run` writes single runs to a bucket")
@@ -74,72 +74,76 @@ def prepare_grid(
             config = cell_config(base, cell, out)
             grid.append(ReadyCell(cell, prepare(config, task=task, shared_libraries=shared_libraries)))
     _check_different(grid)
-    grid = _served(grid)
-    return _sharing(grid) if share_replies else grid
+    grid = _share_equal_runs(grid)
+    return _reuse_first(grid) if share_replies else grid
 
 
 def _check_different(grid: Sequence[ReadyCell]) -> None:
-    """Refuse equal cells, which would be paid for twice and count as two measurements."""
+    """Refuse identical cells, which would be paid for twice and count as two measurements."""
     names: dict[str, str] = {}
     for each in grid:
-        mark = _mark(each.prepared, describe(each.prepared)["settings"])
-        if mark in names:
-            raise ConfigError(f"cells {names[mark]} and {each.cell.name} are the same run: leave one of the values out")
-        names[mark] = each.cell.name
+        identity = _identity(each.prepared, describe(each.prepared)["settings"])
+        if identity in names:
+            raise ConfigError(
+                f"cells {names[identity]} and {each.cell.name} are the same run: leave one of the values out"
+            )
+        names[identity] = each.cell.name
 
 
-def _mark(prepared: Prepared, settings: Mapping[str, Any]) -> str:
+def _identity(prepared: Prepared, settings: Mapping[str, Any]) -> str:
     """Identity of a run with these settings."""
     described = {**describe(prepared), "settings": dict(settings)}
-    return json.dumps([described[key] for key in _TELLING], sort_keys=True, default=str)
+    return json.dumps([described[key] for key in _IDENTIFYING], sort_keys=True, default=str)
 
 
-def _served(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
-    """The cells, with one shared run for those that differ only in settings without effect: a started one, else the
-    first."""
-    served_by: dict[str, str] = {}
-    marks = [_mark(each.prepared, _effective_settings(each.prepared)) for each in grid]
-    begun = [RunFolder(each.prepared.folder).exists() for each in grid]
-    for place in sorted(range(len(grid)), key=lambda place: not begun[place]):
-        served_by.setdefault(marks[place], grid[place].cell.name)
+def _share_equal_runs(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
+    """Cells of which those that differ only in settings without effect share one run.
+
+    The shared run is that of a started cell, if there is one, else that of the first cell.
+    """
+    owner: dict[str, str] = {}
+    identities = [_identity(each.prepared, _effective_settings(each.prepared)) for each in grid]
+    started = [RunFolder(each.prepared.folder).exists() for each in grid]
+    for index in sorted(range(len(grid)), key=lambda index: not started[index]):
+        owner.setdefault(identities[index], grid[index].cell.name)
     return [
-        each if served_by[mark] == each.cell.name else dataclasses.replace(each, same_as=served_by[mark])
-        for each, mark in zip(grid, marks, strict=True)
+        each if owner[identity] == each.cell.name else dataclasses.replace(each, same_as=owner[identity])
+        for each, identity in zip(grid, identities, strict=True)
     ]
 
 
 def _effective_settings(prepared: Prepared) -> Mapping[str, Any]:
-    """The protocol's effective settings by its `effective_settings()`; else all of them."""
+    """Effective settings of the protocol by its `effective_settings()`, else all settings."""
     effective = prepared.protocol.effective_settings()
     return prepared.settings if effective is None else effective
 
 
 def cells_to_run(grid: Iterable[ReadyCell]) -> list[ReadyCell]:
-    """The cells with a run of their own."""
+    """Cells with a run of their own."""
     return [each for each in grid if not each.same_as]
 
 
-def _sharing(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
-    """The cells, all but the first reusing its replies; it need not have started yet."""
-    first, sharing = cells_to_run(grid)[0].prepared, list[ReadyCell]()
+def _reuse_first(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
+    """Cells of which all but the first reuse its replies; the first need not have started yet."""
+    first, cells = cells_to_run(grid)[0].prepared, list[ReadyCell]()
     for each in grid:
         config = each.prepared.config.model_copy(update={"reuse": first.config.out})
         reusing = dataclasses.replace(each.prepared, config=config, reuse=first.folder)
-        sharing.append(each if each.prepared is first else dataclasses.replace(each, prepared=reusing))
-    return sharing
+        cells.append(each if each.prepared is first else dataclasses.replace(each, prepared=reusing))
+    return cells
 
 
 def check_grid(grid: Sequence[ReadyCell], *, network: bool = True) -> list[ReadyCell]:
-    """Check that every cell can run or resume, and try its models, except those of finished cells.
+    """Check that every cell can start or resume, and run trial calls of its models, except for finished cells.
 
     Args:
-        network: False calls no model.
+        network: whether to call models.
 
     Returns:
-        The cells with their models' profiles; cells with equal requests to a model share one trial.
+        The cells with the profiles of their models; cells with equal requests to a model share one trial.
 
     Raises:
-        UserError: one line for the first thing that is wrong, and in which cell.
+        UserError: the first error, in one line that names the cell.
     """
     unfinished = set()
     for each in cells_to_run(grid):
@@ -157,24 +161,24 @@ def check_grid(grid: Sequence[ReadyCell], *, network: bool = True) -> list[Ready
 
 
 def has_gold(grid: Sequence[ReadyCell]) -> bool:
-    """Whether any case has a gold label, so that an accuracy can be known; reads the cases up to the first that has."""
+    """Whether any case has a gold label, so that accuracy is known; reads the cases up to the first one."""
     return any(labelled.gold is not None for labelled in grid[0].prepared.cases())
 
 
 def without_reuse(prepared: Prepared, grid: Sequence[ReadyCell]) -> Prepared:
-    """A cell's run without the first cell's replies, which may not exist yet."""
+    """Run of a cell without the replies of the first cell, which may not exist yet."""
     first = cells_to_run(grid)[0].prepared
     return dataclasses.replace(prepared, reuse=None) if prepared.reuse == first.folder else prepared
 
 
 def grid_folder(grid: Sequence[ReadyCell]) -> Path:
-    """The parent folder of the cells' folders, as the user gave it."""
+    """Parent folder of the cells' folders, as the user gave it."""
     return Path(str(grid[0].prepared.config.out)).expanduser().parent
 
 
 @contextmanager
 def _naming(cell: Cell) -> Iterator[None]:
-    """Context that prefixes errors with the cell's name, except those about the common task."""
+    """Context that prefixes errors with the cell's name, except those of the common task."""
     try:
         yield
     except TaskFileError:
@@ -187,35 +191,35 @@ _NAME = "grid.yaml"
 
 
 def find_grid_folder(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool, task: Task) -> str:
-    """The grid's folder, if a grid over these keys can start or resume there.
+    """Folder of the grid, if a grid over these keys can start or resume there.
 
-    Values may be added on a resume: they are further cells.
+    A resumed grid may have additional values, which are additional cells.
 
     Raises:
-        ConfigError: it is a run's folder, or its grid file cannot be read.
-        RunMismatch: it has a grid over other keys, or one whose cells share replies, unlike these.
+        ConfigError: the folder is that of a run, or its grid file cannot be read.
+        RunMismatch: the folder has a grid over other keys, or one whose cells share replies, unlike these.
     """
     keys = [axis.key for axis in axes]
-    named = [] if "protocol" in keys else [run_name(base.protocol, base.preset)]
-    out = base.out or default_out("-".join(["ablate", *named, *keys]), task.name, base.seed, base.model)
+    protocol_name = [] if "protocol" in keys else [run_name(base.protocol, base.preset)]
+    out = base.out or default_out("-".join(["ablate", *protocol_name, *keys]), task.name, base.seed, base.model)
     folder = Path(out).expanduser()
     if RunFolder(folder).exists():
         raise ConfigError(f"--out {out}: this is a run's folder; name another folder for the cells")
-    known = read_yaml(folder / _NAME) if (folder / _NAME).exists() else {"over": dict.fromkeys(keys)}
-    if sorted(known.get("over") or ()) != sorted(keys):
+    existing = read_yaml(folder / _NAME) if (folder / _NAME).exists() else {"over": dict.fromkeys(keys)}
+    if sorted(existing.get("over") or ()) != sorted(keys):
         raise RunMismatch(
-            f"{out} contains a grid over {', '.join(known.get('over') or ())}; start another with --out NEW"
+            f"{out} contains a grid over {', '.join(existing.get('over') or ())}; start another with --out NEW"
         )
-    if known.get("share_replies") and not share_replies:
+    if existing.get("share_replies") and not share_replies:
         raise RunMismatch(f"{out} contains a grid whose cells share replies: give --share-replies again, or --out NEW")
     return out
 
 
 def write_grid_file(folder: str | Path, axes: Sequence[Axis], baseline: Cell, *, share_replies: bool) -> None:
-    """Write the grid file with the grid's cells.
+    """Write the grid file: varied keys, baseline, and whether cells share replies.
 
     Raises:
-        RecordError: it cannot be written.
+        RecordError: the file cannot be written.
     """
     content: dict[str, Any] = {
         "over": {axis.key: [value.text for value in axis.values] for axis in axes},

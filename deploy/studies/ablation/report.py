@@ -22,40 +22,46 @@ _NO_BRIER = "Brier score: not applicable to shares of votes, which are not state
 _DEBATES_HEADER = ("mean [95 %]", "n", "change [95 %]", "p", "p, BH", "pairs")
 
 _ANSWERS = 3
-"""Answers listed per cell where no accuracy is known."""
+"""Maximum number of answers listed per cell, if no accuracy is known."""
 
 
-def show_ablation(found: Ablation, form: str = "text", console: Console | None = None) -> None:
-    """Print a grid's figures."""
-    show_report(found, lambda: ablation_blocks(found), form, console)
+def show_ablation(ablation: Ablation, form: str = "text", console: Console | None = None) -> None:
+    """Print the figures of a grid.
+
+    Args:
+        ablation: figures of the grid.
+        form: text, json or md.
+        console: output; None for the standard output.
+    """
+    show_report(ablation, lambda: ablation_blocks(ablation), form, console)
 
 
-def ablation_blocks(found: Ablation) -> list[Block]:
+def ablation_blocks(ablation: Ablation) -> list[Block]:
     """Report blocks of a grid: caveats, figures by cell, effects of each key."""
-    remarks = [*banner(found.simulated), *(Note(remark, "warning") for remark in _caveats(found))]
-    return [Heading("Ablation", 1), *remarks, *_tables(found), *map(Note, _notes(found))]
+    remarks = [*banner(ablation.simulated), *(Note(remark, "warning") for remark in _caveats(ablation))]
+    return [Heading("Ablation", 1), *remarks, *_tables(ablation), *map(Note, _notes(ablation))]
 
 
-def _caveats(found: Ablation) -> list[str]:
-    shared = [_SHARED] if found.shared_replies else []
-    left = [f"not started: {', '.join(found.not_begun)}"] if found.not_begun else []
-    return shared + left + found.warnings
+def _caveats(ablation: Ablation) -> list[str]:
+    shared = [_SHARED] if ablation.shared_replies else []
+    left = [f"not started: {', '.join(ablation.not_begun)}"] if ablation.not_begun else []
+    return shared + left + ablation.warnings
 
 
-def _tables(found: Ablation) -> list[Table]:
-    blocks = [_cells(found), *cross_table(found)]
-    compared = [each for each in found.cells if each.vs_baseline is not None]
+def _tables(ablation: Ablation) -> list[Table]:
+    blocks = [_cells(ablation), *cross_table(ablation)]
+    compared = [each for each in ablation.cells if each.vs_baseline is not None]
     if compared:
-        blocks.append(_accuracy(found, compared))
-    if any(each.brier for each in found.cells):
-        blocks += _brier(found)
-    blocks += _debates(found.cells, _keys(found), found.baseline)
-    return [*blocks, _main_effects(found)] if found.main_effects else blocks
+        blocks.append(_accuracy(ablation, compared))
+    if any(each.brier for each in ablation.cells):
+        blocks += _brier(ablation)
+    blocks += _debates(ablation.cells, _keys(ablation), ablation.baseline)
+    return [*blocks, _main_effects(ablation)] if ablation.main_effects else blocks
 
 
-def _notes(found: Ablation) -> list[str]:
-    """Notes under the tables: claims left out, on one line where all cells have the same numbers."""
-    cells = _own(found)
+def _notes(ablation: Ablation) -> list[str]:
+    """Notes under the tables: claims left out, on one line if all cells have the same numbers."""
+    cells = _own(ablation)
     notes = [_NO_BRIER] if any(VOTES in each.brier_left_out for each in cells) else []
     trained_on = [(each.trained_on, each.group_trained_on) for each in cells]
     if len(cells) > 1 and len(set(trained_on)) == 1:
@@ -63,20 +69,20 @@ def _notes(found: Ablation) -> list[str]:
     return notes + claims_notes([each.cell for each in cells], trained_on)
 
 
-def _own(found: Ablation) -> list[CellFigures]:
-    """The cells with a run of their own."""
-    return [each for each in found.cells if each.same_as is None]
+def _own(ablation: Ablation) -> list[CellFigures]:
+    """Cells with a run of their own."""
+    return [each for each in ablation.cells if each.same_as is None]
 
 
-def _keys(found: Ablation) -> tuple[str, ...]:
-    """Titles of the key columns: a key's last part, where that is unique."""
-    keys = list(found.cells[0].values)
+def _keys(ablation: Ablation) -> tuple[str, ...]:
+    """Titles of the key columns: the last part of each key, if unique."""
+    keys = list(ablation.cells[0].values)
     last = [key.rpartition(".")[2] for key in keys]
     return tuple(end if last.count(end) == 1 else key for key, end in zip(keys, last, strict=True))
 
 
-def _cells(found: Ablation) -> Table:
-    cells = _own(found)
+def _cells(ablation: Ablation) -> Table:
+    cells = _own(ablation)
     columns = claim_columns(cells) | {
         "accuracy, %": [_share(each.accuracy, each.accuracy_interval) for each in cells],
         "n": [count(each.scored) for each in cells],
@@ -102,13 +108,13 @@ def _cells(found: Ablation) -> Table:
     figures = {each.cell: row for each, row in zip(cells, zip(*columns.values(), strict=True), strict=True)}
     rows = [
         (*each.values.values(), *(figures.get(each.cell) or (f"as {each.same_as}", *[""] * (len(columns) - 1))))
-        for each in found.cells
+        for each in ablation.cells
     ]
-    return Table(title, (*_keys(found), *columns), rows)
+    return Table(title, (*_keys(ablation), *columns), rows)
 
 
 def _answers(counts: Mapping[str, int]) -> str:
-    """The most frequent answers, and the number of others."""
+    """Most frequent answers, and the number of others."""
     named = list(counts.items())[:_ANSWERS]
     others = sum(counts.values()) - sum(n for _, n in named)
     parts = [f"{answer} {n:,}" for answer, n in named]
@@ -119,18 +125,18 @@ def _share(value: float | None, interval: Interval | None = None) -> str:
     return percent(value, interval).replace(" %", "")
 
 
-def _accuracy(found: Ablation, compared: Sequence[CellFigures]) -> Table:
+def _accuracy(ablation: Ablation, compared: Sequence[CellFigures]) -> Table:
     title = (
-        f"accuracy against {found.baseline}, on cases that both scored (McNemar's exact p; BH: adjusted for "
+        f"accuracy against {ablation.baseline}, on cases that both scored (McNemar's exact p; BH: adjusted for "
         f"{len(compared)} {'comparison' if len(compared) == 1 else 'comparisons'}; +b: only this cell right)"
     )
-    header = (*_keys(found), "points", "p", "p, BH", "+b/-c", "pairs", "left out")
+    header = (*_keys(ablation), "points", "p", "p, BH", "+b/-c", "pairs", "left out")
     rows = [(*each.values.values(), *_against(each.vs_baseline)) for each in compared if each.vs_baseline]
     return _without_empty_end(Table(title, header, rows))
 
 
 def _without_empty_end(block: Table) -> Table:
-    """The block without an empty last column."""
+    """Table without its last column, if that is empty."""
     if any(row[-1] != "-" for row in block.rows):
         return block
     return Table(block.title, block.header[:-1], [row[:-1] for row in block.rows])
@@ -140,28 +146,28 @@ def _left_out(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {why}" for why, n in reasons.items()) or "-"
 
 
-def _against(found: BaselineComparison) -> tuple[str, ...]:
-    test = found.accuracy
-    left_out = _left_out(found.left_out)
+def _against(comparison: BaselineComparison) -> tuple[str, ...]:
+    test = comparison.accuracy
+    left_out = _left_out(comparison.left_out)
     if test.difference is None:
         return ("unknown", "unknown", "unknown", "-", "0", left_out)
     discordant = f"+{test.only_first:,}/-{test.only_second:,}"
     points = f"{100 * test.difference:+z.1f}"
-    return (points, p_value(test.p_value), p_value(found.p_adjusted), discordant, f"{test.n:,}", left_out)
+    return (points, p_value(test.p_value), p_value(comparison.p_adjusted), discordant, f"{test.n:,}", left_out)
 
 
-def _brier(found: Ablation) -> list[Table]:
-    """Means, and changes from the baseline, as two tables: one would be too wide."""
-    keys = _keys(found)
+def _brier(ablation: Ablation) -> list[Table]:
+    """Means, and changes from the baseline, as two tables, because one would be too wide."""
+    keys = _keys(ablation)
     title = "Brier score of the verdicts' distributions, 0 (best) to 2: mean with its BCa 95 % interval"
-    means = [(*e.values.values(), *_brier_mean(e), _left_out(e.brier_left_out)) for e in _own(found)]
+    means = [(*e.values.values(), *_brier_mean(e), _left_out(e.brier_left_out)) for e in _own(ablation)]
     blocks = [_without_empty_end(Table(title, (*keys, "Brier", "n", "left out"), means))]
     rows = [
         (*each.values.values(), *_brier_change(each.brier.vs_baseline))
-        for each in found.cells
+        for each in ablation.cells
         if each.brier and each.brier.vs_baseline
     ]
-    title = f"change of the Brier score from {found.baseline} by case (Wilcoxon's p, BH as above; delta: Cliff's)"
+    title = f"change of the Brier score from {ablation.baseline} by case (Wilcoxon's p, BH as above; delta: Cliff's)"
     return [*blocks, Table(title, (*keys, "change", "p", "p, BH", "delta", "pairs"), rows)] if rows else blocks
 
 
@@ -183,8 +189,8 @@ def _brier_change(against: BrierComparison) -> tuple[str, ...]:
     )
 
 
-def _main_effects(found: Ablation) -> Table:
-    n = found.main_effects[0].n
+def _main_effects(ablation: Ablation) -> Table:
+    n = ablation.main_effects[0].n
     title = (
         f"each value, the mean over the others, on the {n:,} cases that every cell scored (points: against the "
         "baseline's value, with the BCa 95 % interval)"
@@ -196,7 +202,7 @@ def _main_effects(found: Ablation) -> Table:
             _points(each.difference, each.interval),
             count(each.tokens_per_case),
         )
-        for each in found.main_effects
+        for each in ablation.main_effects
     ]
     return Table(title, ("value", "accuracy, %", "points", "tokens /case"), rows)
 
@@ -209,7 +215,7 @@ def _points(difference: float | None, interval: Interval | None) -> str:
 
 
 def _debates(cells: Sequence[CellFigures], keys: tuple[str, ...], baseline: str) -> list[Table]:
-    """A table for each measure in the rounds of any cell, without cells that share another one's run."""
+    """Table for each measure in the rounds of any cell, without cells that share the run of another one."""
     own = [each for each in cells if each.same_as is None]
     measured = [key for key in MEASURES if any(key in each.debates for each in own)]
     return [
@@ -222,31 +228,35 @@ def _debates(cells: Sequence[CellFigures], keys: tuple[str, ...], baseline: str)
     ]
 
 
-def _debate_row(found: CaseMean[MeanComparison] | None) -> tuple[str, ...]:
-    if found is None:
+def _debate_row(measured: CaseMean[MeanComparison] | None) -> tuple[str, ...]:
+    if measured is None:
         return ("unknown", "0", *_change(None))
-    return (_with_ends(f"{found.mean:z.3g}", found.interval, "z.3g"), count(found.n), *_change(found.vs_baseline))
+    return (
+        _with_ends(f"{measured.mean:z.3g}", measured.interval, "z.3g"),
+        count(measured.n),
+        *_change(measured.vs_baseline),
+    )
 
 
-def _change(found: MeanComparison | None) -> tuple[str, ...]:
-    if found is None:
+def _change(comparison: MeanComparison | None) -> tuple[str, ...]:
+    if comparison is None:
         return ("-", "-", "-", "-")
-    change = _with_ends(f"{found.difference:+z.3g}", found.interval, "+z.3g")
-    return (change, p_value(found.p_value), p_value(found.p_adjusted), count(found.n))
+    change = _with_ends(f"{comparison.difference:+z.3g}", comparison.interval, "+z.3g")
+    return (change, p_value(comparison.p_value), p_value(comparison.p_adjusted), count(comparison.n))
 
 
 def _with_ends(mean: str, interval: Interval | None, form: str) -> str:
     return f"{mean} [{interval[0]:{form}}, {interval[1]:{form}}]" if interval else mean
 
 
-def next_cells(found: Ablation) -> list[tuple[str, str]]:
-    """Cells to inspect first, and why: the baseline and the most accurate other one, as far as they have started.
+def next_cells(ablation: Ablation) -> list[tuple[str, str]]:
+    """Cells to inspect first, with the reason: the baseline and the most accurate other cell, if they have started.
 
-    Of several equally accurate ones the first is named, with their number.
+    Of several equally accurate cells the first is named, with their number.
     """
-    baseline = next((each for each in _own(found) if each.cell == found.baseline), None)
+    baseline = next((each for each in _own(ablation) if each.cell == ablation.baseline), None)
     cells = [] if baseline is None else [(baseline.cell, "the baseline")]
-    others = [each for each in _own(found) if each.cell != found.baseline and each.accuracy is not None]
+    others = [each for each in _own(ablation) if each.cell != ablation.baseline and each.accuracy is not None]
     if not others:
         return cells
     most = max(each.accuracy for each in others if each.accuracy is not None)
@@ -260,7 +270,7 @@ _F1, _RECALL = "macro F1, %", "recall, %"
 
 
 def claim_columns(cells: Sequence[CellFigures]) -> dict[str, list[str]]:
-    """Columns by heading for the cells of a grid over claims; empty for a grid over anything else."""
+    """Columns by heading for the cells of a grid over claims; empty for a grid over another task."""
     if not any(each.claims for each in cells):
         return {}
     return {
@@ -270,19 +280,19 @@ def claim_columns(cells: Sequence[CellFigures]) -> dict[str, list[str]]:
 
 
 def _head(cells: Sequence[CellFigures]) -> str:
-    """Heading: recall where only one class occurs, because a mean of two F1 is meaningless there; else macro-F1."""
+    """Heading: recall if only one class occurs, because the mean of two F1 is then meaningless; else macro-F1."""
     return _RECALL if any(each.claims and each.claims.only for each in cells) else _F1
 
 
 def _figure(claims: ClaimSet | None, by: str) -> IntervalEstimate:
-    found: Detector | None = claims.by(by) if claims is not None else None
-    if found is None or claims is None:
+    detector: Detector | None = claims.by(by) if claims is not None else None
+    if detector is None or claims is None:
         return IntervalEstimate()
-    return found.accuracy if claims.only else found.macro_f1
+    return detector.accuracy if claims.only else detector.macro_f1
 
 
 def trivial_baseline(cells: Sequence[CellFigures]) -> str:
-    """Figures of a constant answer on the first cell's claims, as the end of a title; empty without claims."""
+    """Figures of a constant answer on the claims of the first cell, as the end of a title; empty without claims."""
     claims = next((each.claims for each in cells if each.claims), None)
     if claims is None:
         return ""
@@ -291,20 +301,20 @@ def trivial_baseline(cells: Sequence[CellFigures]) -> str:
     return f"; {figure} over the claims with a verdict, one left open is wrong ({baselines}; [95 %, groups resampled])"
 
 
-def cross_table(found: Ablation) -> list[Table]:
-    """Cross table of two keys, with figure and seconds of a case per cell; none unless the grid has two keys."""
-    keys = list(found.cells[0].values)
-    if len(keys) != 2 or not any(each.claims for each in found.cells):
+def cross_table(ablation: Ablation) -> list[Table]:
+    """Cross table of two keys, with figure and seconds per case of each cell; empty unless the grid has two keys."""
+    keys = list(ablation.cells[0].values)
+    if len(keys) != 2 or not any(each.claims for each in ablation.cells):
         return []
-    down, across = (list(dict.fromkeys(each.values[key] for each in found.cells)) for key in keys)
-    places = {tuple(each.values.values()): each for each in found.cells}
-    rows = [(one, *(_place(places.get((one, other))) for other in across)) for one in down]
-    figure = _head(found.cells)
+    down, across = (list(dict.fromkeys(each.values[key] for each in ablation.cells)) for key in keys)
+    by_values = {tuple(each.values.values()): each for each in ablation.cells}
+    rows = [(one, *(_cross_cell(by_values.get((one, other))) for other in across)) for one in down]
+    figure = _head(ablation.cells)
     title = f"{figure}, and seconds of a case in brackets: {keys[0]} down, {keys[1]} across"
     return [Table(title, (keys[0].rpartition(".")[2], *across), rows)]
 
 
-def _place(cell: CellFigures | None) -> str:
+def _cross_cell(cell: CellFigures | None) -> str:
     if cell is None:
         return "not started"
     return f"{without_interval(_figure(cell.claims, VERDICT))} ({mean_seconds(cell.seconds)})"

@@ -1,4 +1,4 @@
-"""Runs a grid's cells one after the other within one budget, and estimates their cost."""
+"""Execution of a grid, cell by cell within one budget, and its estimated cost."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ def _figures(plans: Sequence[DryRunPlan]) -> tuple[str, str, str, str]:
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """The sum; None when a part is unknown."""
-    found = list(values)
-    known = [value for value in found if value is not None]
-    return sum(known) if len(known) == len(found) else None
+    """Sum; None if a value is unknown."""
+    given = list(values)
+    known = [value for value in given if value is not None]
+    return sum(known) if len(known) == len(given) else None
 
 
 class CellRun(NamedTuple):
     """Result of a cell.
 
     Attributes:
-        run: its outcome; None when the grid's budget was used up before.
-        stopped_by: the exhausted bound of the grid, as text; empty without one.
+        run: outcome of its run; None if the grid's budget was exhausted before.
+        stopped_by: exhausted bound of the grid, as text; empty if there is none.
     """
 
     cell: ReadyCell
@@ -67,16 +67,19 @@ class CellRun(NamedTuple):
 
 
 def run_grid(
-    grid: Sequence[ReadyCell], hold: Callable[[Prepared], Run], clock: Callable[[], float] = time.monotonic
+    grid: Sequence[ReadyCell], run_cell: Callable[[Prepared], Run], clock: Callable[[], float] = time.monotonic
 ) -> Iterator[CellRun]:
-    """Run the unfinished cells with a run of their own, in order, until one is stopped or interrupted.
+    """Run the cells with a run of their own, in order, until one is stopped or interrupted.
 
-    `max_tokens`, `max_cost_usd` and `max_minutes` bound the whole grid: a cell gets what the others have left over.
-    Their use is read from their records, so a resumed grid keeps its budget.
+    `max_tokens`, `max_cost_usd` and `max_minutes` bound the whole grid: a cell gets the remainder of the other cells.
+    Tokens and cost are read from their records, so that a resumed grid keeps its budget.
 
     Args:
-        hold: runs a prepared run.
+        run_cell: function that runs a prepared run.
         clock: monotonic seconds.
+
+    Yields:
+        The result of each cell; of a finished one, its recorded outcome.
     """
     started = clock()
     for each in cells_to_run(grid):
@@ -84,14 +87,16 @@ def run_grid(
         if (done := outcome_if_complete(prepared)) is not None:
             yield CellRun(each, done, "")
             continue
-        left = _left(prepared.config, [other.prepared for other in grid if other is not each], clock() - started)
-        if why := _used_up(prepared.config, left):
+        remaining = _remaining_budget(
+            prepared.config, [other.prepared for other in grid if other is not each], clock() - started
+        )
+        if why := _exhausted_bound(prepared.config, remaining):
             yield CellRun(each, None, why)
             return
-        config = prepared.config.model_copy(update=left._asdict())
-        run = hold(dataclasses.replace(prepared, config=config))
+        config = prepared.config.model_copy(update=remaining._asdict())
+        run = run_cell(dataclasses.replace(prepared, config=config))
         stopped = run.status == "stopped"
-        yield CellRun(each, run, _of_the_grid(prepared.config, run.stopped_by) if stopped else "")
+        yield CellRun(each, run, _grid_reason(prepared.config, run.stopped_by) if stopped else "")
         if stopped or run.status == "interrupted":
             return
 
@@ -104,32 +109,32 @@ class _CellBudget(NamedTuple):
     max_minutes: float | None
 
 
-def _left(config: RunConfig, others: Sequence[Prepared], gone_s: float) -> _CellBudget:
-    """Remainder of the grid's bounds after the other cells and the elapsed seconds."""
+def _remaining_budget(config: RunConfig, others: Sequence[Prepared], elapsed_s: float) -> _CellBudget:
+    """Remainder of the grid's bounds after the use of the other cells and the elapsed seconds."""
     bounded = config.max_tokens is not None or config.max_cost_usd is not None
     spent = [used(other) for other in others] if bounded else []
     tokens, usd = (math.fsum(each[budget] for each in spent) for budget in ("tokens", "usd"))
     return _CellBudget(
         None if config.max_tokens is None else max(0, math.floor(config.max_tokens - tokens)),
         None if config.max_cost_usd is None else max(0.0, config.max_cost_usd - usd),
-        None if config.max_minutes is None else max(0.0, config.max_minutes - gone_s / 60.0),
+        None if config.max_minutes is None else max(0.0, config.max_minutes - elapsed_s / 60.0),
     )
 
 
-def _used_up(config: RunConfig, left: _CellBudget) -> str:
-    """The exhausted bound as text; a cost bound of 0 permits free models."""
-    if left.max_tokens == 0:
-        return _of_the_grid(config, "--max-tokens")
-    if left.max_cost_usd == 0.0 and config.max_cost_usd:
-        return _of_the_grid(config, "--max-cost")
-    return _of_the_grid(config, "--max-minutes") if left.max_minutes == 0.0 else ""
+def _exhausted_bound(config: RunConfig, remaining: _CellBudget) -> str:
+    """Exhausted bound as text, empty if there is none; a cost bound of 0 permits free models."""
+    if remaining.max_tokens == 0:
+        return _grid_reason(config, "--max-tokens")
+    if remaining.max_cost_usd == 0.0 and config.max_cost_usd:
+        return _grid_reason(config, "--max-cost")
+    return _grid_reason(config, "--max-minutes") if remaining.max_minutes == 0.0 else ""
 
 
-def _of_the_grid(config: RunConfig, why: str) -> str:
-    """A cell's stop reason; for a bound with the grid's figure, not the cell's remainder."""
-    wanted = "".join(why.partition(DETAIL_SEPARATOR)[1:])
+def _grid_reason(config: RunConfig, why: str) -> str:
+    """Stop reason of a cell; for a bound, with the figure of the grid instead of the cell's remainder."""
+    details = "".join(why.partition(DETAIL_SEPARATOR)[1:])
     if why.startswith("--max-tokens"):
-        return f"--max-tokens {config.max_tokens} for the whole grid does not allow another call{wanted}"
+        return f"--max-tokens {config.max_tokens} for the whole grid does not allow another call{details}"
     if why.startswith("--max-cost"):
-        return f"--max-cost {config.max_cost_usd:g} for the whole grid does not allow another call{wanted}"
+        return f"--max-cost {config.max_cost_usd:g} for the whole grid does not allow another call{details}"
     return f"--max-minutes {config.max_minutes:g} is over" if why.startswith("--max-minutes") else why

@@ -50,7 +50,7 @@ def test_values_are_read_as_settings_are(flag: str, values: list[object]) -> Non
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ([], "name what is to vary"),
+        ([], "nothing varies"),
         (["agents"], "KEY=VALUE,VALUE"),
         (["=2,3"], "KEY=VALUE,VALUE"),
         (["agents="], "KEY=VALUE,VALUE"),

@@ -30,7 +30,7 @@ def test_values_make_the_cells_that_flags_make(over: Any, flags: list[str]) -> N
 @pytest.mark.parametrize(
     ("over", "said"),
     [
-        ({}, "name what is to vary"),
+        ({}, "nothing varies"),
         ({"agents": 2}, "expected a list of values"),
         ({"agents": "2,3"}, "expected a list of values"),
         ({"agents": [2]}, "one value is no comparison"),
