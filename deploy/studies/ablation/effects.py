@@ -57,7 +57,8 @@ class CellFigures(FrozenModel):
     """Figures of a cell; None is unknown.
 
     Attributes:
-        cell: its name; `values`: its values by key, as text.
+        cell: its name.
+        values: its values by key, as text.
         same_as: cell whose run this one shares, because their settings are equivalent: the figures are those of that
             run, without additional cost, and without a comparison of their own. None for a run of its own.
         run: its folder.

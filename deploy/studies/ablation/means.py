@@ -32,8 +32,8 @@ class BrierComparison(FrozenModel):
 
     Attributes:
         difference: difference of the means; negative is better.
-        p_value: of Wilcoxon's signed-rank test, two-sided; `p_adjusted`: Benjamini-Hochberg adjusted over all compared
-            cells.
+        p_value: of Wilcoxon's signed-rank test, two-sided.
+        p_adjusted: Benjamini-Hochberg adjusted over all compared cells.
         cliffs_delta: paired Cliff's delta, in [-1, 1]: proportion of cases with a higher score than in the baseline
             minus proportion with a lower one.
         n: number of cases.
@@ -51,8 +51,8 @@ class MeanComparison(FrozenModel):
 
     Attributes:
         interval: 95 % BCa bootstrap interval of the difference over cases.
-        p_value: of Wilcoxon's signed-rank test, two-sided; `p_adjusted`: Benjamini-Hochberg adjusted over all compared
-            cells and measures.
+        p_value: of Wilcoxon's signed-rank test, two-sided.
+        p_adjusted: Benjamini-Hochberg adjusted over all compared cells and measures.
         n: number of cases.
     """
 

@@ -56,16 +56,19 @@ class Pilot:
 
     Attributes:
         name: folder or URI of the record.
-        models: model names; prices: of each model, None if unknown.
+        models: model names.
+        prices: price of each model; None if unknown.
         calls, requests, tokens, busy_s: calls; by model: requests sent, tokens used and seconds in flight, including
             retries, without rate-limit waits.
         alone_s: duration of each debate in seconds, without rate-limit waits and interruptions.
-        prompt_tokens, completion_tokens: of the calls with known usage; cost_usd: of those with a known price, too.
+        prompt_tokens, completion_tokens: of the calls with known usage.
+        cost_usd: of the calls with known usage and price.
         calls_without_usage, calls_without_price: number of calls without known usage, and without a known price.
         unconfirmed_tokens: upper bound of additional tokens, in attempts that the server may have billed.
         failed, skipped: how the debates ended.
         log_probabilities: whether any were requested.
-        simulated: whether a model was simulated; in_process: whether all models ran in the run's own processes.
+        simulated: whether a model was simulated.
+        in_process: whether all models ran in the run's own processes.
         sampled_from: number of usable debates, of which these are all or a sample.
         unfinished, with_reused, later_attempts: debates left out: without a verdict, with replies of another run, and
             second attempts at failed cases.

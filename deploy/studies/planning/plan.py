@@ -72,11 +72,13 @@ class RunPlan:
 
     Attributes:
         pilot: the pilot run.
-        settings: settings of the plan; scenario, placement: planned bounds and placement.
+        settings: settings of the plan.
+        scenario, placement: planned bounds and placement.
         time_s: seconds from the opening of the first debate to the last verdict, without start and end of the engine.
         totals: calls, tokens, cost and failures.
         in_flight, open_debates: mean number of calls in flight, and of open debates.
-        needs: cores, moderators and memory; needs_low, needs_high: ends of their intervals.
+        needs: cores, moderators and memory.
+        needs_low, needs_high: ends of their intervals.
         cores_at_hand: available cores; None without a number of nodes.
         binding: bottleneck.
         alone_s: duration under each bound alone.
