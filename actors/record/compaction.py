@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -32,16 +32,25 @@ def stream_of(table: str) -> str:
     return "replies" if table in _OF_REPLIES else table
 
 
-def rows_of(table: str, batches: list[pa.RecordBatch], only: pc.Expression | None = None) -> pa.Table:
-    """Rows of a table from its stream's batches; with `only`, a selection of them."""
+def rows_of(
+    table: str, batches: list[pa.RecordBatch], names: Sequence[str] | None = None, only: pc.Expression | None = None
+) -> pa.Table:
+    """Rows of a table from its stream's batches.
+
+    Args:
+        names: columns; all when None. The others are not copied: a reply's tokens are most of its bytes.
+        only: filter on key columns.
+    """
+    names = list(TABLES[table].names if names is None else names)
     schema = JOURNAL[stream_of(table)]
     rows = pa.Table.from_batches([completed(batch, schema) for batch in batches], schema)
-    rows = rows if only is None else rows.filter(only)
     if table == "judgments":
-        return _judgments(rows)
+        return _judgments(rows if only is None else rows.filter(only)).select(names)
+    rows = rows.select(list(dict.fromkeys([*names, *KEYS[table], *(["token"] if table == "tokens" else [])])))
+    rows = rows if only is None else rows.filter(only)
     if table == "tokens":
         rows = rows.filter(pc.is_valid(rows["token"]))
-    return rows.select(TABLES[table].names).cast(TABLES[table])
+    return rows.select(names).cast(pa.schema([TABLES[table].field(name) for name in names]))
 
 
 def _judgments(replies: pa.Table) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,9 @@ from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, KEYS, TABLES
 from moot.actors.record.segments import read_segment
 from moot.protocols.errors import RecordError, unknown_name
+
+_BATCHES = 256
+"""Batches of a segment that are decoded at once."""
 
 
 def read_table(
@@ -96,12 +100,18 @@ def _pieces(
     yield from further_parts()
     for path, valid in segments:
         try:
-            batches = list(read_segment(path, valid))
+            yield from _segment_rows(path, valid, table, names, only)
         except FileNotFoundError:  # a live run has just turned it into a part
             yield from further_parts()
-            continue
-        if batches:
-            yield rows_of(table, batches, only).select(names)
+
+
+def _segment_rows(
+    path: Path, valid: int | None, table: str, names: list[str], only: pc.Expression | None
+) -> Iterator[pa.Table]:
+    """Rows of a segment, copied a few batches at a time: a batch takes more memory than what is read of it."""
+    batches = read_segment(path, valid)
+    while chunk := list(islice(batches, _BATCHES)):
+        yield rows_of(table, chunk, names, only).combine_chunks()
 
 
 def _part(path: Path, table: str, names: list[str], only: pc.Expression | None, groups: list[int] | None) -> pa.Table:

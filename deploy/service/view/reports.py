@@ -8,6 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.html import page_policy, report_html
 from moot.deploy.results.run_report.build import build_report
@@ -79,7 +81,14 @@ class _Made:
 
 async def _made_in_thread(make: Callable[[], Any], slots: asyncio.Semaphore) -> Any:
     async with slots:
-        return await asyncio.to_thread(make)
+        return await asyncio.to_thread(_made, make)
+
+
+def _made(make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    finally:
+        pa.default_memory_pool().release_unused()  # else a server keeps as much as its largest record took
 
 
 class RecordCache:
