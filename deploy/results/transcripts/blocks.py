@@ -44,7 +44,7 @@ def event_blocks(event: EventView) -> list[Block]:
 
 
 def known_event(event: EventView) -> list[Block] | None:
-    """Report blocks of an event of a known kind and shape; None for any other."""
+    """Report blocks of an event of a known kind and form; None for any other."""
     for event_type, show in _KINDS:
         if event_type.kind == event.kind and (data := event_type.read(event.data, event.path)) is not None:
             return show(event, data)
@@ -100,7 +100,7 @@ def transcript_blocks(debate: Transcript, *, verbose: bool = False) -> list[Bloc
 
 
 def section_blocks(turns: Iterable[TurnView], events: Iterable[EventView], *, verbose: bool = False) -> list[Block]:
-    """Replies and events of a stage."""
+    """Report blocks of a stage: its replies and events."""
     blocks: list[Block] = []
     for turn in turns:
         blocks += _path(turn.path) if verbose else ()
@@ -115,13 +115,13 @@ def _path(path: str) -> list[Block]:
 
 
 def ending_blocks(debate: Transcript) -> list[Block]:
-    """The verdict, the cost, and the place of the record."""
+    """Report blocks of the verdict, the cost and the record's folder."""
     pairs = [*verdict_pairs(debate.verdict, debate.state), ("cost", cost_words(debate.cost)), ("record", debate.run)]
     return [Heading("Verdict"), Pairs(pairs)]
 
 
 def case_pairs(debate: Transcript) -> list[tuple[str, str]]:
-    """The case, as pairs of name and text."""
+    """Pairs of name and text of the case."""
     attempts = f" of {', '.join(map(str, debate.attempts))}" if len(debate.attempts) > 1 else ""
     pairs = [
         ("case", f"{debate.case_id} (attempt {debate.attempt}{attempts}, {debate.state})"),
@@ -155,7 +155,7 @@ def _judged_pairs(judged: JudgedReplyView, evidence: str) -> Iterable[tuple[str,
 
 
 def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, str]]:
-    """The verdict, as pairs of name and text."""
+    """Pairs of name and text of the verdict."""
     if verdict is None:
         return [("verdict", "none yet: it waits for a person" if state == "parked" else "none yet")]
     if verdict.failed:
@@ -180,12 +180,12 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
 
 
 def cost_words(cost: AttemptCost) -> str:
-    """Formats the cost."""
-    unsaid = cost.calls_without_usage
-    at_least = "at least " if unsaid and cost.tokens is not None else ""
+    """Text of the cost."""
+    without_usage = cost.calls_without_usage
+    at_least = "at least " if without_usage and cost.tokens is not None else ""
     words = f"{at_least}{count(cost.tokens)} tokens in {calls(cost.calls)}"
-    if unsaid:
-        words += f", {unsaid} of them with unknown usage"
+    if without_usage:
+        words += f", {without_usage} of them with unknown usage"
     return words + (f"; {count(cost.tokens_reused)} tokens reused" if cost.tokens_reused != 0 else "")
 
 
@@ -215,7 +215,7 @@ _TRUNCATED = "truncated at its token limit"
 
 
 def turn_marks(turn: TurnView) -> list[str]:
-    """Anomalies of a reply."""
+    """Anomalies of a reply, as texts."""
     why = _TRUNCATED if turn.truncated and not turn.error.startswith(TRUNCATED) else turn.error
     marks = {
         "repaired": "its JSON was repaired",
@@ -241,7 +241,7 @@ def turn_marks(turn: TurnView) -> list[str]:
 
 
 def turn_body(turn: TurnView) -> str:
-    """Body of a reply: its reasoning, else the parsed reply, else its text."""
+    """Body of a reply: its reasoning with further fields, else the parsed reply, else its text."""
     data = turn.data or {}
     reasoning = data.get("reasoning") or data.get("rationale") or (data.get("text") if len(data) == 1 else None)
     if isinstance(reasoning, str) and turn.outcome != "invalid":

@@ -1,4 +1,4 @@
-"""Report blocks of CEDA's events: evidence, stances, the ruling, versions of the state."""
+"""Report blocks of CEDA's events: evidence, stances, ruling and versions of the state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from moot.protocols.ceda.stance import Stance
 from moot.protocols.ceda.synthesis import EvidenceSynthesis
 
 VERDICTS: Mapping[int | None, str] = {1: "supported", 0: "hallucinated", None: "undecided"}
-"""Words for a judge's verdict."""
+"""Texts for a judge's verdict."""
 
 
 def _evidence(event: EventView, data: EvidenceGathered) -> list[Block]:
@@ -42,12 +42,12 @@ def _evidence(event: EventView, data: EvidenceGathered) -> list[Block]:
     return titled_blocks("evidence", ("", "place", "similarity", "shown to"), rows, lines)
 
 
-def _synthesis_lines(made: EvidenceSynthesis | None) -> list[str]:
-    if made is None:
+def _synthesis_lines(synthesis: EvidenceSynthesis | None) -> list[str]:
+    if synthesis is None:
         return []
-    lines = [f"{', '.join(each.sources)} summarised: {each.text}" for each in made.statements]
-    lines += [f"not in the cited item, and not used: {made.unfounded}"] if made.unfounded else []
-    return lines + ([f"the context agent is missing: {made.missing}"] if made.missing else [])
+    lines = [f"{', '.join(each.sources)} summarised: {each.text}" for each in synthesis.statements]
+    lines += [f"not in the cited item, and not used: {synthesis.unfounded}"] if synthesis.unfounded else []
+    return lines + ([f"the context agent is missing: {synthesis.missing}"] if synthesis.missing else [])
 
 
 def _stance(event: EventView, data: StanceTaken) -> list[Block]:
@@ -58,18 +58,18 @@ def _stance(event: EventView, data: StanceTaken) -> list[Block]:
 
 
 def stance_words(says: Literal["AGREE", "DENY"] | None, of: Literal["claim", "message"], stance: Stance | None) -> str:
-    """Formats a stance: AGREE or DENY, to what, and the resulting stance on the claim.
+    """Text of a stance: AGREE or DENY, its target, and the resulting stance on the claim.
 
     >>> stance_words("DENY", "message", "denies"), stance_words(None, "claim", None)
     ('says DENY to the message before: denies the claim', 'says neither AGREE nor DENY to the claim: stance unknown')
     """
-    what = "the claim" if of == "claim" else "the message before"
+    target = "the claim" if of == "claim" else "the message before"
     result = f"{stance} the claim" if stance else "stance unknown"
-    return f"says {says or 'neither AGREE nor DENY'} to {what}: {result}"
+    return f"says {says or 'neither AGREE nor DENY'} to {target}: {result}"
 
 
 def similarity_words(item: Item) -> str:
-    """Similarity of an evidence item to the claim; a picture is not retrieved by similarity and has none."""
+    """Text of an evidence item's similarity to the claim; a picture has none, because it is not retrieved."""
     return "-" if item.kind == "picture" else number(item.similarity, 2)
 
 
@@ -77,18 +77,18 @@ def _ruling(event: EventView, data: RulingGiven) -> list[Block]:
     rows = [(each.judge, ruling_words(each), number(each.confidence, 2)) for each in data.judges]
     lines = []
     if data.classifier is not None:
-        seen = "; it was trained on this claim" if data.classifier.trained_on else ""
-        lines = [f"the classifier: hallucinated with probability {number(data.classifier.p_hallucinated)}{seen}"]
+        trained = "; it was trained on this claim" if data.classifier.trained_on else ""
+        lines = [f"the classifier: hallucinated with probability {number(data.classifier.p_hallucinated)}{trained}"]
     return titled_blocks(f"the judges: {VERDICTS[data.verdict]}", ("judge", "verdict", "confidence"), rows, lines)
 
 
 def ruling_words(ruling: JudgeRuling) -> str:
-    """Formats a judge's ruling, or why it is missing."""
+    """Text of a judge's ruling, or the reason why it is missing."""
     return f"missing: {ruling.missing}" if ruling.missing else VERDICTS[ruling.verdict]
 
 
 def check_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
-    """The payload of a verdict on a claim, without its events; None for any other payload."""
+    """Pairs of name and text of a payload on a claim, without its events; None for any other payload."""
     check = CheckPayload.read(payload)
     if check is None:
         return None
@@ -110,4 +110,4 @@ KINDS: Kinds = (
     (RulingGiven, _ruling),
     (StateAdvanced, _state),
 )
-"""The events of a check."""
+"""Types of CEDA's events with their report blocks."""

@@ -1,4 +1,4 @@
-"""Tables of a record, read for some debates only."""
+"""Tables of a record, restricted to some debates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.actors.record.tables import of_cases, read_table
 from moot.deploy.results.record.references import scored_verdicts
 
 TURN_TEXTS = ("role", "model", "text", "p_reason", "outcome", "failure", "error", "reading")
-"""Columns of `turns` that a reply is shown with, empty where they are null."""
+"""Text columns of `turns` in a transcript; null becomes an empty text."""
 
 _TURNS = [*TURN_TEXTS, "data", "answer", "p_normalised", "prompt_tokens", "completion_tokens"]
 _TURNS += ["reused_from", "finish_reason", "at"]
@@ -24,12 +24,12 @@ _REQUESTS += ["max_tokens", "logprob_stage"]
 
 
 class DebateTables:
-    """The tables' rows of some debates; each table is read once, when first needed.
+    """Tables of a record with the rows of some debates; each table is read once, when first needed.
 
     Args:
         folder: the run's folder.
-        case_ids: of the debates.
-        with_requests: whether `turns` has what was sent.
+        case_ids: case ids of the debates.
+        with_requests: whether `turns` includes the columns of the requests.
     """
 
     def __init__(self, folder: str | Path, case_ids: Collection[str], *, with_requests: bool = False) -> None:
@@ -40,12 +40,12 @@ class DebateTables:
 
     @cached_property
     def cases(self) -> pa.Table:
-        """The registered ones among the cases."""
+        """The registered cases."""
         return self._read("cases", None)
 
     @cached_property
     def turns(self) -> pa.Table:
-        """Their replies."""
+        """The replies."""
         return self._read("turns", self._turn_columns)
 
     @cached_property
@@ -55,12 +55,12 @@ class DebateTables:
 
     @cached_property
     def events(self) -> pa.Table:
-        """Their events."""
+        """The events."""
         return self._read("events", ["data", "at"])
 
     @cached_property
     def verdicts(self) -> pa.Table:
-        """Their verdicts, scored as they would be now."""
+        """The verdicts, scored by the current rule; see `scored_verdicts`."""
         return scored_verdicts(self._read("verdicts", None), self.folder)
 
     def _read(self, table: str, columns: Sequence[str] | None) -> pa.Table:
@@ -68,6 +68,6 @@ class DebateTables:
 
 
 def rows_of_cases(table: pa.Table, case_ids: Collection[str]) -> list[dict[str, Any]]:
-    """The rows of some cases."""
+    """Rows of some cases."""
     rows: list[dict[str, Any]] = table.filter(pc.is_in(table["case_id"], pa.array(case_ids, pa.string()))).to_pylist()
     return rows

@@ -88,12 +88,12 @@ def _change(change: DistributionRepair) -> str:
 def _quality_gate(event: EventView, data: QualityGateDecided) -> list[Block]:
     who = f"{_who(event.path)}'s arguments"
     opponents = ", ".join(data.opponents)
-    lines = [f"judges looked for rivals in the arguments of {opponents}, too"] if opponents else []
+    lines = [f"judges also searched the arguments of {opponents} for rivals"] if opponents else []
     if not data.on:
         return titled_blocks(f"quality gate: {who} were not compared with a bar ({data.why})", lines=lines)
     result = "shown to the others" if data.passed else "WITHHELD from the others"
-    against = f"CRIT {out_of_ten(data.crit)}, bar {out_of_ten(data.threshold)}"
-    return titled_blocks(f"quality gate: {who} were {result} ({data.why}: {against})", lines=lines)
+    scores = f"CRIT {out_of_ten(data.crit)}, bar {out_of_ten(data.threshold)}"
+    return titled_blocks(f"quality gate: {who} were {result} ({data.why}: {scores})", lines=lines)
 
 
 def _contentiousness(event: EventView, data: KappaChanged) -> list[Block]:
@@ -109,15 +109,15 @@ def _contentiousness(event: EventView, data: KappaChanged) -> list[Block]:
 def _stop(event: EventView, data: EvinceStopped) -> list[Block] | None:
     if data.reason not in _REASONS:
         return None
-    which = "second debate, over what was retrieved (max_rounds anew): " if event.path == AGAIN else ""
-    title = f"{which}ended after round {data.round}, {data.reason}: {_REASONS[data.reason]}"
+    debate = "second debate, over the retrieved passages (max_rounds again): " if event.path == AGAIN else ""
+    title = f"{debate}ended after round {data.round}, {data.reason}: {_REASONS[data.reason]}"
     return titled_blocks(title, lines=_rest(event.data, "reason", "round"))
 
 
 def _consensus(event: EventView, data: ConsensusReached) -> list[Block]:
     rows = distribution_rows([data.distribution])
     cells = list(zip((label for label, _ in rows), format_aligned([values[0] for _, values in rows]), strict=True))
-    source = {"crit": "by CRIT", "equal": "equal, since no CRIT score tells the sides apart"}
+    source = {"crit": "by CRIT", "equal": "equal, because no CRIT score distinguishes the sides"}
     lines = [
         f"weights ({source.get(data.weights_from, data.weights_from)}): {_by_side(data.weights)}",
         f"confidence {number(data.confidence)}, entropy {number(data.entropy)} nat",
@@ -163,11 +163,11 @@ KINDS: Kinds = (
     (ConsensusReached, _consensus),
     (FollowUpsNamed, _follow_ups),
 )
-"""The events of EVINCE."""
+"""Types of EVINCE's events with their report blocks."""
 
 
 def consensus_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
-    """The payload of a consensus verdict, without its events; None for any other verdict."""
+    """Pairs of name and text of a consensus verdict's payload, without its events; None for any other verdict."""
     data = ConsensusPayload.read(payload)
     if payload.get("distribution_from") != "consensus" or data is None:
         return None
@@ -185,13 +185,13 @@ def _by_side(values: Scores) -> str:
 
 
 def _rest(data: Mapping[str, Any], *shown: str) -> list[str]:
-    """The other fields of an event, which differ by rule and protocol: all but those in the title."""
+    """Lines of the fields of an event that its title does not contain; they differ by rule and protocol."""
     rest = {key: value for key, value in data.items() if key not in shown}
     return [f"{name}: {value}" for name, value in plain_pairs(rest)]
 
 
 def _who(path: str) -> str:
-    """The side in a turn's path.
+    """Side in the path of a turn.
 
     >>> _who("round/2/agent/1")
     'agent/1'

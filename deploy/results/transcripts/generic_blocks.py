@@ -13,11 +13,11 @@ from moot.protocols.events import DebateEvent
 
 _LIKELIHOOD = {"label", "probability"}
 _LONG = 40
-"""Characters from which the texts of a list have lines of their own."""
+"""Length in characters above which texts of a list have lines of their own."""
 
 
 Kinds = Sequence[tuple[type[DebateEvent], Callable[[EventView, Any], list[Block] | None]]]
-"""The types of event that are known, and how each is shown; types of one kind differ in their shape."""
+"""Known types of events with the function of their report blocks; types of one kind differ in their form."""
 
 
 def titled_blocks(
@@ -26,14 +26,14 @@ def titled_blocks(
     rows: Sequence[Sequence[str]] = (),
     lines: Sequence[str] = (),
 ) -> list[Block]:
-    """Report blocks of an event: a title, a table where it has rows, and further lines."""
+    """Report blocks of an event: a title, a table if there are rows, and further lines."""
     found: list[Block] = [Note(title, "strong")]
     found += [Table("", header, rows)] if rows else []
     return found + ([Items(lines)] if lines else [])
 
 
 def place_words(path: str, role: str = "") -> str:
-    """Text of a path, for readers who do not know paths; for a reply, without its role.
+    """Text of a path; that of a reply is without its role.
 
     >>> place_words("judge/candidate/0/judge/1/variant/2/pass/0"), place_words("round/2"), place_words("gate")
     ('candidate 0, judge 1, evidence variant 2, pass 0', 'round 2', 'gate')
@@ -43,7 +43,7 @@ def place_words(path: str, role: str = "") -> str:
 
 
 def numbered_places(path: str) -> list[str]:
-    """Numbered parts of a path, as text.
+    """Texts of the numbered parts of a path.
 
     >>> numbered_places("judge/candidate/0/variant/2"), numbered_places("gate")
     (['candidate 0', 'evidence variant 2'], [])
@@ -56,7 +56,7 @@ def numbered_places(path: str) -> list[str]:
 
 
 def plain_pairs(data: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Flattens JSON-like data into dotted keys and formatted values."""
+    """Pairs of dotted keys and formatted values of nested data."""
     for key, value in data.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping) and value:
@@ -80,7 +80,7 @@ def _word(value: Any) -> str:
 
 
 def reply_lines(data: Mapping[str, Any]) -> Iterator[str]:
-    """Formats a reply as lines of keys and values; objects and long texts in a list have a line each.
+    """Lines of keys and values of a reply; objects and long texts in a list have a line each.
 
     >>> list(reply_lines({"claim": "Flu", "reasons": [{"text": "fever", "validity": 8, "is_claim": True}]}))
     ['claim: Flu', 'reasons:', '  - fever (validity 8, is_claim)']

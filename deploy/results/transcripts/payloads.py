@@ -1,4 +1,4 @@
-"""Pairs of name and text for a verdict's payload: formatted for known protocols, else as recorded."""
+"""Pairs of name and text of a verdict's payload: formatted for known protocols, else as recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _YES = {True: "yes", False: "no", None: "unknown"}
 
 
 def payload_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The payload without the sources of the verdict's figures."""
+    """Pairs of name and text of a payload, without the sources of the verdict's figures."""
     for pairs_of in (consensus_pairs, check_pairs, gate_pairs, panel_pairs, _assessment_pairs):
         if (pairs := pairs_of(payload)) is not None:
             return pairs
@@ -26,7 +26,7 @@ def payload_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def panel_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
-    """Result of a judge panel on one reply; None for any other payload."""
+    """Pairs of name and text of a judge panel's result on one reply; None for any other payload."""
     if (panel := PanelPayload.read(payload)) is None:
         return None
     missing = ", ".join(f"{kind} {n}" for kind, n in panel.abstentions.items())
@@ -39,12 +39,12 @@ def panel_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
         spread = "unknown" if marks.spread is None else str(marks.spread)
         words = f"mean {number(marks.mean, 2)}, median {number(marks.median, 2)}, highest less lowest {spread}"
         pairs.append((name.replace("_", " "), words))
-    lost = f", and {panel.missing} missing" if panel.missing else ""
-    return [*pairs, ("marks", f"{panel.judgments}{lost}{f' ({missing})' if missing else ''}")]
+    absent = f", and {panel.missing} missing" if panel.missing else ""
+    return [*pairs, ("marks", f"{panel.judgments}{absent}{f' ({missing})' if missing else ''}")]
 
 
 def _assessment_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
-    """Judgments of the constructor's and the auditor's replies; None for any other payload."""
+    """Pairs of name and text of the judged replies of constructor and auditor; None for any other payload."""
     if "domain" not in payload or (found := ConstructorAuditorPayload.read(payload)) is None:
         return None
     pairs: list[tuple[str, str]] = [("domain", found.domain)]

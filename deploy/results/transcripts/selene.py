@@ -36,12 +36,12 @@ Outcome = Literal["pass", "fail", "not tested", "off"]
 
 
 class GateSignal(NamedTuple):
-    """A test of the gate.
+    """Test of the gate, as texts.
 
     Attributes:
-        name: the signal.
-        value: formatted; `unknown` when unknown.
-        wanted: the condition for skipping the debate; `off` when the test is off.
+        name: name of the signal.
+        value: its value, or `unknown`.
+        wanted: condition for skipping the debate; `off` when the test is off.
         outcome: the result of the test.
     """
 
@@ -58,7 +58,7 @@ def _gate(event: EventView, data: GateDecided) -> list[Block]:
 
 
 def gate_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
-    """Decision of SELENE's gate, and its signals; None for any other payload."""
+    """Pairs of name and text of the gate's decision and signals; None for any other payload."""
     if "skip" not in payload or (gate := SelenePayload.read(payload)) is None:
         return None
     why = "; ".join(REASONS.get(reason, reason) for reason in gate.reasons) or "no reason is recorded"
@@ -68,7 +68,7 @@ def gate_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
 
 
 SIGNALS = (
-    "D: how far apart the meanings of the openings lie; 0 is the same meaning",
+    "D: distance between the meanings of the openings; 0 is the same meaning",
     "M: mean gap between the confidence that an agent states and its model's probability, 0 to 1",
     "mean p: the probability that the models themselves gave their answers, 0 to 1",
     "unanimous: whether all agents gave the same answer",
@@ -77,9 +77,9 @@ SIGNALS = (
 
 
 def _signals(data: GateDecided) -> list[GateSignal]:
-    """The tests of the gate, in order; completeness and stages of the openings only where they are not as required."""
-    halved = data.intrinsic_reading == "printed"  # as printed it is half of what the replies show, for a sure answer
-    p_name = "mean p as printed, p/(1+p)" if halved else "mean p (own probability)"
+    """Tests of the gate, in order; completeness and comparability of the openings only if they are not met."""
+    is_printed = data.intrinsic_reading == "printed"  # the printed formula gives 1/2 for p = 1
+    p_name = "mean p as printed, p/(1+p)" if is_printed else "mean p (own probability)"
     found = [
         _test("D (disagreement)", data.d, data.tau_d, below=True, unknown="fail"),
         _test("M (misalignment)", data.m, data.tau_m, below=True, unknown="not tested"),
@@ -105,7 +105,7 @@ def _test(name: str, value: float | None, tau: float | None, *, below: bool, unk
 
 
 def _unanimity(data: GateDecided) -> GateSignal:
-    """Unanimity of the valid answers; `incomplete` where one is missing."""
+    """Test of the unanimity of the valid answers; `incomplete` if an opening is missing."""
     equal = data.answers_equal
     unanimous = "no" if not equal else "yes" if data.complete else "incomplete"
     if not data.require_unanimity:
@@ -115,7 +115,7 @@ def _unanimity(data: GateDecided) -> GateSignal:
 
 
 def _judging(event: EventView, data: CandidatesJudged) -> list[Block]:
-    """SELENE's event `judging`: every judgment by candidate and variant; a missing one has no score."""
+    """Report blocks of SELENE's event `judging`: judgments by candidate and variant; a missing one has no score."""
     rows = [
         (
             candidate.answer,
@@ -138,7 +138,7 @@ def _judging_title(data: CandidatesJudged) -> str:
 
 
 def _round(event: EventView, data: RoundEnded) -> list[Block]:
-    """A round of revision: each agent's answer, and what changed."""
+    """Report blocks of a round of revision: each agent's answer, and its change."""
     changed = {**dict.fromkeys(data.changed, "changed"), **dict.fromkeys(data.joined, "first answer")}
     rows = [
         (agent, answer, number(data.stated.get(agent)), changed.get(agent, "-"))
@@ -178,7 +178,7 @@ def _outcome(data: CandidatesJudged) -> list[str]:
 
 
 def _vote(event: EventView, found: VotesCounted) -> list[Block]:
-    """The event `vote` of SELENE and its baselines."""
+    """Report blocks of the event `vote` of SELENE and its baselines."""
     rows = [(each.answer, str(each.count), number(each.stated)) for each in found.votes]
     chosen = f"chosen: {found.answer}"
     if found.tied:
@@ -194,4 +194,4 @@ KINDS: Kinds = (
     (RoundEnded, _round),
     (DebateStopped, _stop),
 )
-"""The events of SELENE."""
+"""Types of SELENE's events with their report blocks."""

@@ -45,20 +45,22 @@ _Found = tuple[list[TurnView], list[EventView]]
 
 
 def group_by_stage(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapping[str, float]) -> list[Section]:
-    """Groups replies and events by stage, in the stages' order.
+    """Sections of replies and events by stage, in the stages' order.
 
-    Where a reply's path belongs to no stage (another protocol's), sections are in order of time, and paths without a
+    If a reply's path belongs to no stage (of a user's protocol), sections are in order of time, and paths without a
     stage start a section whenever their first part changes.
 
     Args:
-        began: time of the ask, by path.
+        turns: the replies.
+        events: the events.
+        began: Unix time of the earliest row by path.
     """
     events = list(events)
     last_opens = any(_is_reversed(figures.order or ()) for _, figures in read_as(events, RoundFigures))
     turns = sorted(
         turns, key=lambda each: (natural_sort_key(_by_speaker(step_of(each.path), last_opens)), not each.superseded)
     )
-    # What is of a whole stage comes after what is of its parts.
+    # Events of a whole stage come after events of its parts.
     events = sorted(
         events, key=lambda each: ((*natural_sort_key(each.path), (2, 0, "")), each.kind != "round", each.kind)
     )
@@ -73,12 +75,12 @@ def group_by_stage(turns: Iterable[TurnView], events: Iterable[EventView], began
 
 
 def _is_reversed(order: Sequence[str]) -> bool:
-    """Whether a round's `order` is the reverse order of the agents."""
+    """Whether a round's speaking order is the reverse order of the agents."""
     return len(order) > 1 and list(order) == sorted(order, key=natural_sort_key, reverse=True)
 
 
 def _by_speaker(path: str, last_opens: bool) -> str:
-    """Sort key of a path by speaking order, where the last agent opens each round.
+    """Sort key of a path by speaking order; with `last_opens`, the last agent speaks first.
 
     >>> _by_speaker("round/1/agent/2", True), _by_speaker("round/1/agent/2", False)
     ('round/1/agent/998', 'round/1/agent/2')
@@ -121,13 +123,13 @@ def _section(stage: _Stage, found: _Found) -> Section:
 
 
 def _final_last(turns: list[TurnView]) -> list[TurnView]:
-    """Sorts replies, each after the unreadable and stopped ones of the same ask."""
+    """Replies in order, each after the unreadable and stopped replies of the same ask."""
     places = {turn.path: i for i, turn in reversed(list(enumerate(turns)))}
     return sorted(turns, key=lambda t: (places.get(step_of(t.path), places[t.path]), _stage_of_reply(t.path)))
 
 
 def _stage_of_reply(path: str) -> tuple[int, int, str]:
-    """Sort key of the replies to one ask: by call, stopped ones before the complete one."""
+    """Sort key of the replies to one ask: by call, stopped replies before the complete one."""
     step, call = step_of(path), call_of(path)
     if path == step:
         return (2, 0, path)

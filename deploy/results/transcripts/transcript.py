@@ -1,4 +1,4 @@
-"""Builds the transcript of a debate from the record."""
+"""Transcript of a debate, from the record."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from moot.protocols.events import RoundFigures
 
 
 def build_transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> Transcript:
-    """Reads one debate, finished or not.
+    """Transcript of one debate, finished or not.
 
     Args:
         folder: the run's folder.
         case_id: the id of a case of the run.
-        attempt: None for the latest one in the record.
+        attempt: number of the attempt; None for the latest one in the record.
 
     Raises:
-        ConfigError: for an unknown case (naming the nearest) or attempt.
-        RecordError: when there is no run in the folder or it cannot be read.
+        ConfigError: the case (the message names the nearest ones) or the attempt is unknown.
+        RecordError: the folder has no run or cannot be read.
     """
     debates = _Debates(DebateTables(folder, [case_id]), [case_id])
     if case_id not in debates.cases:
@@ -54,10 +54,10 @@ def build_transcript(folder: str | Path, case_id: str, attempt: int | None = Non
 
 
 def build_transcripts(tables: DebateTables, case_ids: Iterable[str]) -> Iterator[Transcript]:
-    """Read the latest attempts of several debates; each table is read once. Cases that are not registered are left out.
+    """Transcripts of the latest attempts of several debates, without unregistered cases; each table is read once.
 
     Raises:
-        RecordError: when there is no run in the folder or it cannot be read.
+        RecordError: the folder has no run or cannot be read.
     """
     wanted = list(case_ids)
     debates = _Debates(tables, wanted)
@@ -68,7 +68,7 @@ class _Debates:
     """Rows of some debates, by case.
 
     Attributes:
-        cases: the cases that are registered.
+        cases: rows of the registered cases, by case id.
     """
 
     def __init__(self, tables: DebateTables, case_ids: Sequence[str]) -> None:
@@ -79,7 +79,11 @@ class _Debates:
         self._verdicts = _by_case(rows_of_cases(tables.verdicts, case_ids))
 
     def transcript(self, case_id: str, attempt: int | None = None) -> Transcript:
-        """The latest attempt at a registered case, or the one named."""
+        """Transcript of an attempt at a registered case; of the latest attempt for None.
+
+        Raises:
+            ConfigError: the attempt is unknown.
+        """
         case, turns, events = self.cases[case_id], self._turns.get(case_id, []), self._events.get(case_id, [])
         verdicts = {row["attempt"]: row for row in self._verdicts.get(case_id, [])}
         attempts = sorted({row["attempt"] for row in (*turns, *events)} | set(verdicts)) or [0]
@@ -90,8 +94,8 @@ class _Debates:
             raise ConfigError(f"case {visible_line(case_id)!r} has no attempt {attempt}: it has {known}")
         turns = [row for row in turns if row["attempt"] == attempt]
         events = [row for row in events if row["attempt"] == attempt]
-        noted = [EventView(kind=e["kind"], path=e["path"], data=decode_json(e["data"])) for e in events]
-        asked = Counter(event.path for event in noted if event.kind == "asked")
+        recorded = [EventView(kind=e["kind"], path=e["path"], data=decode_json(e["data"])) for e in events]
+        asked = Counter(event.path for event in recorded if event.kind == "asked")
         views = [_turn(row, asked) for row in turns]
         verdict = _verdict(verdicts[attempt]) if attempt in verdicts else None
         return Transcript(
@@ -101,13 +105,13 @@ class _Debates:
             case_id=case_id,
             attempt=attempt,
             attempts=attempts,
-            state=_state(verdict, noted, views),
+            state=_state(verdict, recorded, views),
             **_filled(case, ("question", "title", "passage", "invalid"), ""),
             **_filled(case, ("labels", "choices", "aliases", "accepted", "ratings"), []),
             judged=JudgedReplyView.model_validate_json(case["judged"]) if case["judged"] else None,
             gold=case["gold"],
-            sections=group_by_stage(views, [event for event in noted if event.kind != "asked"], _began(turns, events)),
-            trace=build_round_trace(figures for _, figures in read_as(noted, RoundFigures)),
+            sections=group_by_stage(views, [e for e in recorded if e.kind != "asked"], _began(turns, events)),
+            trace=build_round_trace(figures for _, figures in read_as(recorded, RoundFigures)),
             verdict=verdict,
             cost=_cost(views),
         )
@@ -121,7 +125,7 @@ def _by_case(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 
 def unknown_case(case_id: str, known: Sequence[str], where: str = "the run") -> ConfigError:
-    """Error for a case that a run does not have; it names the nearest ones."""
+    """Error for an unknown case; its message names the nearest ones."""
     wanted = visible_line(case_id)
     names = ", ".join(repr(visible_line(each)) for each in nearest(wanted, known))
     near = f", nearest {names}" if names else ""
@@ -129,7 +133,7 @@ def unknown_case(case_id: str, known: Sequence[str], where: str = "the run") -> 
 
 
 def _began(turns: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]]) -> dict[str, float]:
-    """The earliest time of each path: for a reply, of its ask if known."""
+    """Unix time of the earliest row by path: for a reply, that of its ask if known."""
     first: dict[str, float] = {}
     for row in (*turns, *events):
         if row["at"] is not None:
@@ -138,7 +142,7 @@ def _began(turns: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]]) ->
 
 
 def _filled(row: Mapping[str, Any], names: Iterable[str], empty: Any) -> dict[str, Any]:
-    """Columns of a row, with empty texts for nulls."""
+    """Columns of a row, with `empty` for null."""
     return {name: row[name] or empty for name in names}
 
 
@@ -187,41 +191,41 @@ def _cost(turns: Sequence[TurnView]) -> AttemptCost:
 
 
 def _at_least(turns: Sequence[TurnView]) -> int | None:
-    """Lower bound of the tokens: the known ones; None when no turn has a known usage."""
-    silent = all(turn.prompt_tokens is None and turn.completion_tokens is None for turn in turns)
-    return None if turns and silent else sum((t.prompt_tokens or 0) + (t.completion_tokens or 0) for t in turns)
+    """Lower bound of the tokens: the sum of the known ones; None when no reply has a known usage."""
+    unknown = all(turn.prompt_tokens is None and turn.completion_tokens is None for turn in turns)
+    return None if turns and unknown else sum((t.prompt_tokens or 0) + (t.completion_tokens or 0) for t in turns)
 
 
 _SHOWN = 3
-_LOOKED_AT = 100_000
+_CONSIDERED = 100_000
 _COMPARED = 1_000
 _LENGTH = 80
 _ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Closest matches of a name among the known ones, best first; leading zeros of numbers are ignored.
+    """Closest matches of a name among known ones, best first; leading zeros of numbers are ignored.
 
     >>> nearest("sample-7", [f"sample-{i:03}" for i in range(1, 73)])
     ['sample-007', 'sample-017', 'sample-027']
 
-    Of very many names only the first are considered, and of those only the most likely are compared in full.
+    Only the first 100,000 names are considered, and only the 1,000 with the best upper bound are compared in full.
     """
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(_plain(name))
-    names = sorted(islice(known, _LOOKED_AT))
+    names = sorted(islice(known, _CONSIDERED))
 
-    def roughly(each: str) -> float:
+    def upper_bound(each: str) -> float:
         matcher.set_seq1(_plain(each))
         return matcher.quick_ratio()
 
-    def exactly(each: str) -> float:
+    def similarity(each: str) -> float:
         matcher.set_seq1(_plain(each))
         return matcher.ratio()
 
     if len(names) > _COMPARED:
-        names = heapq.nlargest(_COMPARED, names, key=roughly)
-    return heapq.nlargest(_SHOWN, names, key=exactly)
+        names = heapq.nlargest(_COMPARED, names, key=upper_bound)
+    return heapq.nlargest(_SHOWN, names, key=similarity)
 
 
 def _plain(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Models of a transcript."""
+"""Data models of a transcript."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
     from moot.deploy.results.report.blocks import Block
 
 State = Literal["finished", "failed", "parked", "open"]
-"""State of a debate: `parked` waits for a person, `open` has no verdict yet."""
+"""State of a debate: `parked` is waiting for a person, `open` has no verdict yet."""
 
 
 class TurnView(FrozenModel):
-    """A reply.
+    """Reply of a model, or decision of a person.
 
     Attributes:
-        path, role, model: its path, and who wrote it on which model.
+        path, role, model: path of the ask, its role, and the role's model.
         answer: canonical label or case-folded free text; None when the reply has none.
-        confidence: as stated; None when none was.
-        p: the model's own probability of the answer among the labels; None when unknown, for `p_reason`.
+        confidence: the stated confidence; None without one.
+        p: the model's own probability of the answer among the labels; None when unknown.
+        p_reason: the reason why `p` is unknown; empty when it is known.
         data: the parsed reply; None when it could not be parsed.
         text: the raw text of the reply.
-        outcome: `ok`, `repaired`, `reasked`, `failed`, `invalid` (a first reply that could not be read), or `cut`
-            (stopped early).
+        outcome: `ok`, `repaired`, `reasked`, `failed`, `invalid` (an unreadable first reply), or `cut` (stopped early).
         failure, error: kind and message of a failure; empty without one.
         prompt_tokens, completion_tokens: None when the server did not report them.
         asked: number of asks; more than one after a crash.
         superseded: whether a later reply on the same path replaced it.
         reused: whether it was taken from another run.
         truncated: whether it was truncated at its token limit.
-        reading: how it was parsed, where not as written; see `moot.actors.record.rows`.
+        reading: deviations in parsing the reply; see `moot.actors.record.rows`.
     """
 
     path: str
@@ -65,7 +65,7 @@ class TurnView(FrozenModel):
 
 
 class EventView(FrozenModel):
-    """An event: signals, decisions, judgings."""
+    """Recorded event of a debate, such as signals, a decision or a judging."""
 
     kind: str
     path: str
@@ -73,7 +73,7 @@ class EventView(FrozenModel):
 
 
 class Section(FrozenModel):
-    """A stage of the debate: its replies in order of path, then its events."""
+    """Stage of a debate: its replies in order of path, then its events."""
 
     title: str
     turns: list[TurnView]
@@ -81,10 +81,10 @@ class Section(FrozenModel):
 
 
 class VerdictView(FrozenModel):
-    """The recorded verdict of a debate.
+    """Recorded verdict of a debate.
 
-    Not a `DebateResult`: it has `correct` (None when it cannot be scored), a share of its distribution may be unknown,
-    and its fields are the documented JSON of `moot show`.
+    It is not a `DebateResult`: it has `correct` (None when it cannot be scored), probabilities of its distribution may
+    be unknown, and its fields are the documented JSON of `moot show`.
     """
 
     answer: str | None
@@ -110,7 +110,7 @@ class AttemptCost(FrozenModel):
 
 
 class JudgedReplyView(FrozenModel):
-    """A reply that is only judged: its author, what it answers, and its text."""
+    """Reply that is only judged: its role, the messages that it answers (speaker and text), and its text."""
 
     role: str
     domain: str
@@ -119,10 +119,11 @@ class JudgedReplyView(FrozenModel):
 
 
 class AttemptView(FrozenModel):
-    """One attempt at a case.
+    """Attempt at a case.
 
     Attributes:
-        attempts: every attempt in the record.
+        attempt: its number.
+        attempts: numbers of all attempts in the record.
         state: the debate's state.
     """
 
@@ -140,11 +141,11 @@ class Transcript(DisplayMixin, AttemptView):
 
     Attributes:
         aliases: other spellings by label, in the labels' order; empty when no label has any.
-        judged: the judged reply, with what it answers; None where a case is debated.
+        judged: the judged reply; None where a case is debated.
         gold: the gold label, never shown to a model; None without one.
-        accepted: all accepted answers, where there are several; never shown to a model.
+        accepted: all accepted answers, if there are several; never shown to a model.
         ratings: scores of human raters, None for a missing one; never shown to a model.
-        trace: figures of its rounds; None for a protocol without rounds or without known figures.
+        trace: figures of the rounds; None for a protocol without rounds or without known figures.
         verdict: None while there is none.
     """
 
