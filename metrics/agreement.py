@@ -134,7 +134,7 @@ def agreement_weights(categories: Sequence[float], weights: Weights) -> Floats:
         "ordinal": steps * (steps + 1) / (len(x) * (len(x) - 1)),
     }
     if weights not in distances:
-        raise ValueError(f"weights are one of {', '.join(get_args(Weights))}, not {weights!r}")
+        raise ValueError(f"weights must be one of {', '.join(get_args(Weights))}, not {weights!r}")
     return np.asarray(1.0 - distances[weights])
 
 
@@ -233,7 +233,7 @@ def rater_interval(
 def _alphas(counted: _Counts, level: Level, weights: Floats) -> Floats:
     """Alpha for each row of bootstrap weights `(resamples, units)`."""
     if level not in get_args(Level):
-        raise ValueError(f"a level is one of {', '.join(get_args(Level))}, not {level!r}")
+        raise ValueError(f"a level must be one of {', '.join(get_args(Level))}, not {level!r}")
     pairable = counted.raters >= 2.0
     counts, raters = counted.counts[pairable], counted.raters[pairable]
     result = np.full(len(weights), np.nan)

@@ -69,7 +69,7 @@ def cluster_bootstrap(
     Args:
         statistic: function of the indices of the drawn observations; may return NaN.
         clusters: `(n,)`, cluster of each observation, of any sortable type.
-        resamples: codes of resamples; for 0 the ends are NaN.
+        resamples: number of resamples; for 0 the ends are NaN.
         level: nominal coverage, in (0, 1).
         seed: seed of the random generator.
 
@@ -138,7 +138,7 @@ def bca_interval(
     if not 0.0 < level < 1.0:
         raise ValueError(f"a level must be between 0 and 1, not {level:g}")
     if resamples < 1:
-        raise ValueError(f"at least one resample, not {resamples}")
+        raise ValueError(f"at least one resample expected, not {resamples}")
     cases = np.asarray(values, dtype=np.float64)
     if cases.ndim != 1:
         raise ValueError(f"a vector of values expected, not {cases.shape}")

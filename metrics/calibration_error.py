@@ -256,7 +256,7 @@ def _check_draws(level: float, replicates: int) -> None:
     if not 0.0 < level < 1.0:
         raise ValueError(f"a level must be between 0 and 1, not {level:g}")
     if replicates < 1:
-        raise ValueError(f"at least one replicate, not {replicates}")
+        raise ValueError(f"at least one replicate expected, not {replicates}")
 
 
 def _both_known(
@@ -266,7 +266,7 @@ def _both_known(
     confidences = np.asarray(confidence, dtype=np.float64)
     outcomes = np.asarray(correct, dtype=np.float64)
     if confidences.ndim != 1 or confidences.shape != outcomes.shape:
-        raise ValueError(f"two vectors of one length expected, not {confidences.shape} and {outcomes.shape}")
+        raise ValueError(f"two vectors of equal length expected, not {confidences.shape} and {outcomes.shape}")
     if not np.isin(outcomes[~np.isnan(outcomes)], (0.0, 1.0)).all():
         raise ValueError("an outcome must be true, false or unknown")
     known = ~np.isnan(outcomes)
@@ -287,7 +287,7 @@ def _bins(confidences: Floats, bins: int) -> tuple[npt.NDArray[np.intp], npt.NDA
     Within a bin confidences increase, so that the draws do not depend on the order of the input.
     """
     if bins < 1:
-        raise ValueError(f"at least one bin, not {bins}")
+        raise ValueError(f"at least one bin expected, not {bins}")
     _, value, counts = np.unique(confidences, return_inverse=True, return_counts=True)
     number = _bin_of_value(counts, bins)[value]
     order = np.lexsort((confidences, number))

@@ -43,7 +43,7 @@ def cluster_weights(clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> W
     (True, [2, 2, 2, 2])
     """
     if resamples < 1:
-        raise ValueError(f"at least one resample, not {resamples}")
+        raise ValueError(f"at least one resample expected, not {resamples}")
     codes = as_codes(clusters, np.size(np.asarray(clusters)))
     if not len(codes):
         raise ValueError("there are no rows")
@@ -71,7 +71,7 @@ def resampled_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, resamples: in
     [8.0, 7.0, 6.0, 6.0]
     """
     if resamples < 1:
-        raise ValueError(f"at least one resample, not {resamples}")
+        raise ValueError(f"at least one resample expected, not {resamples}")
     rows = np.asarray(values, dtype=np.float64)
     codes = as_codes(clusters, len(rows))
     if not len(codes):
@@ -160,7 +160,7 @@ def resampled_pearson(x: npt.ArrayLike, y: npt.ArrayLike, weights: Weights) -> F
     """
     a, b = (np.asarray(values, dtype=np.float64) for values in (x, y))
     if a.ndim != 1 or a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError(f"two vectors of one length and of known values expected, not {a.shape} and {b.shape}")
+        raise ValueError(f"two vectors of equal length and of known values expected, not {a.shape} and {b.shape}")
     if weights.ndim != 2 or weights.shape[1] != len(a):
         raise ValueError(f"weights of (resamples, {len(a)}) expected, not {weights.shape}")
     share = weights / weights.sum(axis=1, keepdims=True)

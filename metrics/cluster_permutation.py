@@ -92,7 +92,7 @@ def permutation_test(
     (True, 0.01, 1.0)
     """
     if permutations < 1:
-        raise ValueError(f"at least one permutation, not {permutations}")
+        raise ValueError(f"at least one permutation expected, not {permutations}")
     features, targets = checked_flags(x, y) if statistic == "auroc" else as_pair(x, y)
     codes = as_codes(clusters, len(features))
     positions = np.zeros(len(codes), np.intp) if slots is None else as_codes(slots, len(features))

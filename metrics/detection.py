@@ -33,7 +33,7 @@ def auroc(score: npt.ArrayLike | Sequence[float | None], is_positive: npt.ArrayL
     """
     scores, classes = np.asarray(score, dtype=np.float64), np.asarray(is_positive, dtype=np.float64)
     if scores.ndim != 1 or scores.shape != classes.shape:
-        raise ValueError(f"two vectors of one length expected, not {scores.shape} and {classes.shape}")
+        raise ValueError(f"two vectors of equal length expected, not {scores.shape} and {classes.shape}")
     return float(auroc_matrix(scores, classes).item())
 
 
@@ -111,7 +111,7 @@ def detection_outcomes(
     """
     classes, calls = np.asarray(truth, dtype=np.float64), np.asarray(called, dtype=np.float64)
     if classes.ndim != 1 or classes.shape != calls.shape:
-        raise ValueError(f"two vectors of one length expected, not {classes.shape} and {calls.shape}")
+        raise ValueError(f"two vectors of equal length expected, not {classes.shape} and {calls.shape}")
     for given in (classes, calls):
         if not np.isin(given[~np.isnan(given)], (0.0, 1.0)).all():
             raise ValueError("a class must be 0, 1 or unknown")
@@ -195,7 +195,7 @@ def error_pairs(first: npt.ArrayLike | Sequence[bool | None], second: npt.ArrayL
     """
     one, other = (np.asarray(errors, dtype=np.float64) for errors in (first, second))
     if one.ndim != 1 or one.shape != other.shape:
-        raise ValueError(f"two vectors of one length expected, not {one.shape} and {other.shape}")
+        raise ValueError(f"two vectors of equal length expected, not {one.shape} and {other.shape}")
     for errors in (one, other):
         if not np.isin(errors[~np.isnan(errors)], (0.0, 1.0)).all():
             raise ValueError("an error must be true, false or unknown")
@@ -251,7 +251,7 @@ def effective_raters(rho: float, raters: int) -> float:
     (2.0, 1.0, 1.25)
     """
     if raters < 1:
-        raise ValueError(f"at least one rater, not {raters}")
+        raise ValueError(f"at least one rater expected, not {raters}")
     if abs(rho) > 1.0:
         raise ValueError(f"a correlation must be in [-1, 1], not {rho:g}")
     inflation = 1.0 + (raters - 1) * rho

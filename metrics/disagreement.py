@@ -101,5 +101,5 @@ def _probability(value: float | None) -> float:
     if value is None or math.isnan(value):
         return math.nan
     if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{value!r} is not in [0, 1]")
+        raise ValueError(f"a probability must be in [0, 1], not {value!r}")
     return float(value)

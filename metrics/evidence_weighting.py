@@ -54,7 +54,7 @@ def evidence_weighted_score(scores: Scores, weighting: Weighting, lam: float = 1
     0.6071
     """
     if weighting not in get_args(Weighting):
-        raise ValueError(f"unknown weighting {weighting!r}; one of {', '.join(get_args(Weighting))}")
+        raise ValueError(f"unknown weighting {weighting!r}: expected one of {', '.join(get_args(Weighting))}")
     if not 0.0 <= lam <= MAX_LAM:
         raise ValueError(
             f"lam must be in [0, {MAX_LAM:g}], not {lam!r}: above that, a higher score could lower the result"

@@ -132,7 +132,7 @@ def grouped_folds(groups: npt.ArrayLike, folds: int, seed: int = 0, outcome: npt
     codes = as_codes(groups, np.size(np.asarray(groups) if outcome is None else np.asarray(outcome)))
     number = int(codes.max()) + 1 if len(codes) else 0
     if folds < 2:
-        raise ValueError(f"at least two folds, not {folds}")
+        raise ValueError(f"at least two folds expected, not {folds}")
     if number < folds:
         raise ValueError(f"{number} groups cannot be assigned to {folds} folds")
     drawn = np.random.default_rng(seed).permutation(number)

@@ -46,7 +46,7 @@ def risk_coverage(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> RiskCove
     """
     scores, outcomes = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=np.float64)
     if scores.ndim != 1 or scores.shape != outcomes.shape:
-        raise ValueError(f"two vectors of one length expected, not {scores.shape} and {outcomes.shape}")
+        raise ValueError(f"two vectors of equal length expected, not {scores.shape} and {outcomes.shape}")
     known = ~(np.isnan(scores) | np.isnan(outcomes))
     order = np.argsort(-scores[known], kind="stable")
     ordered, wrong = scores[known][order], 1.0 - outcomes[known][order]

@@ -44,7 +44,7 @@ def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
     (0.4902, 0.9433)
     """
     if not 0 <= successes <= n:
-        raise ValueError(f"{successes} successes of {n}")
+        raise ValueError(f"successes must be from 0 to {n}, not {successes}")
     if not 0.0 < level < 1.0:
         raise ValueError(f"a level must be between 0 and 1, not {level!r}")
     if n == 0:

@@ -100,7 +100,7 @@ def mean_probability(logprobs: RaggedArray) -> MeanProbability:
     `LEAST_LOGPROB` are left out.
 
     Args:
-        logprobs: nats, one row per reply.
+        logprobs: log-probabilities in nats, one row per reply.
 
     Returns:
         P positions; 0 if there are too few replies.
@@ -150,7 +150,7 @@ def percent_grid(logprobs: RaggedArray) -> Floats:
     Point p of a reply of T tokens is at position p (T - 1) / 100: 0 % is the first token and 100 % the last.
 
     Args:
-        logprobs: nats, one row per reply.
+        logprobs: log-probabilities in nats, one row per reply.
 
     Returns:
         `(R, 101)`, nats; NaN for an empty reply, and where an interpolated token is not finite or at most

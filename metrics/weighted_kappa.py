@@ -82,7 +82,7 @@ def resampled_weighted_kappa(
 def _pairs(a: npt.ArrayLike, b: npt.ArrayLike, lowest: float, highest: float) -> tuple[Floats, Floats]:
     one, other = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if one.ndim != 1 or one.shape != other.shape:
-        raise ValueError(f"two vectors of one length expected, not {one.shape} and {other.shape}")
+        raise ValueError(f"two vectors of equal length expected, not {one.shape} and {other.shape}")
     known = ~(np.isnan(one) | np.isnan(other))
     one, other = one[known], other[known]
     for scores in (one, other):

@@ -90,7 +90,7 @@ def _one_feature(values: Floats, stack: Floats) -> tuple[Floats, Floats]:
             below += at[0]
             continue
         rows = gathered[: last - first]
-        stack.take(order[first:last], axis=0, out=rows, mode="clip")  # the other modes copy twice
+        stack.take(order[first:last], axis=0, out=rows, mode="clip")  # the other modes make an extra copy
         running[: len(rows)] = rows[:, 0]
         _accumulate(running, len(rows))
         ties = starts[np.searchsorted(starts, first) : np.searchsorted(starts, last)] - first

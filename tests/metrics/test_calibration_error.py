@@ -69,7 +69,7 @@ def test_unknown_cases_are_left_out() -> None:
 
 def test_bad_input_is_refused() -> None:
     refuses("at least one bin", expected_calibration_error, [0.5], [True], bins=0)
-    refuses("one length", expected_calibration_error, [0.5], [True, False])
+    refuses("equal length", expected_calibration_error, [0.5], [True, False])
     refuses(r"outside \[0, 1\]", expected_calibration_error, [50.0], [True])
     refuses("true, false or unknown", expected_calibration_error, [0.5], [0.5])
     refuses("a vector", calibration_null_band, np.ones((2, 2)))

@@ -84,7 +84,7 @@ def test_unknown_truth_is_left_out_and_nothing_is_not_a_number() -> None:
     assert detection_outcomes([None, 1], [1, 1]).sum() == 1.0
     found = detection_figures(np.zeros(OUTCOMES))
     assert np.isnan([*found.f1, *found.recall, *found.precision, found.macro_f1, found.accuracy]).all()
-    refuses("two vectors of one length", detection_outcomes, [0, 1], [0])
+    refuses("two vectors of equal length", detection_outcomes, [0, 1], [0])
     refuses("a class must be 0, 1 or unknown", detection_outcomes, [0, 2], [0, 1])
     refuses(r"counts of \(..., 6\) expected", detection_figures, [1, 2, 3])
 

@@ -76,7 +76,7 @@ def test_sigma_of_log_p(p: float) -> None:
 def test_what_is_no_probability_is_refused_and_nobody_known_is_nan() -> None:
     assert math.isnan(confidence_misalignment([0.9, 0.1], [None, math.nan]))
     refuses("2 stated", confidence_misalignment, [0.1, 0.2], [0.1])
-    refuses("not in", confidence_misalignment, [90.0], [None])
+    refuses("must be in", confidence_misalignment, [90.0], [None])
 
 
 def test_printed_confidence_makes_a_calibrated_agent_look_misaligned() -> None:

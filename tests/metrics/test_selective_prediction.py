@@ -39,5 +39,5 @@ def test_unknown_cases_are_left_out_and_none_is_unknown() -> None:
     assert curve.coverage.tolist() == [1.0]
     assert curve.risk.tolist() == [0.0]
     assert np.isnan(risk_coverage([], []).area)
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match="equal length"):
         risk_coverage([0.5], [1.0, 0.0])
