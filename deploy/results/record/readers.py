@@ -28,7 +28,7 @@ _REPLY_COLUMNS += ["unconfirmed_attempts", "unconfirmed_tokens_max", "prompt_tok
 
 
 def data_frame(table: pa.Table) -> Any:
-    """A table as a pandas DataFrame.
+    """pandas DataFrame of a table.
 
     Raises:
         ConfigError: pandas is not installed.
@@ -41,13 +41,13 @@ def data_frame(table: pa.Table) -> Any:
 
 
 def read_replies(folder: str | Path) -> list[ReplyRow]:
-    """Every paid or reused reply, superseded ones included; a person's decisions, which cost nothing, are not."""
+    """Every paid or reused reply, superseded ones included, without persons' decisions, which cost nothing."""
     rows = reply_rows(read_table(folder, "turns", [*_REPLY_TEXTS, *_REPLY_COLUMNS]))
     return list(map(ReplyRow._make, zip(*(rows[name].to_pylist() for name in ReplyRow._fields), strict=True)))
 
 
 def reply_rows(turns: pa.Table) -> pa.Table:
-    """The fields of `ReplyRow` as columns, a row for every paid or reused reply."""
+    """Table with the fields of `ReplyRow` as columns and a row for every paid or reused reply."""
     table = turns.filter(pc.not_equal(pc.fill_null(turns["role"], ""), "person"))
     estimated = pc.or_(pc.is_valid(table["prompt_tokens_stated"]), pc.is_valid(table["completion_tokens_stated"]))
     columns = {
@@ -67,39 +67,39 @@ def reply_rows(turns: pa.Table) -> pa.Table:
 
 
 def read_events(folder: str | Path, kinds: Iterable[str]) -> list[EventRow]:
-    """The events of some kinds."""
+    """Events of some kinds, of all attempts."""
     table = read_table(folder, "events", ["data"], pc.field("kind").isin(pa.array(sorted(kinds), pa.string())))
     columns = (table[name].to_pylist() for name in ("case_id", "attempt", "kind", "path"))
     return list(map(EventRow._make, zip(*columns, map(decode_json, table["data"].to_pylist()), strict=True)))
 
 
 def read_as(events: Iterable[R], event_type: type[E]) -> Iterator[tuple[R, E]]:
-    """The events of a type, read as such; those of its kind that have another form are left out."""
+    """Events parsed as a type; events of its kind with another form are skipped."""
     for event in events:
         if event.kind == event_type.kind and (read := event_type.read(event.data, event.path)) is not None:
             yield event, read
 
 
 def decode_json(data: str | None) -> dict[str, Any]:
-    """A JSON object of the record; empty for null."""
-    if not data or data == "{}":  # as of each ask
+    """JSON object of the record; empty for null. Another JSON value is under the key `value`."""
+    if not data or data == "{}":  # the most frequent case: the events of asks
         return {}
     found = msgspec.json.decode(data)
     return found if isinstance(found, dict) else {"value": found}
 
 
 def latest_verdicts(folder: str | Path) -> list[VerdictRow]:
-    """The verdict of each case's latest attempt that has one, in order of case id."""
+    """Verdict of each case's latest attempt with one, in order of case id."""
     return latest_of(scored_verdicts(read_table(folder, "verdicts", _VERDICT_COLUMNS), folder))
 
 
 _VERDICT_COLUMNS = ["answer", "how", "rounds", "failed", "failure", "gold", "correct", "at"]
 _NOTHING: dict[str, Any] = {"how": "", "rounds": 0, "failed": False, "failure": "", "at": 0.0}
-"""What stands for null."""
+"""Values that replace null."""
 
 
 def latest_of(verdicts: pa.Table) -> list[VerdictRow]:
-    """The same, of a table of verdicts that were scored."""
+    """Latest verdicts from a table of scored verdicts; see `latest_verdicts`."""
     rows = latest_rows(verdicts)
     columns = {
         name: pc.fill_null(rows[name], _NOTHING[name]) if name in _NOTHING else rows[name]
@@ -110,7 +110,7 @@ def latest_of(verdicts: pa.Table) -> list[VerdictRow]:
 
 
 def latest_rows(rows: pa.Table) -> pa.Table:
-    """The rows of each case's latest attempt among them, in their order."""
+    """Rows of each case's latest attempt in a table, in their order."""
     if not rows.num_rows or pc.max(rows["attempt"]).as_py() == 0:
         return rows
     last = rows.group_by("case_id").aggregate([("attempt", "max")])
@@ -119,12 +119,13 @@ def latest_rows(rows: pa.Table) -> pa.Table:
 
 
 def counted_rows(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
-    """The rows of the attempts that count, in their order: of a case its latest attempt with a verdict, and all of a
-    case without one. A retry that is not finished counts nowhere.
+    """Rows of the attempts that count, in their order: each case's latest attempt with a verdict.
+
+    Of a case without a verdict, all attempts count. An unfinished retry does not count.
 
     Args:
-        rows: with `case_id` and `attempt`.
-        verdicts: those of all attempts.
+        rows: a table with the columns `case_id` and `attempt`.
+        verdicts: verdicts of all attempts.
     """
     if not any(table.num_rows and pc.max(table["attempt"]).as_py() for table in (rows, verdicts)):
         return rows

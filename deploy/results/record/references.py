@@ -1,4 +1,4 @@
-"""References of a run's cases, and scoring by them."""
+"""References of a run's cases, and scoring of answers by them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _BY_LABEL = Reference()
 
 
 class References:
-    """The references of a run's cases.
+    """References of a run's cases.
 
     Args:
-        by_case: by case id; a case that is missing here is scored by label.
+        by_case: references by case id; a case without one is scored by label.
     """
 
     def __init__(self, by_case: Mapping[str, Reference]) -> None:
@@ -34,18 +34,18 @@ class References:
 
     @classmethod
     def of(cls, folder: str | Path) -> References:
-        """References of a run; older records without any score by label.
+        """References of a run; cases of older records without references are scored by label.
 
         Raises:
-            RecordError: when the record cannot be read.
+            RecordError: the record cannot be read.
         """
         return cls.from_table(read_table(folder, "cases", _REFERENCE_COLUMNS))
 
     @classmethod
     def from_table(cls, cases: pa.Table) -> References:
-        """Those of a run whose cases were read."""
+        """References from the table of a run's cases."""
         columns = [cases[name].to_pylist() for name in ("case_id", *_REFERENCE_COLUMNS)]
-        known: dict[str, Reference] = {}  # most cases of a task have equal ones
+        known: dict[str, Reference] = {}  # most cases of a task have equal references
         by_case = {}
         for case_id, *of_case in zip(*columns, strict=True):
             form = repr(of_case)
@@ -55,15 +55,15 @@ class References:
         return cls(by_case)
 
     def __getitem__(self, case_id: str) -> Reference:
-        """The reference of a case."""
+        """Reference of a case."""
         return self._by_case.get(case_id, _BY_LABEL)
 
     def group(self, case_id: str) -> str:
-        """The group of a case; of a case that stands alone its id."""
+        """Group of a case; the case's id if it has none."""
         return self[case_id].group or case_id
 
     def independent(self, case_ids: Iterable[str]) -> bool:
-        """Whether no two of the cases are of one group."""
+        """Whether no two of the cases belong to one group."""
         if not self._in_groups:
             return True
         groups = [group for case_id in case_ids if (group := self[case_id].group)]
@@ -79,20 +79,20 @@ class References:
 
 
 def scored_verdicts(verdicts: pa.Table, folder: str | Path) -> pa.Table:
-    """Rows of `verdicts`, scored as they would be written now: no answer is wrong.
+    """Rows of `verdicts`, scored by the current rule: a verdict without an answer is wrong.
 
-    Records from before that was so have null there. A case that is a reply to judge asks for no answer: it stays null.
+    Older records have null in these rows. A case that is a reply to judge has no answer, so it stays null.
 
     Args:
-        verdicts: with at least `answer`, `failed`, `gold` and `correct`.
+        verdicts: a table with at least `answer`, `failed`, `gold` and `correct`.
         folder: the run's folder.
 
     Raises:
-        RecordError: when the record cannot be read.
+        RecordError: the record cannot be read.
     """
     unscored = pc.and_(verdicts["correct"].is_null(), verdicts["gold"].is_valid())
-    silent = pc.and_(verdicts["answer"].is_null(), pc.invert(pc.fill_null(verdicts["failed"], False)))
-    unscored = pc.and_(unscored, silent)
+    without_answer = pc.and_(verdicts["answer"].is_null(), pc.invert(pc.fill_null(verdicts["failed"], False)))
+    unscored = pc.and_(unscored, without_answer)
     if not pc.any(unscored).as_py():
         return verdicts
     cases = read_table(folder, "cases", ["judged"])

@@ -1,4 +1,4 @@
-"""Replies of a record as columns of numbers: what figures over all of them are computed on."""
+"""Replies of a record as columns, for figures over all replies."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ Ints = npt.NDArray[np.int64]
 
 
 class CodedTexts(NamedTuple):
-    """A column of texts that repeat, as places in a list of the distinct ones."""
+    """Column of repeated texts: an index of each row in the list of distinct texts."""
 
     codes: Ints
     texts: list[str]
 
     @classmethod
     def of(cls, column: pa.ChunkedArray) -> CodedTexts:
-        """Those of a column without nulls."""
+        """Coded texts of a column without nulls."""
         encoded = column.combine_chunks().dictionary_encode()
         return cls(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist())
 
     def that(self, holds: Callable[[str], bool]) -> Flags:
-        """The rows whose text has a property."""
+        """Mask of the rows whose text has a property; `holds` is called once for each distinct text."""
         return np.array([holds(text) for text in self.texts], np.bool_)[self.codes]
 
     def counted(self, rows: Flags) -> dict[str, int]:
-        """How often each text occurs among some rows, in order of the texts."""
+        """Counts of the texts among some rows, sorted by text."""
         counts = np.bincount(self.codes[rows], minlength=len(self.texts)).tolist()
         return {text: n for text, n in sorted(zip(self.texts, counts, strict=True)) if n}
 
 
 class ReplyColumns:
-    """Replies, each a row.
+    """Replies of a record as columns, a row for each reply.
 
     Args:
-        table: with the fields of `ReplyRow` as columns.
+        table: a table with the fields of `ReplyRow` as columns.
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -54,59 +54,59 @@ class ReplyColumns:
         return int(self._table.num_rows)
 
     def rows(self, some: Flags | None = None) -> list[ReplyRow]:
-        """The replies as rows, or some of them."""
+        """The replies as rows, or those of a mask."""
         table = self._table if some is None else self._table.filter(pa.array(some))
         columns = (table[name].to_pylist() for name in ReplyRow._fields)
         return list(map(ReplyRow._make, zip(*columns, strict=True)))
 
     @property
     def places(self) -> pa.Table:
-        """Where the replies are: case id, attempt and path."""
+        """Case id, attempt and path of each reply."""
         return self._table.select(["case_id", "attempt", "path"])
 
     @cached_property
     def case(self) -> CodedTexts:
-        """The case of each."""
+        """Case id of each reply."""
         return CodedTexts.of(self._table["case_id"])
 
     @cached_property
     def path(self) -> CodedTexts:
-        """The path of each."""
+        """Path of each reply."""
         return CodedTexts.of(self._table["path"])
 
     @cached_property
     def model(self) -> CodedTexts:
-        """The model of each."""
+        """Model of each reply."""
         return CodedTexts.of(self._table["model"])
 
     @cached_property
     def outcome(self) -> CodedTexts:
-        """The outcome of each."""
+        """Outcome of each reply."""
         return CodedTexts.of(self._table["outcome"])
 
     @cached_property
     def failure(self) -> CodedTexts:
-        """The kind of failure of each; empty for none."""
+        """Kind of failure of each reply; empty without one."""
         return CodedTexts.of(self._table["failure"])
 
     @cached_property
     def attempt(self) -> Ints:
-        """The attempt of each."""
+        """Attempt of each reply."""
         return self.count("attempt")
 
     @cached_property
     def is_call(self) -> Flags:
-        """Whether a model was called for it; see `ReplyRow.is_call`."""
+        """Whether a model was called for each reply; see `ReplyRow.is_call`."""
         return ~self.flag("reused") & self.failure.that(lambda failure: failure != UNSENT)
 
     @cached_property
     def is_failed(self) -> Flags:
-        """Whether the ask got no usable reply."""
+        """Whether the ask of each row had no usable reply."""
         return self.outcome.that(lambda outcome: outcome == "failed")
 
     @cached_property
     def known_tokens(self) -> Ints:
-        """Tokens as far as they are known: 0 for an unknown part."""
+        """Known tokens of each reply, with 0 for an unknown part."""
         return self.count("prompt") + self.count("completion")
 
     @cached_property
@@ -115,20 +115,20 @@ class ReplyColumns:
         return self.is_known("prompt") & self.is_known("completion")
 
     @cached_property
-    def is_silent(self) -> Flags:
-        """Whether it may have used more than is known: a failure without a billed attempt has used nothing."""
+    def lacks_usage(self) -> Flags:
+        """Whether the usage of each reply is unknown in part; a failure without a billed attempt has used nothing."""
         return ~self.has_tokens & (~self.is_failed | (self.count("unconfirmed") > 0))
 
     def flag(self, name: str) -> Flags:
-        """A column of truth values."""
+        """Column of truth values, with False for null."""
         return self._numbers(name, False).astype(np.bool_)
 
     def count(self, name: str) -> Ints:
-        """A column of whole numbers; 0 for an unknown one."""
+        """Column of whole numbers, with 0 for null."""
         return self._numbers(name, 0).astype(np.int64)
 
     def is_known(self, name: str) -> Flags:
-        """Whether the number in a column is known."""
+        """Whether each number of a column is known."""
         return np.asarray(self._table[name].is_valid().to_numpy(), np.bool_)
 
     def _numbers(self, name: str, unknown: Any) -> npt.NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Rows of a record as figures read them: replies, events and verdicts."""
+"""Rows of a record for figures: replies, events and verdicts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from moot.protocols.errors import UNSENT
 
 
 class RecordedEvent(Protocol):
-    """An event of the record, before it is read as its type."""
+    """Recorded event before it is parsed as its type."""
 
     @property
     def kind(self) -> str: ...
@@ -20,17 +20,17 @@ class RecordedEvent(Protocol):
 
 
 class ReplyRow(NamedTuple):
-    """A row of `turns`, as far as counting goes.
+    """Row of `turns` with the columns that figures need.
 
     Attributes:
-        prompt, completion: tokens billed; None when the server did not say.
-        reused: taken from another run, so not paid for here.
-        superseded: replaced by a later reply on the same path.
-        unconfirmed: attempts that may have been billed without the server saying what they used.
-        unconfirmed_tokens: at most so many tokens in them.
-        received: tokens that had come of a reply that was stopped early; None for any other.
-        estimated: whether `prompt` or `completion` is an estimate: the server reported too few.
-        truncated: whether it ended at its token limit.
+        prompt, completion: billed tokens; None when the server did not report them.
+        reused: whether it was taken from another run, so that this run did not pay for it.
+        superseded: whether a later reply on the same path replaced it.
+        unconfirmed: attempts that may have been billed although the server reported no usage.
+        unconfirmed_tokens: upper bound of their tokens.
+        received: estimate of the received tokens of a reply that was stopped early; None for any other.
+        estimated: whether `prompt` or `completion` is an estimate, because the server reported too few.
+        truncated: whether it was truncated at its token limit.
     """
 
     case_id: str
@@ -52,22 +52,22 @@ class ReplyRow(NamedTuple):
 
     @property
     def key(self) -> CaseKey:
-        """The debate it belongs to."""
+        """Case id and attempt."""
         return (self.case_id, self.attempt)
 
     @property
     def is_call(self) -> bool:
-        """Whether a model was called for it."""
+        """Whether this run called a model for the reply: it was not reused, and its request was sent."""
         return not self.reused and self.failure != UNSENT
 
     @property
     def tokens(self) -> int | None:
-        """Tokens billed; None unless both parts are known."""
+        """Billed tokens; None unless both parts are known."""
         return None if self.prompt is None or self.completion is None else self.prompt + self.completion
 
 
 class EventPlace(NamedTuple):
-    """Where in a run an event happened."""
+    """Place of an event in a run: case, attempt and path."""
 
     case_id: str
     attempt: int
@@ -75,12 +75,12 @@ class EventPlace(NamedTuple):
 
     @property
     def key(self) -> CaseKey:
-        """The debate it belongs to."""
+        """Case id and attempt."""
         return (self.case_id, self.attempt)
 
 
 class EventRow(NamedTuple):
-    """A row of `events`."""
+    """Row of `events`."""
 
     case_id: str
     attempt: int
@@ -90,16 +90,19 @@ class EventRow(NamedTuple):
 
     @property
     def key(self) -> CaseKey:
-        """The debate it belongs to."""
+        """Case id and attempt."""
         return (self.case_id, self.attempt)
 
 
 class VerdictRow(NamedTuple):
-    """A row of `verdicts`, as far as counting goes; `correct` is None for what cannot be scored: see
-    `scored_verdicts`.
+    """Row of `verdicts` with the columns that figures need.
 
-    Not a `DebateResult`: figures read every verdict of a run, and of a million the payloads and distributions alone
-    would take gigabytes.
+    It is not a `DebateResult`: figures read every verdict of a run, and the payloads and distributions of a million
+    verdicts would take gigabytes.
+
+    Attributes:
+        correct: whether the answer is right; None when it cannot be scored, see `scored_verdicts`.
+        at: Unix time of the verdict.
     """
 
     case_id: str
@@ -115,5 +118,5 @@ class VerdictRow(NamedTuple):
 
     @property
     def key(self) -> CaseKey:
-        """The debate it closes."""
+        """Case id and attempt."""
         return (self.case_id, self.attempt)

@@ -23,21 +23,22 @@ from moot.protocols.messages import family_of
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """Content of run.yaml, as far as present; `models` falls back to those of the replies.
+    """Content of run.yaml and epochs.json, as far as present.
 
     Attributes:
         path: the run's folder.
-        preset: what a paper states of the protocol, on which the run was built; None without one.
+        preset: name of the protocol's preset; None without one.
+        models: model names by role family; those of the replies if run.yaml has none.
         binds_simulated: whether a role has the simulated model, or one that replays its replies.
         simulated: whether any reply is a simulated model's; False for a run that asked no model.
-        cases: that the run is over; None when its source could not be counted.
-        wall_s: over all sessions; None when there is none or one of them (a killed one) has none.
-        wall_unknown_since: when the first of those that have none began; None when there is no such session.
+        cases: number of the run's cases; None when its source could not be counted.
+        wall_s: seconds over all sessions; None without a session, or if the time of one (a killed session) is unknown.
+        wall_unknown_since: start of the first session with an unknown time; None without one.
         last_started_at: Unix time at which the last owner acquired the folder; None when unknown.
-        owners: how many owners the folder has had.
-        stopped_by: what stopped the last session by itself; empty when nothing did.
-        prices: by model, as they were when the run began; only of models whose price was known.
-        unsettled: by budget (`tokens`, `usd`), what killed sessions may have used beyond the record, summed.
+        owners: number of owners that the folder has had.
+        stopped_by: reason why the last session stopped by itself; empty if it did not.
+        prices: prices by model, as at the start of the run; only of models with a known price.
+        unsettled: amounts that killed sessions may have used beyond the record, by budget (`tokens`, `usd`).
     """
 
     path: Path
@@ -66,10 +67,10 @@ class RunInfo:
 
 
 def read_run_info(folder: str | Path) -> RunInfo:
-    """Read run.yaml and epochs.json.
+    """Reads run.yaml and epochs.json.
 
     Raises:
-        RecordError: when there is no run in the folder or its run.yaml cannot be read.
+        RecordError: the folder has no run, or its run.yaml cannot be read.
     """
     run = RunFolder(folder)
     if not run.exists():
@@ -85,7 +86,7 @@ def read_run_info(folder: str | Path) -> RunInfo:
         simulated = any(name.partition("?")[0] == "simulated" for names in models.values() for name in names)
     listed = raw.get("sessions")
     sessions = [each for each in (listed if isinstance(listed, list) else ()) if isinstance(each, Mapping)]
-    timeless = [session for session in sessions if not isinstance(session.get("wall_s"), int | float)]
+    without_time = [session for session in sessions if not isinstance(session.get("wall_s"), int | float)]
     unsettled = Counter[str]()
     for session in sessions:
         unsettled.update(_mapping(session.get("unsettled")))
@@ -98,8 +99,8 @@ def read_run_info(folder: str | Path) -> RunInfo:
         models=models,
         binds_simulated=simulated,
         simulated=simulated and _asked_a_model(run),
-        wall_s=float(sum(each["wall_s"] for each in sessions)) if sessions and not timeless else None,
-        wall_unknown_since=_text(timeless[0].get("started_at")) if timeless else None,
+        wall_s=float(sum(each["wall_s"] for each in sessions)) if sessions and not without_time else None,
+        wall_unknown_since=_text(without_time[0].get("started_at")) if without_time else None,
         last_started_at=epochs[-1].started_at if epochs else None,
         owners=len(epochs),
         stopped_by=str(sessions[-1].get("stopped_by") or "") if sessions else "",
@@ -111,12 +112,12 @@ def read_run_info(folder: str | Path) -> RunInfo:
 
 
 def _asked_a_model(run: RunFolder) -> bool:
-    """Whether any model was asked: a protocol may ask none, whatever its bindings."""
+    """Whether any model was asked; a protocol may ask none, whatever its bindings."""
     return any(asks_a_model(batch["role"]) for batch in read_raw_rows(run, "turns", ["role"]))
 
 
 def asks_a_model(roles: pa.ChunkedArray) -> bool:
-    """Whether replies of these roles are a model's, not all a person's."""
+    """Whether any of these roles is a model's, not a person's."""
     return bool(pc.any(pc.fill_null(pc.not_equal(roles, "person"), True)).as_py())
 
 

@@ -1,4 +1,4 @@
-"""A run's record as figures read it: each table once, as columns."""
+"""Record of a run for figures: each table is read once, as columns."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ _VERDICTS += ["correct", "prompt_tokens", "completion_tokens", "calls_without_us
 
 
 class RunRecord:
-    """A run's record; what is read of it is kept, so that it is the same for every figure.
+    """Record of a run; tables and results are cached, so that all figures have the same data.
 
     Args:
         folder: the run's folder, or its URI.
 
     Attributes:
-        folder: the local folder that is read.
+        folder: the local folder; for a URI, that of its copy.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -66,19 +66,19 @@ class RunRecord:
 
     @classmethod
     def of(cls, source: RunRecord | str | os.PathLike[str]) -> RunRecord:
-        """The record itself, or that of a folder."""
+        """Record of a folder; a record is returned unchanged."""
         return source if isinstance(source, RunRecord) else RunRecord(source)
 
     def read_ahead(self) -> None:
-        """Starts to read the large tables beside what is computed: reading and unpacking leave Python to others."""
+        """Starts to read the large tables in a thread; reading and decompressing release the GIL."""
         Thread(target=self._read_large, daemon=True).start()
 
     def _read_large(self) -> None:
-        with suppress(MootError):  # whoever needs the table gets the error
+        with suppress(MootError):  # the next access to the table raises the error
             _ = self._events, self.bookkeeping
 
     def once(self, compute: Callable[[Any], T]) -> T:
-        """What a function of the record gives, computed once."""
+        """Result of a function of the record, computed once."""
         if compute not in self._computed:
             self._computed[compute] = compute(self)
         found: T = self._computed[compute]
@@ -86,7 +86,7 @@ class RunRecord:
 
     @cached_property
     def info(self) -> RunInfo:
-        """What run.yaml says."""
+        """Content of run.yaml and epochs.json."""
         return read_run_info(self.folder)
 
     @cached_property
@@ -101,9 +101,9 @@ class RunRecord:
 
     @cached_property
     def verdict_table(self) -> pa.Table:
-        """The verdicts of all attempts, with the column `debated`: whether they finished after a debate.
+        """The verdicts of all attempts, with the column `debated`: whether a debate took place and finished.
 
-        A debate that a gate skipped and a single answer did not.
+        It is False for a case that a gate skipped, and for a single answer.
         """
         verdicts = scored_verdicts(read_table(self.folder, "verdicts", _VERDICTS), self.folder)
         failed, how = pc.fill_null(verdicts["failed"], False), pc.fill_null(verdicts["how"], "")
@@ -115,24 +115,24 @@ class RunRecord:
 
     @cached_property
     def debated(self) -> frozenset[CaseKey]:
-        """The debates that finished after a debate; see `verdict_table`."""
+        """Keys of the cases that were debated; see `verdict_table`."""
         rows = self.verdict_table.filter(self.verdict_table["debated"])
         return frozenset(zip(rows["case_id"].to_pylist(), rows["attempt"].to_pylist(), strict=True))
 
     @cached_property
     def gated(self) -> frozenset[CaseKey]:
-        """The debates in which a gate decided."""
+        """Keys of the cases on which a gate decided."""
         columns = (self._gates[name].to_pylist() for name in ("case_id", "attempt"))
         return frozenset(zip(*columns, strict=True))
 
     @cached_property
     def _gates(self) -> pa.Table:
-        """Where gates decided, without the other events, of which a run has many."""
+        """Events of gates without their data, read without the other events, which are many."""
         return read_table(self.folder, "events", [], pc.field("kind") == GateDecided.kind)
 
     @cached_property
     def bookkeeping(self) -> pa.Table:
-        """The events that say which asks were paid for; see `BOOKKEEPING_EVENTS`."""
+        """Events of the bookkeeping of paid asks; see `BOOKKEEPING_EVENTS`."""
         return read_table(self.folder, "events", ["data"], _is_bookkeeping())
 
     @cached_property
@@ -142,17 +142,17 @@ class RunRecord:
 
     @cached_property
     def references(self) -> References:
-        """How the answers of the cases are scored."""
+        """References of the cases."""
         return References.from_table(self.cases)
 
     @cached_property
     def verdicts(self) -> list[VerdictRow]:
-        """The verdict of each case's latest attempt that has one, in order of case id."""
+        """Verdict of each case's latest attempt with one, in order of case id."""
         return latest_of(self.verdict_table)
 
     @cached_property
     def by_case(self) -> dict[str, VerdictRow]:
-        """The same by case id."""
+        """Verdict of each case's latest attempt with one, by case id."""
         return {verdict.case_id: verdict for verdict in self.verdicts}
 
     @cached_property
@@ -161,7 +161,7 @@ class RunRecord:
         return ReplyColumns(reply_rows(self.turns))
 
     def has_events(self, event_type: type[DebateEvent]) -> bool:
-        """Whether there is an event of this kind, of whatever form."""
+        """Whether there is an event of this kind, in any form."""
         return bool(self.events_of_kind(event_type.kind).num_rows)
 
     def events_of_kind(self, kind: str) -> pa.Table:
@@ -169,27 +169,27 @@ class RunRecord:
         return self._events.filter(pc.equal(self._events["kind"], kind))
 
     def typed_events(self, event_type: type[E]) -> list[tuple[EventPlace, E]]:
-        """The events of a type, of all attempts; those of its kind that have another form are left out."""
-        return self._kept(event_type, lambda: list(_typed(self.events_of_kind(event_type.kind), event_type)))
+        """Events of a type, of all attempts; events of its kind with another form are skipped."""
+        return self._cached(event_type, lambda: list(_typed(self.events_of_kind(event_type.kind), event_type)))
 
     def rows_that_count(self, rows: pa.Table) -> pa.Table:
-        """The rows of the attempts that count; see `counted_rows`."""
+        """Rows of the attempts that count; see `counted_rows`."""
         return counted_rows(rows, self.verdict_table)
 
     def counted_events(self, event_type: type[E]) -> list[tuple[EventPlace, E]]:
-        """The events of a type in the attempts that count."""
+        """Events of a type in the attempts that count; see `counted_rows`."""
         rows = self.events_of_kind(event_type.kind)
         counted = self.rows_that_count(rows)
         return self.typed_events(event_type) if counted is rows else list(_typed(counted, event_type))
 
     def payloads(self, payload_type: type[D], containing: str) -> list[tuple[CaseKey, D]]:
-        """The verdicts' payloads in a type, of all attempts; those of another form are left out.
+        """Payloads of verdicts parsed as a type, of all attempts; payloads of another form are skipped.
 
         Args:
             payload_type: the type.
-            containing: a text that every payload of interest has in its JSON, so that others need not be read.
+            containing: a text in the JSON of every payload of interest; payloads without it are not parsed.
         """
-        return self._kept((payload_type, containing), lambda: list(self._payloads(payload_type, containing)))
+        return self._cached((payload_type, containing), lambda: list(self._payloads(payload_type, containing)))
 
     def _payloads(self, payload_type: type[D], containing: str) -> Iterator[tuple[CaseKey, D]]:
         rows = self.verdict_table
@@ -199,7 +199,7 @@ class RunRecord:
             if (found := payload_type.read_json(payload)) is not None:
                 yield (case_id, attempt), found
 
-    def _kept(self, key: Any, compute: Callable[[], T]) -> T:
+    def _cached(self, key: Any, compute: Callable[[], T]) -> T:
         if key not in self._computed:
             self._computed[key] = compute()
         found: T = self._computed[key]
@@ -215,7 +215,7 @@ def _typed(rows: pa.Table, event_type: type[E]) -> Iterator[tuple[EventPlace, E]
 
 
 def _without_other_forms(rows: pa.Table, event_type: type[DebateEvent]) -> pa.Table:
-    """The rows without another protocol's events of the kind, if the first one is: they lack a required key."""
+    """Rows with a required key of the type, if the first row lacks it; the others are another protocol's events."""
     first = (rows["data"][0].as_py() or "") if rows.num_rows else ""
     for name, field in event_type.model_fields.items():
         if field.is_required() and field.alias is None and f'"{name}"' not in first:
@@ -224,7 +224,7 @@ def _without_other_forms(rows: pa.Table, event_type: type[DebateEvent]) -> pa.Ta
 
 
 def _keys(rows: pa.Table) -> pa.Array:
-    """Case and attempt of each row as one text."""
+    """Key of each row as one text: `case_id/attempt`."""
     return pc.binary_join_element_wise(rows["case_id"], rows["attempt"].cast(pa.string()), "/").combine_chunks()
 
 
@@ -233,7 +233,7 @@ def _is_bookkeeping() -> pc.Expression:
 
 
 def once_per_record(compute: Callable[[RunRecord], T]) -> Callable[[RunRecord | str | os.PathLike[str]], T]:
-    """Makes a function of a record take a folder, too; of a `RunRecord` it is computed once."""
+    """Decorator: a function of a record accepts a folder, too, and is computed once for each `RunRecord`."""
 
     @wraps(compute)
     def found(source: RunRecord | str | os.PathLike[str]) -> T:

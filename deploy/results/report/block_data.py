@@ -1,4 +1,4 @@
-"""Blocks of a report as JSON values: each is named by its first key."""
+"""Blocks of a report as JSON values; the first key of each is its kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moot.deploy.results.report.charts import chart_data
 
 
 def blocks_data(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """Blocks as JSON values; text figures and pictures, which repeat what tables say, are left out."""
+    """Blocks as JSON values, without text figures, which repeat the numbers of tables."""
     return [data for block in blocks if (data := _block_data(block)) is not None]
 
 

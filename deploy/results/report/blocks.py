@@ -1,4 +1,4 @@
-"""Blocks of a report, in reading order. Their texts are not escaped: renderers do that."""
+"""Blocks of a report. Their texts are not escaped; renderers escape them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading: level 1 for the report, 2 for a section, 3 for a subsection."""
+    """Heading: level 1 for the report, 2 for a section, 3 for a subsection."""
 
     text: str
     level: int = 2
@@ -17,23 +17,24 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A paragraph. Styles: `strong` for the main result, `warning`, `dim` for how to read the block above."""
+    """Paragraph. Styles: `strong` for the main result, `warning`, `dim` for an explanation of the block above."""
 
     text: str
     style: str = ""
 
 
 class Table(NamedTuple):
-    """A table of texts with an optional title; " /" in a column's title begins a new line on a terminal.
+    """Table of texts with an optional title; " /" in a column's title begins a new line in a terminal.
 
     Attributes:
-        grouped: whether rows are grouped under the values of the first column, on a terminal.
-        folded: whether it is too long to be read: an HTML page collapses it, and other formats leave it out.
+        grouped: whether a terminal groups rows under the values of the first column.
+        folded: whether an HTML page collapses the table and other formats omit it, because it is long.
         terse: a shorter table for terminals; None for the same one.
-        case_column: the column of case ids, which a page links to their transcripts; None where there is none.
-        one_line: whether a terminal gives each row one line: the first column stays whole, the others are cut, the last
-            one first.
-        optional: columns that a terminal then leaves out where the last one would be cut, the first one first.
+        case_column: index of the column of case ids, which a page links to their transcripts; None without one.
+        one_line: whether a terminal shows each row on one line: the first column is complete, the others are truncated,
+            the last one first.
+        optional: indices of columns that a terminal omits, in this order, if the last column would be truncated; used
+            with `one_line`.
     """
 
     title: str
@@ -49,14 +50,14 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Name-value pairs; on a terminal a value may have several lines."""
+    """Name-value pairs; in a terminal a value may have several lines."""
 
     rows: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list of single lines."""
+    """List of single lines."""
 
     items: Sequence[str]
     numbered: bool = False
@@ -64,7 +65,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A verbatim quotation under a line that names its author; `failed` when it could not be used."""
+    """Verbatim quotation under a line that names its author; `failed` for an unusable one."""
 
     head: str
     text: str = ""
@@ -73,24 +74,24 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class TextFigure:
-    """A text figure, drawn for a number of columns, in ASCII only or not; Markdown leaves it out."""
+    """Text figure; `draw` returns its lines for a width in characters, in ASCII only or not. Markdown omits it."""
 
     draw: Callable[[int, bool], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One series of a chart.
+    """Series of a chart.
 
     Attributes:
-        name: what the legend calls it.
-        x: positions, all numbers or all words (categories).
+        name: name in the legend.
+        x: positions, all numbers or all texts (categories).
         y: values, None for an unknown one; empty for a band without a line in it.
-        low, high: ends of each value's interval: error bars of points and bars, a band around a line; empty where
-            there are none.
-        cases: the case of each point, whose transcript a click opens; empty where points are not cases.
-        style: which of the series' colours, markers and dashes it has; series of one style belong together. None for
-            its place in the chart.
+        low, high: ends of each value's interval: error bars of points and bars, a band around a line; empty without
+            intervals.
+        cases: case id of each point, whose transcript a click opens; empty where points are not cases.
+        style: index of its colour, marker and dashes; series with the same style belong together. None for its index in
+            the chart.
     """
 
     name: str
@@ -104,7 +105,7 @@ class Series:
 
 
 class Guide(NamedTuple):
-    """A straight line across a chart, such as a threshold: at that x, or at that y."""
+    """Straight line across a chart, such as a threshold, at an x or at a y."""
 
     label: str
     x: float | None = None
@@ -113,12 +114,12 @@ class Guide(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart: a page draws it with a table of its numbers; the other forms leave it out.
+    """Chart: a page draws it with a table of its numbers; the other formats omit it.
 
     Attributes:
-        name: unique in a report, of letters, digits and hyphens: its anchor, and its file's name.
-        title: what it shows, in one line.
-        note: how to read it.
+        name: name of its anchor and its files, of letters, digits and hyphens; unique in a report.
+        title: its title, one line.
+        note: its explanation.
         x_range, y_range: ends of the axes; None to fit the values.
         x_log: whether the x axis is logarithmic.
     """
@@ -137,7 +138,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A command or a file excerpt to copy: it is not wrapped."""
+    """Command or file excerpt to copy; it is not wrapped."""
 
     text: str
 

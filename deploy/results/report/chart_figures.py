@@ -1,4 +1,4 @@
-"""Figures of a report's charts as SVG and PNG, drawn by matplotlib from the same series as the page's."""
+"""Figures of a report's charts as SVG and PNG, drawn by matplotlib from the series of the page."""
 
 from __future__ import annotations
 
@@ -29,36 +29,35 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMS = ("svg", "png")
-"""Forms of every figure."""
+"""File formats of every figure."""
 
-_LOOKS = (*OF_SIDES, *OF_ALL)
+_STYLES = (*OF_SIDES, *OF_ALL)
 _HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++", "oo")
 _WIDTHS = {"bars": 0.8, "points": 0.3}
-"""Share of a category that bars, and points, of all series take."""
+"""Share of a category's width for the bars, or points, of all series."""
 
 _SIZE_INCHES = (8.0, 4.2)
 _HEAD_INCHES, _PANEL_INCHES = 0.4, 2.6
 _TITLE, _LABEL, _CATEGORY, _NOTE = 90, 70, 16, 120
-"""Characters of a line of the title, of an axis' label, of a category and of the caption."""
+"""Characters per line of the title, of an axis label, of a category and of the caption."""
 
 _MANY = 2_000
-"""Most points of a series as SVG elements; larger series are embedded as a picture."""
+"""Points of a series that are SVG elements at most; a larger series is embedded as a picture."""
 
 _MARKED = 60
-"""Points of a line that have markers, at most."""
+"""Points of a line with markers at most; a longer line has none."""
 
 
 def save_figures(blocks: Iterable[Block], folder: Path, *, simulated: bool) -> list[Path]:
-    """Writes each chart as SVG and PNG, named after it; existing files are replaced. The same charts give the same
-    bytes.
+    """Writes each chart as NAME.svg and NAME.png, deterministically; existing files are replaced.
 
     Args:
-        blocks: a report.
-        folder: made if it does not exist.
-        simulated: whether the title states that the models are simulated.
+        blocks: blocks of a report.
+        folder: the folder, which is created if it does not exist.
+        simulated: whether the titles state that the models are simulated.
 
     Returns:
-        The files.
+        The paths of the files.
 
     Raises:
         ConfigError: matplotlib is not installed, or the folder is a file.
@@ -80,9 +79,10 @@ def save_figures(blocks: Iterable[Block], folder: Path, *, simulated: bool) -> l
 
 
 def draw_chart(chart: Chart, form: str, *, simulated: bool = False) -> bytes:
-    """Draws a chart.
+    """Image of a chart.
 
     Args:
+        chart: the chart.
         form: `svg` or `png`.
         simulated: whether the title states that the models are simulated.
     """
@@ -100,7 +100,7 @@ def draw_chart(chart: Chart, form: str, *, simulated: bool = False) -> bytes:
 
 
 def draw_charts(charts: Sequence[Chart]) -> Figure | None:
-    """A figure with a panel for each chart, one below the other; None without any chart.
+    """Figure with a panel for each chart, one below the other; None without a chart.
 
     Call it inside `moot.deploy.results.plotting.plot_style`.
     """
@@ -119,7 +119,7 @@ def _draw_on(axes: Axes, chart: Chart) -> None:
     axes.set_axisbelow(True)
     categories = _categories(chart.series)
     for place, series in enumerate(chart.series):
-        style = (place if series.style is None else series.style) % len(_LOOKS)
+        style = (place if series.style is None else series.style) % len(_STYLES)
         _draw(axes, series, style, _dodge(series, chart.series, categories), categories)
     _axes(axes, chart, categories)
     for guide in chart.guides:
@@ -129,12 +129,12 @@ def _draw_on(axes: Axes, chart: Chart) -> None:
 
 
 def _categories(several: Sequence[Series]) -> list[str]:
-    """Words on the x axis in the order in which they occur; empty where x is a number."""
+    """Categories of the x axis, in order of first occurrence; empty where x is a number."""
     return list(dict.fromkeys(x for series in several for x in series.x if isinstance(x, str)))
 
 
 class _Dodge(NamedTuple):
-    """Layout of one of several series within a category: width, and distance from the middle."""
+    """Layout of a series within a category: its width, and its distance from the middle, in categories."""
 
     width: float
     shift: float
@@ -151,25 +151,25 @@ def _draw(axes: Axes, series: Series, style: int, dodge: _Dodge, categories: Seq
     step = math.ceil(len(series.x) / MOST_POINTS) or 1
     x = _positions(series.x[::step], categories) + dodge.shift
     y, low, high = (_numbers(values[::step]) for values in (series.y, series.low, series.high))
-    look, label = _LOOKS[style], plot_label(series.name, 28, 3)
+    line_style, label = _STYLES[style], plot_label(series.name, 28, 3)
     marked: dict[str, Any] = {
-        "marker": look.marker,
-        "markersize": look.size,
+        "marker": line_style.marker,
+        "markersize": line_style.size,
         "markerfacecolor": "none",
-        "color": look.color,
+        "color": line_style.color,
     }
     if series.mark == "bars":
-        axes.bar(x, y, dodge.width, color=look.color, edgecolor="white", hatch=_HATCHES[style], label=label)
+        axes.bar(x, y, dodge.width, color=line_style.color, edgecolor="white", hatch=_HATCHES[style], label=label)
     elif series.mark == "points":
         axes.plot(x, y, linestyle="", label=label, zorder=3, clip_on=False, rasterized=len(x) > _MANY, **marked)
     elif len(y):
-        marked["marker"] = look.marker if len(x) <= _MARKED else ""
-        axes.plot(x, y, linestyle=look.dashes, label=label, zorder=3, **marked)
+        marked["marker"] = line_style.marker if len(x) <= _MARKED else ""
+        axes.plot(x, y, linestyle=line_style.dashes, label=label, zorder=3, **marked)
     if len(low) and series.mark in _WIDTHS:
-        axes.vlines(x, low, high, color="black" if series.mark == "bars" else look.color, linewidth=1.1, zorder=2)
+        axes.vlines(x, low, high, color="black" if series.mark == "bars" else line_style.color, linewidth=1.1, zorder=2)
     elif len(low):
         named = label if series.mark == "band" else None
-        axes.fill_between(x, low, high, color=look.color, alpha=0.18, linewidth=0, label=named)
+        axes.fill_between(x, low, high, color=line_style.color, alpha=0.18, linewidth=0, label=named)
 
 
 def _positions(values: Sequence[float | str], categories: Sequence[str]) -> np.ndarray:
@@ -204,15 +204,15 @@ def _tick_labels(categories: Iterable[str]) -> Iterator[str]:
 
 
 def _guide(axes: Axes, guide: Guide) -> None:
-    """A dashed line across the chart, with its label at the end."""
-    look: dict[str, Any] = {"color": "#767676", "linewidth": 1.0, "linestyle": (0, (5, 4)), "zorder": 1}
+    """Draws a dashed line across the chart, with its label at an end."""
+    style: dict[str, Any] = {"color": "#767676", "linewidth": 1.0, "linestyle": (0, (5, 4)), "zorder": 1}
     label = plot_text(guide.label)
     words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "color": "#444444"}
     if guide.x is not None:
-        axes.axvline(guide.x, **look)
+        axes.axvline(guide.x, **style)
         is_right = guide.x > sum(axes.get_xlim()) / 2
         side: dict[str, Any] = {"xytext": (-3 if is_right else 3, -9), "ha": "right" if is_right else "left"}
         axes.annotate(label, (guide.x, 1.0), xycoords=("data", "axes fraction"), **side, **words)
     elif guide.y is not None:
-        axes.axhline(guide.y, **look)
+        axes.axhline(guide.y, **style)
         axes.annotate(label, (0.0, guide.y), xycoords=("axes fraction", "data"), xytext=(3, 3), **words)

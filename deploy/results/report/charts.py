@@ -1,4 +1,4 @@
-"""Charts of a report: series of numbers with their axes. A page draws them; each has a table of the same numbers."""
+"""Data and tables of a report's charts."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from moot.deploy.results.report.blocks import Chart, Series, Table
 from moot.deploy.results.text import number, visible_line
 
 MOST_POINTS = 20_000
-"""Points of one series that a page draws; of a longer one, every n-th."""
+"""Points of one series that a page draws at most; of a longer series, it draws every n-th point."""
 
 MOST_ROWS = 200
-"""Rows of a chart's table."""
+"""Rows of a chart's table at most."""
 
 _DIGITS = 5
 
 
 def chart_data(chart: Chart) -> dict[str, Any]:
-    """Data of a chart for a page, as JSON values; a number that is not finite is null."""
+    """Data of a chart for a page, as JSON values; null for a number that is not finite."""
     return {
         "name": chart.name,
         "title": visible_line(chart.title),
@@ -32,7 +32,7 @@ def chart_data(chart: Chart) -> dict[str, Any]:
 
 
 def chart_table(chart: Chart) -> Table:
-    """Numbers of a chart as a table, up to `MOST_ROWS` rows; its title states their total number."""
+    """Table of a chart's numbers, with at most `MOST_ROWS` rows; its title states their total number."""
     has_interval = any(len(series.low) for series in chart.series)
     has_cases = any(len(series.cases) for series in chart.series)
     header = ["series", chart.x_label or "x", chart.y_label or "y"]
@@ -77,7 +77,7 @@ def _at(values: Sequence[float | None], i: int) -> float | None:
 
 
 def _finite(value: float | str | None) -> float | str | None:
-    """A value with as many digits as a figure shows."""
+    """A number rounded to `_DIGITS` significant digits, None if it is not finite; a text escaped by `visible_line`."""
     if value is None or isinstance(value, str):
         return value if value is None else visible_line(value)
     return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None

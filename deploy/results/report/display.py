@@ -8,7 +8,7 @@ from moot.deploy.results.report.blocks import Block
 
 
 class DisplayMixin:
-    """Displays a result as its report. Stands before the other bases of a class."""
+    """Mixin that displays a result as its report. It must be the first base of a class."""
 
     def report_blocks(self) -> Iterable[Block]:
         """Report blocks of the result."""
@@ -27,7 +27,7 @@ class DisplayMixin:
         return report_string(self.report_blocks())
 
     def _repr_html_(self) -> str:
-        """HTML for a notebook: escaped, without scripts and styles."""
+        """Escaped HTML for a notebook, without scripts and styles."""
         from moot.deploy.results.report.html import blocks_html
 
         return blocks_html(list(self.report_blocks()))

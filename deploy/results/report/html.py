@@ -1,7 +1,7 @@
-"""A report as one HTML page: opens from disk, asks for nothing else, and runs no script but its own.
+"""Report as one self-contained HTML page: it opens from disk, loads nothing, and runs no script but its own.
 
-The page's policy names the hashes of its own scripts and styles, so that nothing written into it by a model or a file
-can run even if escaping failed. Its data lie in an inert element as JSON.
+The page's Content-Security-Policy names the hashes of its own scripts and styles, so that text of a model or a file
+cannot run even if escaping failed. Its data are JSON in an inert element.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ CASES_SCRIPTS = (
 """Scripts of a page with cases."""
 
 GENERATOR = '<meta name="generator" content="moot">'
-"""What every page of moot has in its head."""
+"""Element in the head of every page of moot."""
 
 _SOURCE_MAP = re.compile(r"\n//# sourceMappingURL=\S+\s*$")
 
 
 class Asset(NamedTuple):
-    """A script or a style of the page with its hash, as a Content-Security-Policy names it."""
+    """Script or style of the page with its hash, as in a Content-Security-Policy."""
 
     text: str
     hash: str
 
 
 def check_replaceable(file: Path) -> None:
-    """Check that a page may be written there: nothing is there, or an earlier page.
+    """Checks that a page may be written to a file: it does not exist, or is an earlier page.
 
     Raises:
-        ConfigError: the file is something else, or cannot be read.
+        ConfigError: the file has other content, is no regular file, or cannot be read.
     """
     try:
         if not file.exists():
             return
         if not file.is_file():
-            raise ConfigError(f"{file} is no regular file: name another file with --out")
+            raise ConfigError(f"{file} is not a regular file: name another file with --out")
         with open(file, "rb") as page:
             head = page.read(_HEAD_BYTES)
         if GENERATOR.encode() not in head:
@@ -73,37 +73,37 @@ def check_replaceable(file: Path) -> None:
 
 
 _HEAD_BYTES = 20_000
-"""Longer than the head of a page as far as its generator."""
+"""Bytes of a page that contain its generator element."""
 
 
 @cache
 def asset(name: str) -> Asset:
-    """A file of the page, read once."""
+    """Script or style of the page by file name, read once."""
     text = _SOURCE_MAP.sub("\n", (PAGE / name).read_text(encoding="utf-8"))
     return Asset(text, f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'")
 
 
 class PageFiles(NamedTuple):
-    """Names of the styles and scripts of a page, in order."""
+    """File names of the styles and scripts of a page, in order."""
 
     styles: Sequence[str]
     scripts: Sequence[str]
 
 
 def page_files(data: Mapping[str, Any], more: Sequence[str] = ()) -> PageFiles:
-    """The styles and scripts that a page with these data needs, and more scripts, which run before the last one."""
+    """File names of the styles and scripts of a page with these data; `more` scripts run before the last one."""
     scripts = CASES_SCRIPTS if "cases" in data else ()
     styles = CASES_STYLES if "vendor/tabulator.min.js" in (*scripts, *more) else ()
     return PageFiles((*STYLES, *styles), (*SCRIPTS[:-1], *scripts, *more, SCRIPTS[-1]))
 
 
 def page_policy(data: Mapping[str, Any], connect: str = "'none'", more: Sequence[str] = ()) -> str:
-    """The Content-Security-Policy of a page.
+    """Content-Security-Policy of a page.
 
     Args:
-        data: what its scripts read.
-        connect: where its scripts may send requests to.
-        more: scripts beside those that its data need.
+        data: the data of its scripts.
+        connect: sources that its scripts may send requests to, as in `connect-src`.
+        more: file names of further scripts.
     """
     styles, scripts = (" ".join(asset(name).hash for name in names) for names in page_files(data, more))
     return (
@@ -120,14 +120,14 @@ def report_html(
     connect: str = "'none'",
     more: Sequence[str] = (),
 ) -> str:
-    """The page of a report.
+    """HTML page of a report.
 
     Args:
-        title: of the window.
-        blocks: the report; its headings of level 2 are linked from the top.
-        data: what the page's scripts read beside the charts: cases and transcripts.
-        connect: where its scripts may send requests to: nowhere for a page on disk.
-        more: scripts beside those of every page, which run before `page.js`.
+        title: title of the window.
+        blocks: blocks of the report; its headings of level 2 are linked from the top.
+        data: data of the page's scripts beside the charts, such as cases and transcripts.
+        connect: sources that its scripts may send requests to, as in `connect-src`; none for a page on disk.
+        more: file names of further scripts, which run before `page.js`.
     """
     data = data or {}
     files = page_files(data, more)
@@ -146,13 +146,13 @@ def report_html(
 
 
 def inert_json(data: Any) -> Markup:
-    """JSON for a script element that never runs: `<` is escaped, so that nothing in it can end the element, and so is
-    what would change how the page's source is read."""
+    """JSON for an inert script element; `<` is escaped, so that no text can end the element, and so are the characters
+    that `visible` would replace."""
     return Markup(escape_hidden(msgspec.json.encode(data).decode()).replace("<", "\\u003c"))
 
 
 def blocks_html(blocks: Sequence[Block]) -> str:
-    """Blocks without page, scripts and charts, for a notebook; tables replace charts."""
+    """HTML of blocks for a notebook, without page and scripts; tables replace charts."""
     shown = [chart_table(block) if isinstance(block, Chart) else block for block in blocks]
     return (
         _environment()

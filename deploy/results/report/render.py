@@ -36,30 +36,30 @@ SIMULATED = "simulated models: these figures show that the machinery works; they
 
 
 _WIDTH_OF_A_PIPE = 1000
-"""A pipe has no width: nothing is wrapped there."""
+"""Characters per line of output that is not a terminal: text is not wrapped there."""
 
 _GAP, _LONGEST_RULE = 2, 120
 _STYLES = {"strong": "bold", "warning": "bold yellow", "dim": "dim"}
 _FIGURE = re.compile(r"[-+<]?\s?\d\S*( \[[^\]]*\])?( %| x| USD)?( \[[^\]]*\])?( \(n = [\d,]+\))?")
 _LEAST_CUT, _ENOUGH = 12, 40
-"""Minimum characters of a cell that is cut; characters of the last column that are worth leaving out another one."""
+"""Fewest characters of a truncated cell; width of the last column below which an optional column is omitted."""
 
 _WORD_LENGTH = 24
-"""Characters that a word of a cell keeps together at most."""
+"""Characters of a word in a cell that are not broken at most."""
 
 
 def banner(simulated: bool) -> list[Block]:
-    """The warning above results of the simulated model; empty for real ones."""
+    """Block of the warning above results of the simulated model; empty for real models."""
     return [Note(SIMULATED, "warning")] if simulated else []
 
 
 def report_text(blocks: Iterable[Block]) -> RenderableType:
-    """Renders the report for a terminal."""
+    """Report as a renderable of rich, for a terminal."""
     return Group(*(part for block in blocks for part in _terminal(block)))
 
 
 def report_string(blocks: Iterable[Block]) -> str:
-    """Renders the report as a terminal of this width shows it, without colours."""
+    """Report as text of the current terminal's width, without colours."""
     console = Console(file=io.StringIO(), width=shutil.get_terminal_size((_LONGEST_RULE, 0)).columns, color_system=None)
     with console.capture() as captured:
         console.print(report_text(blocks), crop=False)
@@ -67,7 +67,7 @@ def report_string(blocks: Iterable[Block]) -> str:
 
 
 def report_markdown(blocks: Iterable[Block]) -> str:
-    """Renders the report as Markdown; Markdown and HTML in its texts are escaped."""
+    """Report as Markdown; Markdown and HTML in its texts are escaped."""
     return "\n\n".join(part for block in blocks for part in _markdown(block)) + "\n"
 
 
@@ -76,14 +76,16 @@ def show_report(
 ) -> None:
     """Shows a report on the console; JSON and Markdown are not wrapped.
 
-    Characters that the encoding of standard output lacks are written as their codes, except in JSON.
+    Characters that the encoding of standard output does not have are written as their codes, except in JSON.
 
     Args:
         found: the content of the JSON format.
-        blocks: makes the blocks of the other formats.
+        blocks: function that makes the blocks of the other formats.
+        form: `text`, `json` or `md`.
+        console: the console; None for standard output.
 
     Raises:
-        ConfigError: for an unknown format.
+        ConfigError: the format is unknown.
     """
     check_output_format(form)
     if console is None:
@@ -180,9 +182,9 @@ def _marked(block: Items) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Fitted:
-    """Fits a table to the width by splitting its columns into parts; cells wrap between words, never within a figure.
+    """Table that fits the width: its columns are split into parts, and cells wrap between words, never within a figure.
 
-    Every part begins with the first column, which names the rows. A table of one-line rows is not split, but cut.
+    Every part begins with the first column, which names the rows. A table of one-line rows is truncated, not split.
     """
 
     table: Table
@@ -210,7 +212,7 @@ class _Fitted:
 def _grid(
     heads: Sequence[Text], cells: Sequence[Sequence[Text]], widths: Mapping[int, int], *, cut_cells: bool = False
 ) -> Grid:
-    """The columns that have widths; cells that are longer are cut, or wrap."""
+    """Grid of the columns that have widths; longer cells are truncated, or wrap."""
     grid = Grid(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
     overflow: OverflowMethod = "ellipsis" if cut_cells else "fold"
     for i, width in widths.items():
@@ -221,14 +223,14 @@ def _grid(
 
 
 def _least(text: str, most: int) -> int:
-    """Minimum width of a cell: its longest figure with interval and base, or its longest word."""
+    """Minimum width of a cell: that of its longest figure with interval and base, or of its longest word."""
     kept = [found.group() for found in _FIGURE.finditer(text)]
     words = [word[:_WORD_LENGTH] for word in text.split()]
     return min(most, max(map(cell_len, (*kept, *words)), default=1))
 
 
 def _cut_widths(table: Table, whole: Sequence[int], width: int) -> dict[int, int] | None:
-    """Widths by column with which each row takes one line; None where cells must wrap."""
+    """Widths by column with which each row has one line; None if cells must wrap."""
     if not table.one_line:
         return None
     _, *middle, last = range(len(whole))
@@ -247,7 +249,7 @@ def _cut_widths(table: Table, whole: Sequence[int], width: int) -> dict[int, int
 
 
 def _parts(least: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Splits the columns into parts that fit the width; the first column is in every part."""
+    """Parts of the columns that fit the width; the first column is in every part."""
     part = [0]
     for i in range(1, len(least)):
         if len(part) > 1 and sum(least[each] + _GAP for each in (*part, i)) - _GAP > width:

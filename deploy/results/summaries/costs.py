@@ -37,7 +37,7 @@ def run_totals(replies: ReplyColumns, bookkeeping: pa.Table, prices: Mapping[str
         "replies_reused": int((reused & ~replies.is_failed).sum()),
         "tokens_repaid": tokens_repaid(replies, bookkeeping),
         "calls": int(paid.sum()),
-        "calls_without_usage": int((paid & replies.is_silent).sum()),
+        "calls_without_usage": int((paid & replies.lacks_usage).sum()),
         "usage_estimated": int((paid & replies.flag("estimated")).sum()),
         "attempts_unconfirmed": unconfirmed["unconfirmed"] + _abandoned(bookkeeping, "attempts"),
         "tokens_unconfirmed": (0, unconfirmed["unconfirmed_tokens"] + _abandoned(bookkeeping, "tokens_at_most")),
@@ -68,7 +68,7 @@ def _usd(replies: ReplyColumns, paid: Flags, prices: Mapping[str, Price]) -> flo
 
 def _at_least(replies: ReplyColumns, some: Flags) -> int | None:
     """Lower bound of the tokens: the sum of the known ones; None when no reply has a known usage."""
-    unknown = ~replies.is_known("prompt") & ~replies.is_known("completion") & replies.is_silent
+    unknown = ~replies.is_known("prompt") & ~replies.is_known("completion") & replies.lacks_usage
     return None if some.any() and unknown[some].all() else int(replies.known_tokens[some].sum())
 
 

@@ -66,7 +66,7 @@ def test_a_page_replaces_an_earlier_page_and_nothing_else(run: Path, command: Co
     assert (code, "no mark of a report" in error, Path("notes.txt").read_text()) == (2, True, "mine")
     os.mkfifo("pipe")
     code, _, error = command("report", str(run), "--out", "pipe")
-    assert (code, "no regular file" in error, Path("pipe").is_fifo()) == (2, True, True)
+    assert (code, "not a regular file" in error, Path("pipe").is_fifo()) == (2, True, True)
 
 
 def test_a_printed_report_is_no_file(run: Path, command: Command) -> None:
