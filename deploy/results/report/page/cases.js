@@ -62,10 +62,18 @@
     return input;
   }
 
-  const WIDTH = { case: 120, question: 200, outcome: 108, answer: 95, gold: 85, how: 170, failure: 120 };
+  const WIDTH = { case: 120, question: 140, outcome: 108, answer: 95, gold: 80, how: 170, disagreement: 70, failure: 120 };
+  const MOST_WIDTH = { answer: 105, gold: 105, how: 297 };  // of columns as wide as their longest text, where it is known
+
+  function widthOf(name, words) {
+    const least = WIDTH[name], most = MOST_WIDTH[name];
+    if (!most) return least;
+    if (!words) return name === "how" ? most : least;
+    return Math.max(least, Math.min(most, 14 + 7.4 * Math.max(0, ...words.map((word) => word.length))));
+  }
 
   function definition({ name, title, note, number, ...values }) {
-    const column = { name, title, note, isNumber: number ?? isNumber(values), width: WIDTH[name], grow: name === "question" ? 6 : 1 };
+    const column = { name, title, note, isNumber: number ?? isNumber(values), width: widthOf(name, values.words), grow: name === "question" ? 6 : 1 };
     const filter = moot.data.cases.server ? { headerFilter: remoteFilter, headerFilterLiveFilter: false } : {};
     return moot.tableColumn(column, name === "case" ? link : text, filter);
   }
