@@ -90,7 +90,7 @@ def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, i
     for stream, paths in segments.items():
         with ExitStack() as open_parts:
             parts: dict[str, _PartWriter] = {}
-            for batches in _chunks(batch for path, valid in paths for batch in read_segment(path, valid)):
+            for batches in chunked(batch for path, valid in paths for batch in read_segment(path, valid)):
                 for table in (name for name in TABLES if stream_of(name) == stream):
                     content = rows_of(table, batches)
                     if content.num_rows and table not in parts:
@@ -112,8 +112,8 @@ def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, i
             folder.store.delete_folder(f"journal/{roll}")
 
 
-def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Batches of about `_CHUNK_BYTES`: a roll is far larger than a writer's memory should be."""
+def chunked(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches of about `_CHUNK_BYTES` in total: a roll is far larger than what should be decoded at once."""
     chunk: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

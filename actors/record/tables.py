@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.record.compaction import rows_of, stream_of
+from moot.actors.record.compaction import chunked, rows_of, stream_of
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.parts import Groups, read_groups, read_part
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, KEYS, TABLES
 from moot.actors.record.segments import read_segment
 from moot.protocols.errors import RecordError, unknown_name
-
-_BATCHES = 256
-"""Batches of a segment that are decoded at once."""
 
 
 def read_table(
@@ -109,9 +105,8 @@ def _segment_rows(
     path: Path, valid: int | None, table: str, names: list[str], only: pc.Expression | None
 ) -> Iterator[pa.Table]:
     """Rows of a segment, copied a few batches at a time: a batch takes more memory than what is read of it."""
-    batches = read_segment(path, valid)
-    while chunk := list(islice(batches, _BATCHES)):
-        yield rows_of(table, chunk, names, only).combine_chunks()
+    for batches in chunked(read_segment(path, valid)):
+        yield rows_of(table, batches, names, only).combine_chunks()
 
 
 def _part(path: Path, table: str, names: list[str], only: pc.Expression | None, groups: list[int] | None) -> pa.Table:
