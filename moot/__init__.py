@@ -1,7 +1,4 @@
-"""The front door of moot: its public names, loaded on first use.
-
-`import moot` is cheap: it loads neither ray nor any vendor's SDK.
-"""
+"""Public Python API of moot. Names are imported on first use, so that `import moot` loads neither Ray nor any SDK."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ if TYPE_CHECKING:
     from moot.protocols.replies import Position, Score
     from moot.protocols.tasks import TASKS, Task, open_task
 
-_HOME = {
+_NAMES_BY_MODULE = {
     "moot.actors.encoders.resolve": ("ENCODERS",),
     "moot.actors.models.pictures": ("load_image",),
     "moot.actors.models.resolve": ("MODELS",),
@@ -80,7 +77,7 @@ _HOME = {
     "moot.protocols.replies": ("Position", "Score"),
     "moot.protocols.tasks": ("TASKS", "Task", "open_task"),
 }
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+_MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 __all__ = [
     "ENCODERS",
@@ -149,9 +146,9 @@ def __getattr__(name: str) -> Any:
         return version("moot")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'moot' has no attribute {name!r}")
-    found = getattr(import_module(_MODULE_OF[name]), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,1 +1,1 @@
-"""Telemetry of a process: logs, metrics, traces, and the named places where a test may end it."""
+"""Telemetry of a process: logs, metrics, traces, and failpoints for tests."""

@@ -1,8 +1,8 @@
-"""Failpoints: named places where a test may kill the process, to prove that nothing is lost or paid for twice.
+"""Failpoints: named points in the code where a test may kill the process, to test that nothing is lost or paid twice.
 
-`MOOT_FAILPOINTS=NAME:HIT,NAME:HIT,...` together with `MOOT_FAILPOINT_DIR=FOLDER` makes the process that passes NAME for
-the HIT-th time end with SIGKILL. A file in FOLDER marks each entry as used, so that a restarted process continues.
-Without the variables every call is one failed dictionary lookup.
+With `MOOT_FAILPOINTS=NAME:HIT,NAME:HIT,...` and `MOOT_FAILPOINT_DIR=FOLDER` in the environment, a process is killed by
+SIGKILL when it reaches NAME for the HIT-th time. A file in FOLDER marks each entry as used, so that a restarted process
+continues. Without the variables every call is one failed dictionary lookup.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _HITS: Counter[str] = Counter()
 
 
 def failpoint(name: str) -> None:
-    """End this process with SIGKILL if a test planned it for this hit of `name`."""
+    """Kill this process by SIGKILL if the environment requests it for this hit of `name`."""
     if name not in _PLAN:
         return
     _HITS[name] += 1
@@ -59,7 +59,7 @@ def failpoint(name: str) -> None:
 
 
 def about_to_fail(name: str) -> bool:
-    """Whether the next hit of `name` will end this process: for faults that leave something half done."""
+    """Whether the next hit of `name` will kill this process; for faults that leave partial writes."""
     due = [hit for hit in _PLAN.get(name, ()) if _HITS[name] + 1 >= hit]
     return any(not _marker(f"{name}:{hit}").exists() for hit in due)
 

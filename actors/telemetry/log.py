@@ -1,4 +1,4 @@
-"""Logging by structlog: text for a terminal and JSON lines for actors; anything like a key is redacted."""
+"""Logging by structlog: text on a terminal and JSON lines in actors, with secrets redacted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HIDDEN = "[secret]"
 
 
 def configure_terminal(level: str = "warning") -> None:
-    """Configures readable log lines on stderr.
+    """Configure human-readable log lines on stderr.
 
     Raises:
         ConfigError: the level is unknown.
@@ -32,14 +32,14 @@ def configure_terminal(level: str = "warning") -> None:
 
 
 def configure_unless_done() -> None:
-    """Configures the terminal's logging, unless the program has configured structlog, whose default shows local
+    """Configure logging for a terminal, unless the program has configured structlog, whose default prints local
     variables."""
     if not structlog.is_configured():
         configure_terminal()
 
 
 def configure_json(level: str = "info") -> None:
-    """Configures one JSON object per line on stderr, with the debate's id where one is bound.
+    """Configure log lines on stderr as JSON objects, with the debate's id if one is bound.
 
     Raises:
         ConfigError: the level is unknown.
@@ -48,8 +48,7 @@ def configure_json(level: str = "info") -> None:
 
 
 def safe_to_show(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """structlog processor that redacts keys, by name and by pattern, and escapes control characters from replies and
-    exceptions.
+    """structlog processor that redacts secrets, by name and by pattern, and escapes control characters.
 
     >>> safe_to_show(None, "info", {"event": "sent", "headers": {"Authorization": "Bearer abc", "n": 1}})
     {'event': 'sent', 'headers': {'Authorization': '[secret]', 'n': 1}}

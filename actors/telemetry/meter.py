@@ -1,7 +1,7 @@
-"""Metrics of a run: one table of them, and the interface of a meter.
+"""Metrics of a run: the table of all metrics, and the interface of a meter.
 
-Nothing here knows Ray. A process without a meter measures nothing. No label ever names a debate or a case: the values
-of protocol, role and model come from the configuration, all others from closed sets.
+Independent of Ray. Labels have few values, to bound the number of series: protocol, role and model are those of the
+configuration, all others are from closed sets; no label names a debate or a case.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Metric(NamedTuple):
 
     Attributes:
         name: in Prometheus format, unit included; Ray adds the prefix `ray_`.
-        kind: a counter only rises, a gauge is what it was set to last, a histogram counts by bucket.
+        kind: a counter only increases, a gauge has the last value set, a histogram counts values by bucket.
         about: description in one line.
-        labels: their names; every metric also has `protocol`.
-        boundaries: upper ends of a histogram's buckets, above 0.
+        labels: names of its labels; every metric also has the label `protocol`.
+        boundaries: upper bounds of a histogram's buckets, above 0.
         detail: for the reference page: label values, what is counted, and which process counts it.
     """
 
@@ -53,7 +53,7 @@ DEBATES_FAILED = Metric(
 DEBATE_SECONDS = Metric(
     "moot_debate_seconds",
     "histogram",
-    "From a debate's last start to its verdict.",
+    "Seconds from a debate's last start to its verdict.",
     (),
     _LONG_SECONDS,
     detail="Counted by record writers.",
@@ -75,7 +75,7 @@ CALLS = Metric(
 CALL_SECONDS = Metric(
     "moot_call_seconds",
     "histogram",
-    "Latency of answered attempts.",
+    "Latency of answered attempts, in seconds.",
     ("model",),
     _SECONDS,
     detail="Without the wait for the limits. Counted by agents.",
@@ -111,15 +111,15 @@ UNKNOWN_COST = Metric(
 LIMITER_WAIT = Metric(
     "moot_limiter_wait_seconds",
     "histogram",
-    "Wait for admission of a call.",
+    "Seconds that a call waits for admission.",
     ("model",),
     _WAITS,
-    detail="For rates, concurrency or budget. Counted by agents.",
+    detail="By limits of rates, concurrency or budget. Counted by agents.",
 )
 SURPRISAL = Metric(
     "moot_reply_surprisal_nats",
     "histogram",
-    "Mean of -logprob over a reply's tokens.",
+    "Mean surprisal (negative log-probability) of a reply's tokens, in nats.",
     ("model", "role"),
     _NATS,
     detail="Only log-probabilities that no schema's mask has changed. Counted by agents.",
@@ -127,7 +127,7 @@ SURPRISAL = Metric(
 ROUND_JSD = Metric(
     "moot_round_jsd_nats",
     "histogram",
-    "Jensen-Shannon divergence between the sides after a round.",
+    "Jensen-Shannon divergence between the sides after a round, in nats.",
     (),
     _JSD,
     detail="At most ln 2 (`evince`). Counted by record writers.",
@@ -178,11 +178,11 @@ METRICS = (
 
 
 class Meter(Protocol):
-    """Meter: records numbers, never waits. Labels are given in the metric's order."""
+    """Meter of a process; never blocks. Label values are given in the metric's order."""
 
     def add(self, metric: Metric, amount: float, *labels: str) -> None:
-        """Increment a counter by `amount`, 0 and up; an increment of 0 starts its series, so that rates see its
-        rise."""
+        """Increment a counter by `amount`, at least 0; an increment of 0 starts its series, so that a rate includes its
+        first increase."""
         ...
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:

@@ -1,4 +1,4 @@
-"""OpenTelemetry's SDK with a provider of its own: the embedding program's provider is left alone."""
+"""OpenTelemetry SDK with its own tracer provider, separate from that of the embedding program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.sampling import Decision
 
 
 class _Ids(RandomIdGenerator):
-    """Id generator: random ids, except for chosen ones of a root span. For one event loop: nothing runs in between."""
+    """Id generator: random ids, except for given ones of a root span. Not thread-safe: for use in one event loop."""
 
     root: trace.SpanContext | None = None
 
@@ -28,14 +28,14 @@ class _Ids(RandomIdGenerator):
 
 
 class SdkProvider:
-    """Provider, exporter and tracer of a process."""
+    """Tracer provider, exporter and tracer of a process."""
 
     def __init__(self) -> None:
-        known, self._ids = Resource.create(), _Ids()
-        if str(known.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
-            known = known.merge(Resource({SERVICE_NAME: "moot"}))
+        resource, self._ids = Resource.create(), _Ids()
+        if str(resource.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
+            resource = resource.merge(Resource({SERVICE_NAME: "moot"}))
         self._exporter = OTLPSpanExporter()
-        self._provider = TracerProvider(resource=known, shutdown_on_exit=False, id_generator=self._ids)
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False, id_generator=self._ids)
         self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
         self.tracer = self._provider.get_tracer("moot")
 
@@ -45,7 +45,7 @@ class SdkProvider:
         return decision is Decision.RECORD_AND_SAMPLE
 
     def root(self, context: trace.SpanContext) -> trace.Span:
-        """Start the root span of a debate with its ids."""
+        """Start the root span of a debate, with the ids of `context`."""
         self._ids.root = context
         try:
             return self.tracer.start_span("debate", Context())
@@ -58,6 +58,6 @@ class SdkProvider:
         done, _ = await asyncio.wait([flushing], timeout=within_s)
         if not done:
             stop: Callable[[], None] = self._exporter.shutdown
-            stop()  # which ends the wait before another try, and the connection
+            stop()  # ends the backoff before a retry, and the connection
         await flushing
         await asyncio.to_thread(self._provider.shutdown)

@@ -1,24 +1,23 @@
-"""Redaction: text without what looks like a key, a password or a signature."""
+"""Redaction of API keys, passwords and signatures in text."""
 
 from __future__ import annotations
 
 import re
 
 _LOOKS_SECRET = re.compile(
-    r"(?P<scheme>\bbearer\s+)[^\s\"',;]+"  # a header that was echoed
-    r"|\b(?:sk|pk|rk|hf|gsk|xai|key)[-_][\w*.\-]{6,}",  # the usual shapes of vendors' keys, masked or not
+    r"(?P<scheme>\bbearer\s+)[^\s\"',;]+"  # an echoed Authorization header
+    r"|\b(?:sk|pk|rk|hf|gsk|xai|key)[-_][\w*.\-]{6,}",  # the usual formats of vendors' keys, masked or not
     re.IGNORECASE,
 )
 
-
 _PASSWORD = re.compile(r"//[^/@\s]+@")
-
 
 _QUERY = re.compile(r"(\bhttps?://[^\s?#\"'<>]+)\?[^\s#\"'<>]+", re.IGNORECASE)
 
 
 def redact(text: str, key: str | None = None) -> str:
-    """`text` with `key`, and anything like a key, a password in a URL or its query, replaced by `[secret]`.
+    """`text` with `key`, and everything that looks like an API key or is a URL's password or query, replaced by
+    `[secret]`.
 
     >>> redact("Incorrect API key provided: sk-abcdef123. See https://u:p@host/")
     'Incorrect API key provided: [secret] See https://[secret]@host/'
@@ -29,8 +28,8 @@ def redact(text: str, key: str | None = None) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """`text` without the private parts of addresses: a user with a password, and what follows the `?` of a web address,
-    a signature or a token.
+    """`text` with the user information of URLs, and the query of HTTP URLs (a signature or a token), replaced by
+    `[secret]`.
 
     >>> without_credentials("no such file: https://u:p@host/cases.csv?sig=abc")
     'no such file: https://[secret]@host/cases.csv?[secret]'

@@ -1,8 +1,8 @@
 """Telemetry of a process: its meter and its tracer, with one OpenTelemetry trace per debate.
 
-OpenTelemetry's API is always available, its SDK only if the environment requests it. A trace's id is derived from the
-run's place, the case and its attempt, so that a debate that is replayed after a crash, or resumed on another day, has
-one trace. OpenTelemetry's variables set exporter, batches, sampler and resource.
+OpenTelemetry's API is always loaded, its SDK only if the environment requests it. A trace's id is derived from the
+run's folder, the case and its attempt, so that a debate that is replayed after a crash, or resumed later, has one
+trace. OpenTelemetry's environment variables configure exporter, batches, sampler and resource.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from moot.actors.telemetry.meter import SILENT, Meter
 
 FLUSH_WITHIN_S = 5.0
-"""Seconds for exporting the last spans; later ones are lost."""
+"""Timeout in seconds for exporting the last spans; spans not exported by then are lost."""
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-_SPOKEN = "http/protobuf"
-_UNNAMED = "unknown_service"
+_SUPPORTED = "http/protobuf"
 _W3C = TraceContextTextMapPropagator()
 
 
@@ -41,21 +40,22 @@ def exporters(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def untraceable(environ: Mapping[str, str] = os.environ) -> str:
-    """Why no trace can be exported although the environment requests it; empty when one can, or none is requested."""
+    """Reason why traces cannot be exported although the environment requests it; empty if they can, or are not
+    requested."""
     if not exporters(environ):
         return ""
-    spoken = next((environ[name] for name in _PROTOCOLS if environ.get(name)), _SPOKEN)
-    if spoken != _SPOKEN:
-        return f"only {_SPOKEN} is spoken, not {spoken}: set {_PROTOCOLS[1]}={_SPOKEN}"
+    requested = next((environ[name] for name in _PROTOCOLS if environ.get(name)), _SUPPORTED)
+    if requested != _SUPPORTED:
+        return f"protocol {requested} is not supported: set {_PROTOCOLS[1]}={_SUPPORTED}"
     try:
         found = find_spec("opentelemetry.exporter.otlp.proto.http")
     except ModuleNotFoundError:
         found = None
-    return "" if found else "it needs an extra: pip install 'moot[tracing]'"
+    return "" if found else "tracing needs an extra: pip install 'moot[tracing]'"
 
 
 class Span:
-    """Span of some work; exported only when it has ended."""
+    """OpenTelemetry span; exported when it ends, if it is sampled."""
 
     __slots__ = ("_span", "_tracer")
 
@@ -72,8 +72,8 @@ class Span:
         """End the span.
 
         Args:
-            failed: kind of failure; empty for none.
-            attributes: `__` in a name stands for a dot; None is omitted.
+            failed: kind of failure; empty without failure.
+            attributes: the span's attributes; `__` in a name is replaced by a dot, and None values are omitted.
         """
         if self._span.is_recording():
             known = {name.replace("__", "."): value for name, value in attributes.items() if value is not None}
@@ -87,10 +87,10 @@ NO_SPAN = Span(trace.NoOpTracer(), trace.INVALID_SPAN)
 
 
 class Tracing:
-    """Tracer of a process's debates; never waits.
+    """Tracer of the debates of a process. Starting and ending spans never blocks.
 
     Args:
-        run: id of the run: its place.
+        run: id of the run: its folder. An empty one disables tracing.
         environ: environment variables.
     """
 
@@ -106,7 +106,7 @@ class Tracing:
             self._tracer = self._sdk.tracer
 
     def context(self, case_id: str, attempt: int) -> SpanContext:
-        """Context of a debate's root span: equal whenever it resumes; sampled like a root of that trace."""
+        """Context of a debate's root span: the same whenever the debate resumes, with the sampling decision."""
         digest = blake2b("\0".join((self._run, case_id, str(attempt))).encode("utf-8", "surrogatepass"), digest_size=24)
         trace_id, span_id = (int.from_bytes(part, "big") or 1 for part in (digest.digest()[:16], digest.digest()[16:]))
         sampled = self._sdk is not None and self._sdk.samples(trace_id)
@@ -126,14 +126,14 @@ class Tracing:
         return Span(self._tracer, self._sdk.root(self.context(case_id, attempt)))
 
     def ask(self, traceparent: str) -> Span:
-        """Span of an ask, as a child of its `traceparent`; none without a valid one."""
+        """Span of an ask, as a child of its `traceparent`; `NO_SPAN` without a valid one."""
         if self._sdk is None:
             return NO_SPAN
         above = trace.get_current_span(_W3C.extract({"traceparent": traceparent}, Context()))
         return Span(self._tracer, above).child("ask")
 
     async def close(self) -> None:
-        """Export the remaining spans, within a few seconds; no span starts afterwards."""
+        """Export the remaining spans, within `FLUSH_WITHIN_S` seconds; call it after the last span. Idempotent."""
         if self._sdk is None:
             return
         if self._closing is None:
@@ -146,7 +146,7 @@ UNTRACED = Tracing()
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """Meter and tracer; by default neither does anything."""
+    """Meter and tracer of a process; by default both are no-ops."""
 
     meter: Meter = SILENT
     tracer: Tracing = UNTRACED

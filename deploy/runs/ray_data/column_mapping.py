@@ -1,4 +1,4 @@
-"""Mapping of a batch's columns to the fields of a case, and checks for conflicts."""
+"""Mapping of a batch's columns to the fields of a case, with checks for conflicts."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pydantic import BaseModel, ConfigDict
 from moot.protocols.errors import ConfigError, unknown_name
 
 ID = "id"
-_LISTS = ("images", "documents", "labels", "choices")
-"""List fields: a single value becomes a list of one."""
+_LIST_FIELDS = ("images", "documents", "labels", "choices")
+"""Fields whose value is a list; a single value becomes a list of one."""
 
 
 class ColumnMapping(BaseModel):
-    """Mapping of rows to cases.
+    """Mapping of columns to the fields of a case.
 
     Attributes:
         known: all fields of a case.
-        by_name: fields read by default from columns of the same name.
+        by_name: fields that are read by default from columns of the same name.
         needed: fields of which every row needs at least one.
         columns: column by field; None for a field without a column.
-        constant: by field a value for all rows.
-        id_column: column with the rows' ids; None identifies rows by their content.
+        constant: value for all rows, by field.
+        id_column: column with the rows' ids; None derives ids from the rows' content.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,21 +37,22 @@ class ColumnMapping(BaseModel):
     id_column: str | None = None
 
     def check(self) -> None:
-        """Refuse unknown fields.
+        """Check the fields of `columns` and `constant`.
 
         Raises:
-            ConfigError: with the nearest known field.
+            ConfigError: a field is unknown (the message names the nearest known one), or is in both.
         """
         for field in (*self.columns, *self.constant):
             if field == ID or field not in self.known:
                 raise unknown_name("field", field, [name for name in self.known if name != ID])
             if field in self.columns and field in self.constant:
-                raise ConfigError(f"`{field}` is given twice: in `columns`, and for all rows")
+                raise ConfigError(f"`{field}` is given twice, as a column and as a constant: leave one out")
 
     def found(self, names: Sequence[str], added: Collection[str]) -> dict[str, str]:
         """Column by field, for a batch with these columns.
 
         Args:
+            names: the batch's columns.
             added: columns to add.
 
         Raises:
@@ -76,17 +77,17 @@ class ColumnMapping(BaseModel):
         return found
 
     def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
-        """One row's fields as plain data, without missing ones; a missing id stays, so that it is refused."""
+        """Fields of a row as plain data, without missing ones; a missing id is None, so that the row is refused."""
         values = {**{field: plain(value) for field, value in cells.items()}, **self.constant}
         values = {field: value for field, value in values.items() if value is not None or field == ID}
-        for field in _LISTS:
+        for field in _LIST_FIELDS:
             if isinstance(values.get(field), str | bytes):
                 values[field] = [values[field]]
         return values
 
 
 def plain(value: Any) -> Any:
-    """A cell as plain data: NaN and null as None, arrays as lists, other objects as text.
+    """Cell of a table as plain data: NaN and null as None, arrays as lists, other objects as text.
 
     >>> import numpy as np
     >>> plain(np.array(["a", None])), plain(float("nan")), plain(np.int64(3)), plain({"x": np.float32(0.5)})

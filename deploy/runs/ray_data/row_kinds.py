@@ -1,4 +1,4 @@
-"""Kinds of rows of a stage: questions or claims to debate, or replies to judge."""
+"""Kinds of rows of a stage: cases to debate, or replies to judge."""
 
 from __future__ import annotations
 
@@ -32,25 +32,29 @@ _COSTS = (
 
 
 class RowKind(Protocol):
-    """Converts rows to cases, and results to columns."""
+    """Conversion of rows to cases, and of results to columns."""
 
     @property
     def schema(self) -> pa.Schema:
-        """The added columns, the same for every batch."""
+        """Schema of the added columns, the same for every batch."""
         ...
 
     def case(self, row: Mapping[str, Any]) -> LabelledCase:
-        """The case of a row. Raises `UserError` for an invalid row."""
+        """Case of a row.
+
+        Raises:
+            UserError: the row is invalid.
+        """
         ...
 
     def result_row(self, result: DebateResult) -> dict[str, Any]:
-        """The added columns of a finished row."""
+        """Values of the added columns for a result."""
         ...
 
 
 @dataclass(frozen=True)
 class DebateRows:
-    """Each row is a question or a claim."""
+    """Rows that are questions or claims to debate."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -87,7 +91,7 @@ class DebateRows:
 
 @dataclass(frozen=True)
 class JudgmentRows:
-    """Each row is a reply to judge.
+    """Rows that are replies to judge.
 
     Attributes:
         dimensions: the rubric's dimensions.
@@ -99,13 +103,13 @@ class JudgmentRows:
     def schema(self) -> pa.Schema:
         """See `RowKind.schema`."""
         scores = [(f"{what}_{name}", pa.float64()) for name in self.dimensions for what in ("score", "spread")]
-        found = [
+        overall = [
             ("quality", pa.float64()),
             ("flag", pa.float64()),
             ("marks", pa.int64()),
             ("missing", pa.int64()),
         ]
-        return pa.schema([("case_id", pa.string()), *scores, *found, *_COSTS])
+        return pa.schema([("case_id", pa.string()), *scores, *overall, *_COSTS])
 
     def case(self, row: Mapping[str, Any]) -> LabelledCase:
         """See `RowKind.case`."""
@@ -114,15 +118,15 @@ class JudgmentRows:
     def result_row(self, result: DebateResult) -> dict[str, Any]:
         """See `RowKind.result_row`."""
         row = _costs(result)
-        if (found := PanelPayload.read(result.payload)) is not None:
-            row |= {"quality": found.quality, "flag": found.flag, "marks": found.judgments, "missing": found.missing}
-            for name, figures in found.dimensions.items():
+        if (panel := PanelPayload.read(result.payload)) is not None:
+            row |= {"quality": panel.quality, "flag": panel.flag, "marks": panel.judgments, "missing": panel.missing}
+            for name, figures in panel.dimensions.items():
                 row |= {f"score_{name}": figures.mean, f"spread_{name}": figures.spread}
         return row
 
 
 def rejected_row(error: UserError) -> dict[str, Any]:
-    """The added columns of an invalid row, which cost nothing."""
+    """Values of the added columns for an invalid row, which costs nothing."""
     expected = getattr(error, "expected", "")
     field = getattr(error, "field", "")
     return {"failure": FAILED_ROW, "error": f"`{field}`: {expected}" if field and expected else expected or str(error)}

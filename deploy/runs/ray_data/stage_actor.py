@@ -1,4 +1,4 @@
-"""Stage actor: owns an open run, accepts batches of rows and returns their results."""
+"""Stage actor: owns the open run of a stage, and returns the results of batches of rows."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ from moot.protocols.errors import ConfigError, RunFolderBusy, UserError
 
 _log = structlog.get_logger(__name__)
 INTERRUPTED = "not_held"
-"""Failure of a row whose debate was interrupted: a budget is used up, or the stage was closed. The next execution of
-the pipeline resumes it."""
+"""Failure of a row whose debate was interrupted: a budget is exhausted, or the stage was closed. The next execution of
+the pipeline resumes the debate."""
 
 CONTROL = "control"
-"""Concurrency group of calls that must not wait behind batches."""
+"""Concurrency group of calls that must not queue behind batches."""
 
-_LET_GO_WITHIN_S = 30.0
-"""Seconds for which remains of a killed pipeline may still own its folder."""
-_LOOK_EACH_S = 0.25
+_OWNER_TIMEOUT_S = 30.0
+"""Seconds to wait for the folder while actors of a killed pipeline still own it."""
+
+_POLL_S = 0.25
 
 
 class StageActor:
-    """Owns the run of one stage. Ray restarts it when it dies; it then resumes from its record, and repeats calls
-    that were in flight.
+    """Actor that owns the run of one stage. If it dies, Ray restarts it and retries the calls in flight; the run
+    resumes from its record.
 
     Args:
         config: the run's configuration as JSON; its `out` is absolute.
@@ -58,20 +59,23 @@ class StageActor:
         self._opening = asyncio.Lock()
         self._run: OpenRun | None = None
         self._users = 0
-        self._spent: tuple[str, str] | None = None
+        self._exhausted: tuple[str, str] | None = None
         self._closed = False
         self._closing: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._holders: Counter[str] = Counter()
+        self._waiters: Counter[str] = Counter()
 
     async def debate(self, key: BatchKey, raw: bytes) -> bytes:
-        """Debate a batch and wait for all of it; a cancellation interrupts debates without other waiters.
+        """Process a batch and wait for all results; a cancellation cancels the debates without other waiters.
 
-        Idempotent: a repeated call gets finished results from the record, so Ray may retry it.
+        Idempotent: a retried call gets finished results from the record, so Ray may retry it.
 
         Args:
             key: the batch's key; a retried batch has the same one.
-            raw: rows as plain data, encoded.
+            raw: rows as plain data, encoded by MessagePack.
+
+        Returns:
+            The rows of results in the same order, encoded by MessagePack.
 
         Raises:
             UserError: the run cannot be opened, or the stage is closed.
@@ -90,31 +94,32 @@ class StageActor:
     async def _await_results(
         self, run: OpenRun | None, cases: Sequence[LabelledCase | UserError]
     ) -> list[dict[str, Any]]:
-        forsaken: list[str] = []
+        abandoned: list[str] = []
         try:
-            ends = await asyncio.gather(
-                *(self._await_result(run, case, forsaken) for case in cases), return_exceptions=True
+            results = await asyncio.gather(
+                *(self._await_result(run, case, abandoned) for case in cases), return_exceptions=True
             )
         except asyncio.CancelledError:
             if run is not None:
-                await asyncio.gather(*(run.cancel(case_id) for case_id in forsaken), return_exceptions=True)
+                await asyncio.gather(*(run.cancel(case_id) for case_id in abandoned), return_exceptions=True)
             raise
-        for end in ends:
-            if isinstance(end, BaseException):
-                raise end
-        return [end for end in ends if not isinstance(end, BaseException)]
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return [result for result in results if not isinstance(result, BaseException)]
 
     @ray.method(concurrency_group=CONTROL)  # type: ignore[untyped-decorator]
     async def pending(self) -> int:
-        """Number of debates with waiters."""
-        return len(self._holders)
+        """Number of debates that batches wait for."""
+        return len(self._waiters)
 
     @ray.method(concurrency_group=CONTROL)  # type: ignore[untyped-decorator]
     async def close(self, drain_s: float) -> None:
-        """Refuse new batches, drain debates for this many seconds, then flush the record.
+        """Close the stage: refuse new batches, drain debates for `drain_s` seconds, then flush the record.
 
-        Ray calls it in the event loop of its own group, and the run lives in that of the batches. `debate` notes its
-        loop before it checks whether the stage is closed: without a noted loop no run exists or will be opened.
+        Ray calls this method in the event loop of its concurrency group, but the run belongs to the loop of the
+        batches. `debate` stores its loop before it checks whether the stage is closed: if no loop is stored, no run
+        exists or will be opened.
         """
         self._closed = True
         if self._loop is not None:
@@ -127,22 +132,22 @@ class StageActor:
                 await run.close(drain_s=drain_s)
 
     async def _acquire_run(self, execution: str) -> OpenRun | None:
-        """The run, for one more batch; None when this execution has used up its budget."""
+        """Acquire the run for a batch, and open it if necessary; None if this execution has exhausted its budget."""
         async with self._opening:
             if self._closed:
                 raise ConfigError(CLOSED)
-            if self._spent is not None and self._spent[0] == execution:
+            if self._exhausted is not None and self._exhausted[0] == execution:
                 return None
             if self._run is None:
-                # Ray cancels a batch together with the calls in its context; the run outlives the batch.
+                # Ray cancels a batch together with the calls in its context, but the run must outlive the batch.
                 self._run = await asyncio.create_task(self._open(), context=contextvars.Context())
             self._users += 1
             return self._run
 
     async def _leave_batch(self, run: OpenRun, execution: str) -> None:
-        """Release the run after a batch. A stopped run is closed after the last one: another batch reopens it, unless
-        its execution has used up the budget, and its folder is free for a stage with a larger budget. Cancelling
-        this call does not stop the closing."""
+        """Release the run after a batch. A stopped run is closed after its last batch, which frees its folder for a
+        stage with a larger budget; another batch reopens it, unless its execution has exhausted the budget. Cancelling
+        this call does not cancel the closing."""
         self._users -= 1
         closing = asyncio.create_task(self._close_if_over(run, execution))
         self._closing.add(closing)
@@ -154,15 +159,15 @@ class StageActor:
             if self._users or run is not self._run or not run.refusal:
                 return
             if run.broken is None and not run.can_reopen:
-                self._spent = (execution, run.refusal)
+                self._exhausted = (execution, run.refusal)
             self._run = None
             try:
                 await run.close()
-            except Exception as error:  # the journal has what was recorded
+            except Exception as error:  # the journal is durable
                 _log.warning("a stopped run was not closed in order", error=repr(error))
 
     async def _open(self) -> OpenRun:
-        last = time.monotonic() + _LET_GO_WITHIN_S
+        deadline = time.monotonic() + _OWNER_TIMEOUT_S
         while True:
             config = RunConfig.model_validate_json(self._config)
             run = await asyncio.to_thread(OpenRun, config, protocol=self._protocol, followed=False)
@@ -170,25 +175,26 @@ class StageActor:
                 await run.open()
                 return run
             except RunFolderBusy:
-                if time.monotonic() > last:
+                if time.monotonic() > deadline:
                     raise
-            await asyncio.sleep(_LOOK_EACH_S)
+            await asyncio.sleep(_POLL_S)
 
     def _cases(self, rows: Sequence[Mapping[str, Any]]) -> list[LabelledCase | UserError]:
-        found: list[LabelledCase | UserError] = []
+        """Cases of rows, with an empty id where a row has none; for an invalid row its error."""
+        cases: list[LabelledCase | UserError] = []
         for row in rows:
             try:
                 labelled = self._kind.case(row)
             except UserError as error:
-                found.append(error)
+                cases.append(error)
                 continue
             if ID not in row:
                 labelled = msgspec.structs.replace(labelled, case=msgspec.structs.replace(labelled.case, id=""))
-            found.append(labelled)
-        return found
+            cases.append(labelled)
+        return cases
 
     def _with_ids(self, key: BatchKey, cases: list[LabelledCase | UserError]) -> list[LabelledCase | UserError]:
-        """The cases, with content ids where they have none."""
+        """The cases, with content-based ids where they have none."""
         unnamed = [i for i, case in enumerate(cases) if isinstance(case, LabelledCase) and not case.case.id]
         hashes = [content_case_id(each.case) for i in unnamed if isinstance(each := cases[i], LabelledCase)]
         for i, case_id in zip(unnamed, self._numbering.assign(key, hashes), strict=True):
@@ -199,18 +205,18 @@ class StageActor:
         return cases
 
     async def _await_result(
-        self, run: OpenRun | None, case: LabelledCase | UserError, forsaken: list[str]
+        self, run: OpenRun | None, case: LabelledCase | UserError, abandoned: list[str]
     ) -> dict[str, Any]:
         if not isinstance(case, LabelledCase):
             return rejected_row(case)
         case_id = case.case.id
         if run is None:
-            return {"case_id": case_id, "failure": INTERRUPTED, "error": self._spent[1] if self._spent else ""}
-        self._holders[case_id] += 1
+            return {"case_id": case_id, "failure": INTERRUPTED, "error": self._exhausted[1] if self._exhausted else ""}
+        self._waiters[case_id] += 1
         try:
             return self._kind.result_row(await run.run_case(case))
         except UserError as error:
-            if self._closed:  # between the batch's arrival and its own
+            if self._closed:  # after the batch was accepted
                 return {"case_id": case_id, "failure": INTERRUPTED, "error": CLOSED}
             return {"case_id": case_id, **rejected_row(error)}
         except RunFailed:
@@ -218,10 +224,10 @@ class StageActor:
         except DebateCancelled as error:
             return {"case_id": case_id, "failure": INTERRUPTED, "error": str(error)}
         except asyncio.CancelledError:
-            if self._holders[case_id] == 1:
-                forsaken.append(case_id)
+            if self._waiters[case_id] == 1:
+                abandoned.append(case_id)
             raise
         finally:
-            self._holders[case_id] -= 1
-            if not self._holders[case_id]:
-                del self._holders[case_id]
+            self._waiters[case_id] -= 1
+            if not self._waiters[case_id]:
+                del self._waiters[case_id]

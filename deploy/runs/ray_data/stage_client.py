@@ -1,4 +1,4 @@
-"""Client in a Ray Data task: sends batches to the stage actor and waits."""
+"""Client of a stage actor in a Ray Data task: sends batches of rows and waits for their results."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CLOSED = "the stage was closed while its dataset was in use"
 
 
 class StageClient:
-    """Client of a stage in a Ray Data task.
+    """Client of a stage actor in a Ray Data task.
 
     Args:
-        actor, namespace: name of the stage's actor.
+        actor, namespace: name of the stage actor.
         execution: id of the pipeline's execution.
-        fields: how rows become cases.
-        schema: the added columns.
+        fields: mapping of rows to cases.
+        schema: schema of the added columns.
         prefix: prefix of their names.
     """
 
@@ -41,10 +41,11 @@ class StageClient:
         return self.process_batch(batch, next(self._batches))
 
     def process_batch(self, batch: Batch, number: int) -> pa.Table:
-        """The batch with the stage's columns, once all its rows have ended.
+        """The batch with the stage's columns; waits for the results of all its rows.
 
         Args:
-            number: the batch's index in the Ray task.
+            batch: the batch.
+            number: index of the batch in the Ray task.
 
         Raises:
             MootError: a column is missing or in conflict, or the run cannot be opened or failed.
@@ -54,8 +55,8 @@ class StageClient:
         columns = self._fields.found(table.column_names, added)
         rows = [self._fields.row(row) for row in cells(table, columns)]
         key = (self._execution, ray.get_runtime_context().get_task_id() or "", number)
-        ends = self._await_rows(key, rows)
-        return with_columns(table, ends, self._schema, self._prefix)
+        results = self._await_rows(key, rows)
+        return with_columns(table, results, self._schema, self._prefix)
 
     def _await_rows(self, key: tuple[str, str, int], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         try:
@@ -67,22 +68,22 @@ class StageClient:
         except RayTaskError as error:
             cause = getattr(error, "cause", None)
             raise (cause if isinstance(cause, MootError) else error) from None
-        ends: list[dict[str, Any]] = msgspec.msgpack.decode(raw)
-        return ends
+        results: list[dict[str, Any]] = msgspec.msgpack.decode(raw)
+        return results
 
 
 class StageClientActor:
-    """Client in a Ray Data actor, which waits for several batches at once in threads of one process.
+    """Client of a stage actor in a Ray Data actor, which waits for several batches concurrently in threads.
 
     Each of its tasks must contain one batch: it cannot distinguish a second batch from a retry of the first.
     """
 
-    def __init__(self, caller: StageClient) -> None:
-        self._caller = caller
+    def __init__(self, client: StageClient) -> None:
+        self._client = client
 
     def __call__(self, batch: Batch) -> pa.Table:
         """See `StageClient.process_batch`."""
-        return self._caller.process_batch(batch, 0)
+        return self._client.process_batch(batch, 0)
 
 
 Batch = Any
@@ -97,17 +98,17 @@ def as_table(batch: Batch) -> pa.Table:
 
 
 def cells(table: pa.Table, columns: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Rows of some columns.
+    """Rows of a table as dictionaries.
 
     Args:
-        columns: column names by result key.
+        columns: column by key of the dictionaries.
     """
     cells = {field: table.column(column).to_pylist() for field, column in columns.items()}
     return [{field: values[i] for field, values in cells.items()} for i in range(table.num_rows)]
 
 
 def with_columns(table: pa.Table, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, prefix: str) -> pa.Table:
-    """The table with a column for every field of the schema, filled with null where a row has none."""
+    """The table with a column for every field of the schema; null where a row has no value."""
     for field in schema:
         values = pa.array([row.get(field.name) for row in rows], type=field.type)
         table = table.append_column(pa.field(prefix + field.name, field.type), values)

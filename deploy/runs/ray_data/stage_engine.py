@@ -1,4 +1,5 @@
-"""The driver's handle of a stage actor: created on first use; closed explicitly, by garbage collection or at exit."""
+"""Stage engine: the driver's handle of a stage actor, created on first use and closed explicitly, by garbage collection
+or at exit."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ from moot.deploy.runs.ray_data.stage_actor import CONTROL, StageActor
 from moot.protocols.errors import ConfigError
 
 _log = structlog.get_logger(__name__)
-MOST_BATCHES = 1000
-"""Concurrent batches; more wait at the actor."""
+MAX_BATCHES = 1000
+"""Maximum number of concurrent batches; further ones are queued by the actor."""
 
-_CLOSE_WITHIN_S = 90.0
-"""Seconds after the drain for flushing the record and shutting the engine down."""
+_CLOSE_TIMEOUT_S = 90.0
+"""Timeout in seconds, after the drain, for flushing the record and shutting the engine down."""
 
 
 class EngineHandle:
@@ -39,7 +40,7 @@ class EngineHandle:
         context = ray.get_runtime_context()
         self.name, self.namespace, self.node = f"moot-stage-{uuid4().hex[:8]}", context.namespace, context.get_node_id()
         # The record's folder is on this node.
-        here = NodeAffinitySchedulingStrategy(self.node, soft=False)
+        on_this_node = NodeAffinitySchedulingStrategy(self.node, soft=False)
         self._handle = (
             ray.remote(concurrency_groups={CONTROL: 4})(StageActor)
             .options(
@@ -49,19 +50,19 @@ class EngineHandle:
                 # Calls may be retried: a repeated batch gets finished results from the record, and closing
                 # is idempotent.
                 max_task_retries=FOREVER,
-                max_concurrency=MOST_BATCHES,
-                scheduling_strategy=here,
+                max_concurrency=MAX_BATCHES,
+                scheduling_strategy=on_this_node,
             )
             .remote(*args)
         )
 
     def close(self, drain_s: float) -> None:
-        """Close the run, then end the actor. Harmless after Ray's shutdown."""
+        """Close the run, then end the actor. No-op after Ray's shutdown."""
         if not ray.is_initialized() or ray.get_runtime_context().get_node_id() != self.node:
             return
         try:
-            ray.get(self._handle.close.remote(drain_s), timeout=drain_s + _CLOSE_WITHIN_S)
-        except Exception as error:  # the journal has what was recorded
+            ray.get(self._handle.close.remote(drain_s), timeout=drain_s + _CLOSE_TIMEOUT_S)
+        except Exception as error:  # the journal is durable
             _log.warning("a stage was not closed in order; its next run resumes from the record", error=str(error))
         finally:
             with suppress(Exception):
@@ -69,7 +70,7 @@ class EngineHandle:
 
 
 class StageEngine:
-    """One run for all stages of this process that have one record and one configuration.
+    """Engine of a run, shared by all stages of this process with the same record and configuration.
 
     Args:
         config: the run's configuration as JSON.
@@ -86,17 +87,17 @@ class StageEngine:
         finalize(self, _close_unreferenced, id(self), self._box).atexit = False
 
     def start(self) -> EngineHandle:
-        """The actor, created on first use.
+        """Handle of the actor, created on first use.
 
         Raises:
             ConfigError: the stage is closed.
         """
         with self._lock:
             if self._closed:
-                raise ConfigError("the stage is closed: use its dataset before closing it, or make another stage")
+                raise ConfigError("the stage is closed: use its dataset before closing it, or create another stage")
             started = self._box.get("actor")
             if started is None or ray.get_runtime_context().get_node_id() != started.node:
-                started = self._box["actor"] = _in_thread(self._args)
+                started = self._box["actor"] = _start_in_thread(self._args)
             return started
 
     def close(self, drain_s: float) -> None:
@@ -118,36 +119,39 @@ _SHARED: WeakValueDictionary[tuple[str, RowKind], StageEngine] = WeakValueDictio
 
 
 def engine_for(config: str, protocol: object | None, kind: RowKind) -> StageEngine:
-    """The engine of a configuration, which includes its record's folder: the existing one, or a new one."""
+    """Engine of a configuration, which includes its record's folder: the existing one, or a new one.
+
+    A protocol object always gets a new engine.
+    """
     if protocol is not None:
         return StageEngine(config, protocol, kind)
-    found = _SHARED.get((config, kind))
-    if found is None or found.closed:
-        found = _SHARED[config, kind] = StageEngine(config, None, kind)
-    return found
+    engine = _SHARED.get((config, kind))
+    if engine is None or engine.closed:
+        engine = _SHARED[config, kind] = StageEngine(config, None, kind)
+    return engine
 
 
-def _in_thread(args: tuple[Any, ...]) -> EngineHandle:
-    """Run in a separate thread: the caller may be Ray pickling a pipeline, and that is not reentrant."""
-    made: list[EngineHandle] = []
-    failed: list[BaseException] = []
+def _start_in_thread(args: tuple[Any, ...]) -> EngineHandle:
+    """New actor, started in a separate thread: the caller may be Ray pickling a pipeline, which is not reentrant."""
+    handles: list[EngineHandle] = []
+    errors: list[BaseException] = []
 
-    def make() -> None:
+    def start() -> None:
         try:
-            made.append(EngineHandle(*args))
+            handles.append(EngineHandle(*args))
         except BaseException as error:
-            failed.append(error)
+            errors.append(error)
 
-    thread = threading.Thread(target=make, name="moot-stage")
+    thread = threading.Thread(target=start, name="moot-stage")
     thread.start()
     thread.join()
-    if failed:
-        raise failed[0]
-    return made[0]
+    if errors:
+        raise errors[0]
+    return handles[0]
 
 
 def _close_unreferenced(key: int, box: Mapping[str, EngineHandle]) -> None:
-    """Finalizer of a stage. The collector may run anywhere, so the work happens in a thread."""
+    """Finalizer of a stage engine. Garbage collection may run in any thread, so closing has a thread of its own."""
     _OPEN.pop(key, None)
     for started in box.values():
         threading.Thread(target=started.close, args=(0.0,), name="moot-stage-closing").start()

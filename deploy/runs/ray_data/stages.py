@@ -1,4 +1,4 @@
-"""Ray Data stages, mapped over batches: `DebateStage` and `JudgeStage`."""
+"""Ray Data stages: `DebateStage`, `JudgeStage` and `debate_dataset`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Columns = Mapping[str, str | None]
 _QUESTION_FIELDS = ("passage", "title", "labels", "choices", "gold", "documents", "images")
 _CLAIM_FIELDS = ("passage", "title", "documents", "images")
 _REPLY_FIELDS = ("id", "reply", "prompt", "system", "evidence", "role", "domain", "group")
-_NOT_HERE = {
+_UNSUPPORTED = {
     "task": "its cases are the rows",
     "limit": "its cases are the rows: use `Dataset.limit`",
     "attended": "no person answers",
@@ -47,17 +47,17 @@ _NOT_HERE = {
 
 
 class Stage:
-    """A stage with its run (`DebateStage`, `JudgeStage`): pass it to `Dataset.map_batches`, and close it after the
-    dataset was used.
+    """Base class of stages (`DebateStage`, `JudgeStage`): pass one to `Dataset.map_batches`, and close it when the
+    dataset is no longer used.
 
-    Nothing starts before the pipeline runs. The run's actors end when the stage is closed or garbage-collected, or when
-    the program ends. Stages of one process with the same record and configuration share one run.
+    The run starts with the first batch. Its actors end when the stage is closed or garbage-collected, or when the
+    process exits. Stages of one process with the same record and configuration share one run.
     """
 
     def __init__(
         self, config: RunConfig, protocol: object | None, kind: RowKind, fields: ColumnMapping, prefix: str
     ) -> None:
-        for key, why in _NOT_HERE.items():
+        for key, why in _UNSUPPORTED.items():
             if key in config.model_fields_set:
                 raise ConfigError(f"`{key}` is not for a stage: {why}")
         fields.check()
@@ -65,11 +65,11 @@ class Stage:
         check_resumable(checked)
         self._folder, self._max_open = checked.folder, config.max_open
         self._kind, self._fields, self._prefix = kind, fields, prefix
-        placed = config.model_copy(
+        remote = config.model_copy(
             update={"out": str(checked.folder), "cluster": without_cpu_reservation(config.cluster)}
         )
-        self._engine = _engine(placed.model_dump_json(exclude_unset=True), protocol, kind)
-        self._here: StageClient | None = None
+        self._engine = _engine(remote.model_dump_json(exclude_unset=True), protocol, kind)
+        self._local_client: StageClient | None = None
 
     @property
     def path(self) -> Path:
@@ -83,7 +83,7 @@ class Stage:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that are added, the same for every batch."""
+        """Schema of the added columns, the same for every batch."""
         return pa.schema([pa.field(self._prefix + field.name, field.type) for field in self._kind.schema])
 
     def check_columns(self, names: Sequence[str]) -> None:
@@ -95,8 +95,8 @@ class Stage:
         self._fields.found(names, self.schema.names)
 
     def close(self, drain_s: float = 0.0) -> None:
-        """Refuse new batches, drain open debates for this many seconds, interrupt the rest, flush the record and end
-        the actors. Idempotent; the next stage on the same record resumes it."""
+        """Close the stage: refuse new batches, drain open debates for `drain_s` seconds, interrupt the rest, flush the
+        record and end the actors. Idempotent; the next stage on the same record resumes it."""
         self._engine.close(drain_s)
 
     def __enter__(self) -> Self:
@@ -106,49 +106,50 @@ class Stage:
         self.close()
 
     def __call__(self, batch: Any) -> pa.Table:
-        """Debate one batch now, in this process's Ray; Ray Data calls a copy of the stage in its tasks."""
-        self._here = self._here or self._caller()
-        return self._here(batch)
+        """Process one batch with this process's connection to Ray; Ray Data's tasks call a `StageClient` instead."""
+        self._local_client = self._local_client or self._client()
+        return self._local_client(batch)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as the client for Ray Data's tasks, once per execution, in the driver."""
-        return _restore_stage, (self._caller(),)
+        """Pickle as a `StageClient` for Ray Data's tasks, once per execution, in the driver."""
+        return _restore_stage, (self._client(),)
 
-    def _caller(self) -> StageClient:
+    def _client(self) -> StageClient:
         started = self._engine.start()
         from moot.deploy.runs.ray_data.stage_client import StageClient
 
         return StageClient(started.name, started.namespace, uuid4().hex, self._fields, self._kind.schema, self._prefix)
 
 
-def without_cpu_reservation(placing: ClusterSettings) -> ClusterSettings:
-    """Reserve no CPU for the run's processes by default: Ray Data's tasks may occupy all CPUs while they wait for them.
+def without_cpu_reservation(cluster: ClusterSettings) -> ClusterSettings:
+    """Cluster settings that by default reserve no CPU for the run's processes: Ray Data's tasks may occupy all CPUs
+    while they wait for these processes.
 
     >>> without_cpu_reservation(ClusterSettings(num_cpus={"agent": 0.5})).num_cpus
     {'moderator': 0.0, 'agent': 0.5, 'writer': 0.0, 'limiter': 0.0}
     """
     kinds: tuple[Process, ...] = get_args(Process)
-    return placing.model_copy(update={"num_cpus": {kind: placing.num_cpus.get(kind, 0.0) for kind in kinds}})
+    return cluster.model_copy(update={"num_cpus": {kind: cluster.num_cpus.get(kind, 0.0) for kind in kinds}})
 
 
 class DebateStage(Stage):
     """Ray Data stage that debates every row.
 
-    Used as `ds.map_batches(moot.DebateStage(protocol="selene", model=...), batch_size=1000)`.
+    Use it as `ds.map_batches(moot.DebateStage(protocol="selene", model=...), batch_size=1000)`.
 
     Args:
         config: a YAML file, or fields; options override it.
-        columns: columns by field of a case, where the names differ. Columns called
-            `question` (for a protocol that checks claims: `claim`), `passage`, `title`, `labels`, `choices`, `gold`,
-            `documents` and `images` are read without being asked for; None leaves one alone.
-        labels: the closed set of answers of all rows; without it that of each row, or free-text answers.
-        constant: other fields that are the same for all rows.
-        id_column: column with unique ids; None identifies rows by their content, and numbers copies.
+        columns: column by field of a case, where the names differ; None ignores the column of that name. By default
+            the columns `question` (for a protocol that checks claims: `claim`), `passage`, `title`, `labels`,
+            `choices`, `gold`, `documents` and `images` are read.
+        labels: the closed set of answers of all rows; None uses the labels of each row, or free-text answers.
+        constant: values of other fields, the same for all rows.
+        id_column: column with unique ids; None derives ids from the rows' content, and numbers copies.
         prefix: prefix of the added columns' names.
-        options: as for `moot.run`. `out` is the record's folder, resumed when it exists.
+        options: as for `moot.run`. `out` is the record's folder, resumed if it exists.
 
     Raises:
-        UserError: one line about what is wrong.
+        UserError: the configuration is invalid, or does not apply to a stage.
     """
 
     def __init__(
@@ -165,31 +166,31 @@ class DebateStage(Stage):
         built, protocol = _build_config(config, options)
         found = make_protocol(built.protocol, built.settings()) if protocol is None else adopt_protocol(protocol)
         claims = found.needs_claims
-        same = {**(constant or {}), **({} if labels is None else {"labels": list(labels)})}
+        constants = {**(constant or {}), **({} if labels is None else {"labels": list(labels)})}
         fields = ColumnMapping(
             known=(*KEYS, *SHORTHAND),
             by_name=("claim", *_CLAIM_FIELDS) if claims else ("question", *_QUESTION_FIELDS),
             needed=("claim", "question") if claims else ("question",),
             columns=dict(columns or {}),
-            constant=same,
+            constant=constants,
             id_column=id_column,
         )
         super().__init__(built, protocol, DebateRows(), fields, prefix)
 
 
 class JudgeStage(Stage):
-    """Ray Data stage that scores the reply of every row with judges, all in flight together, without a debate.
+    """Ray Data stage that scores the reply of every row with a panel of judges, concurrently and without a debate.
 
     Args:
         rubric: the name of a built-in rubric, a YAML file, or a rubric as data.
         judges: one or several models' names or bindings.
         passes: passes of each judge over each reply, 1 to 20.
-        columns, id_column, prefix: as for `DebateStage`; the fields are `reply`, and where there are such `prompt`,
-            `system`, `evidence`, `role`, `domain` and `group`.
+        columns, id_column, prefix: as for `DebateStage`; the fields are `reply` and, optionally, `prompt`, `system`,
+            `evidence`, `role`, `domain` and `group`.
         options: as for `moot.run`.
 
     Raises:
-        UserError: one line about what is wrong.
+        UserError: the configuration is invalid, or does not apply to a stage.
     """
 
     def __init__(
@@ -224,7 +225,7 @@ def _build_config(config: Base | None, options: Mapping[str, Any]) -> tuple[RunC
     """The configuration, and the protocol if given as an object."""
     built, objects = build_configuration(config, options)
     if "task" in objects:
-        raise ConfigError(f"`task` is not for a stage: {_NOT_HERE['task']}")
+        raise ConfigError(f"`task` is not for a stage: {_UNSUPPORTED['task']}")
     return built, objects.get("protocol")
 
 
@@ -236,18 +237,18 @@ def _engine(config: str, protocol: object | None, kind: RowKind) -> StageEngine:
     return stage_engine.engine_for(config, protocol, kind)
 
 
-def _restore_stage(caller: StageClient) -> StageClient:
-    return caller
+def _restore_stage(client: StageClient) -> StageClient:
+    return client
 
 
 if TYPE_CHECKING:
     from ray.data import Dataset
 
-_BATCHES = 16
-"""Concurrent batches; they wait in threads of one process."""
+_CONCURRENT_BATCHES = 16
+"""Number of concurrent batches; they wait in threads of one process."""
 
-_AHEAD = 3
-"""Rows in flight per slot of an open debate, so that a free slot is reused immediately."""
+_ROWS_PER_SLOT = 3
+"""Rows in flight per concurrent debate, so that a free slot is reused immediately."""
 
 
 def debate_dataset(
@@ -257,24 +258,27 @@ def debate_dataset(
     batch_size: int | None = None,
     **options: Any,
 ) -> Dataset:
-    """Debate, or judge, every row of a dataset; returns its columns and those of the stage.
+    """Debate, or judge, every row of a dataset; the result has its columns and those of the stage.
 
-    Batches have a size that keeps `max_open` debates open, and wait without reserving a CPU.
+    The default size of batches keeps `max_open` debates open, and batches wait without reserving a CPU.
 
     Args:
+        ds: the dataset.
         stage: your own `DebateStage` or `JudgeStage`, which you can close; None creates one from the options.
         batch_size: rows per batch; None derives it from `max_open`.
         options: the options of `DebateStage`.
 
     Raises:
-        UserError: one line about what is wrong, including columns known to be missing or in conflict.
+        UserError: an argument or the configuration is invalid, or a column is known to be missing or in conflict.
     """
     if stage is None:
         stage = DebateStage(**options)
     elif options:
-        raise ConfigError("options go with the stage that they are for, not with `debate_dataset` beside it")
+        raise ConfigError("both a stage and options are given: pass the options to the stage")
     if not isinstance(stage, Stage):
-        raise ConfigError(f"expected a DebateStage or a JudgeStage after the dataset, not {stage!r}: name options")
+        raise ConfigError(
+            f"expected a DebateStage or a JudgeStage after the dataset, not {stage!r}: pass options by keyword"
+        )
     from ray.data import ActorPoolStrategy
     from ray.data import Dataset as RayDataset
 
@@ -287,15 +291,15 @@ def debate_dataset(
 
     waiting = ActorPoolStrategy(
         size=1,
-        max_tasks_in_flight_per_actor=_BATCHES,
-        max_concurrent_calls_per_actor=_BATCHES,
+        max_tasks_in_flight_per_actor=_CONCURRENT_BATCHES,
+        max_concurrent_calls_per_actor=_CONCURRENT_BATCHES,
         enable_true_multi_threading=True,
     )
-    rows = batch_size or max(1, stage.max_open * _AHEAD // _BATCHES)
+    rows = batch_size or max(1, stage.max_open * _ROWS_PER_SLOT // _CONCURRENT_BATCHES)
     return ds.repartition(target_num_rows_per_block=rows, strict=True).map_batches(
         StageClientActor,
         fn_constructor_args=[stage],
-        batch_size=None,  # blocks of this size, so that a task has one batch
+        batch_size=None,  # the whole block, so that a task has one batch
         batch_format="pyarrow",
         compute=waiting,
         num_cpus=0,

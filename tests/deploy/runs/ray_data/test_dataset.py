@@ -128,7 +128,7 @@ def test_cancelled_and_unfinished_rows_of_a_closed_stage_have_no_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the batches that wait for a place it opens none when it is closed."""
-    monkeypatch.setattr("moot.deploy.runs.ray_data.stage_engine.MOST_BATCHES", 2)
+    monkeypatch.setattr("moot.deploy.runs.ray_data.stage_engine.MAX_BATCHES", 2)
     before = actors()
     options: dict[str, Any] = {"protocol": "single-agent", "labels": ("Yes", "No"), **SMALL}
     with moot.DebateStage(out=tmp_path / "run", model=SLOW, **options) as stage:

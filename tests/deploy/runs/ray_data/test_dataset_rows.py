@@ -11,7 +11,7 @@ import pytest
 
 import moot
 from moot.deploy.runs.ray_data.column_mapping import ColumnMapping, plain
-from moot.deploy.runs.ray_data.row_ids import MOST_EXECUTIONS, RowIds
+from moot.deploy.runs.ray_data.row_ids import MAX_EXECUTIONS, RowIds
 from moot.deploy.runs.ray_data.row_kinds import DebateRows, JudgmentRows
 from moot.deploy.runs.ray_data.stage_client import as_table, cells, with_columns
 from moot.protocols.errors import ConfigError, TaskFileError, UserError
@@ -94,10 +94,10 @@ def test_copies_are_numbered_over_batches_and_a_batch_that_comes_again_keeps_its
 
 def test_finished_executions_are_dropped_and_a_running_one_is_kept() -> None:
     numbering = RowIds()
-    for n in range(5 * MOST_EXECUTIONS):
+    for n in range(5 * MAX_EXECUTIONS):
         assert numbering.assign((f"short {n}", "task", 0), ["a", "a"]) == ["a", "a~1"]
         assert numbering.assign(("long", f"task{n}", 0), ["a"]) == [f"a~{n}" if n else "a"]
-    assert len(numbering._executions) == MOST_EXECUTIONS
+    assert len(numbering._executions) == MAX_EXECUTIONS
     assert numbering.assign(("long", "task7", 0), ["a"]) == ["a~7"]
 
 
