@@ -1,4 +1,5 @@
-"""A fake of Anthropic's messages service: the simulated server's model, waits, faults and counts, by another wire."""
+"""Fake of Anthropic's messages API: model, latencies, faults and counts of the simulated server over another wire
+format."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 
 
 def message(text: str = "No.", stop_reason: str | None = "end_turn", *thinking: Any, **fields: Any) -> dict[str, Any]:
-    """A whole reply as the service has it."""
+    """A complete response body of the messages API."""
     content = [*thinking, *([{"type": "text", "text": text}] if text else [])]
     usage = {"input_tokens": 7, "output_tokens": 2}
     reply = {"type": "message", "role": "assistant", "content": content, "stop_reason": stop_reason, "usage": usage}
@@ -46,7 +47,8 @@ def _read_message(sent: dict[str, Any]) -> Message:
 
 
 def messages_route(server: SimulatedServer) -> web.RouteDef:
-    """`POST /v1/messages`, answered by the simulated server; errors have OpenAI's bodies and the right status."""
+    """Route of `POST /v1/messages`, answered by the simulated server; errors have OpenAI's bodies and Anthropic's
+    status codes."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
         body = await request.read()

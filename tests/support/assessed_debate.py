@@ -1,4 +1,4 @@
-"""Protocol whose replies are judged, with a stand-in for the judges' panel: its scores depend on the text."""
+"""Protocol whose replies are assessed by a stub of the judge panel: the scores are a function of the text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIMENSIONS = ("instruction following", "justification quality", "evidence ground
 
 
 def found(turn: Turn[Any], domain: str) -> dict[str, Any]:
-    """What two judges say of a reply; now and then one flags it, and now and then nobody judges."""
+    """Assessment of a reply by two judges: one in seven is flagged by one judge, and one in eleven has no judgment."""
     draw = crc32(turn.text.encode())
     role = turn.role.partition("/")[0]
     told: dict[str, Any] = {"reply": turn.path, "role": role, "domain": domain, "rubric": "test"}
@@ -29,7 +29,7 @@ def found(turn: Turn[Any], domain: str) -> dict[str, Any]:
 
 
 class AssessedDebate(DebateProtocol):
-    """A constructor and an auditor answer; each reply is assessed. A case titled `refuses` fails."""
+    """Constructor and auditor answer in turn, and each reply is assessed. A case titled `refuses` fails."""
 
     roles = ("constructor", "auditor")
     name = "assessed"
@@ -48,7 +48,7 @@ class AssessedDebate(DebateProtocol):
 
 
 def roles(constructor: str = "simulated", auditor: str = "simulated") -> dict[str, list[RoleBinding]]:
-    """The models of both; the auditor's tokens are not known."""
+    """Bindings of both roles; the auditor has no token log-probabilities."""
     return {
         "constructor": [RoleBinding(model=constructor, top_logprobs=5)],
         "auditor": [RoleBinding(model=auditor)],

@@ -1,4 +1,4 @@
-"""Made-up features and scores with ties and holes, and clusters with an effect of their own."""
+"""Synthetic features and scores with ties and missing values, and clustered data with an effect of the cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Codes = npt.NDArray[np.int64]
 
 
 def with_missing_values(seed: int, n: int = 60, features: int = 6, targets: int = 3) -> tuple[Floats, Floats, Codes]:
-    """Features (every second one rounded, so tied), scores of 1 to 3, and flags; each with NaN in places."""
+    """Features (every second one rounded, so that it has ties), scores of 1 to 3, and cluster codes, with some NaN."""
     random = np.random.default_rng(seed)
     x = random.normal(size=(n, features))
     x[:, ::2] = np.round(x[:, ::2])
@@ -23,7 +23,7 @@ def with_missing_values(seed: int, n: int = 60, features: int = 6, targets: int 
 
 
 def known(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """The rows of two vectors that have both."""
+    """Pairwise complete observations of two vectors."""
     both = ~(np.isnan(a) | np.isnan(b))
     return a[both], b[both]
 
@@ -31,7 +31,7 @@ def known(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 def clustered(
     random: np.random.Generator, clusters: int, size: int, columns: int, *, share: float = 0.5
 ) -> tuple[Floats, Codes]:
-    """Normal columns, of whose variance the share lies between clusters of one size, and the clusters."""
+    """Normal columns with the share `share` of their variance between clusters of equal size, and the clusters."""
     codes = np.repeat(np.arange(clusters), size)
     between = random.normal(size=(clusters, columns))[codes]
     within = random.normal(size=(clusters * size, columns))

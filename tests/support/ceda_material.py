@@ -1,4 +1,4 @@
-"""What a whole CEDA run needs, made small: claims with passages and pictures, documents, and a trained classifier."""
+"""Small input for complete CEDA runs: claims with passages and pictures, documents, and a trained classifier."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ COLOURS = ("red", "green", "blue")
 
 
 def write_claims(folder: Path, count: int = 24, label_of: Callable[[int], int] = lambda n: n % 2) -> str:
-    """A task of claims about bridges: every second one with a passage, two in three with one of three pictures.
+    """Write a task of claims about bridges: every second one with a passage, two in three with one of three pictures.
 
     Args:
-        label_of: from a claim's number to its gold label, 1 for supported.
+        label_of: function from a claim's number to its gold label, 1 for supported.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for number, colour in enumerate(COLOURS):
@@ -43,7 +43,7 @@ def write_claims(folder: Path, count: int = 24, label_of: Callable[[int], int] =
 
 
 def write_documents(folder: Path, count: int = 24) -> str:
-    """A folder of two documents, a paragraph of its own for every bridge in each."""
+    """Write a folder of two documents, each with one paragraph for every bridge."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, year in (("notes.txt", 1900), ("handbook.md", 1901)):
         told = [f"Bridge {n} opened in {year + n}, and people came to see how it was done." for n in range(count)]
@@ -52,7 +52,7 @@ def write_documents(folder: Path, count: int = 24) -> str:
 
 
 def make_classifier(folder: Path) -> str:
-    """A classifier that was trained on the bundled claims, checked by simulated models."""
+    """Train a classifier on the bundled claims, checked by simulated models."""
     done = run(task="sample-claims", protocol="ceda", engine="inline", out=folder / "training")
     train_with_progress([done.path], folder / "clf", TrainingSettings())
     return str(folder / "clf")

@@ -18,17 +18,17 @@ PICTURES = (Image("image/png", b"one"), Image("image/webp", b"two"))
 
 
 def claim_case(question: str = CLAIM, **more: Any) -> Case:
-    """A claim to check."""
+    """A claim to check, as a case."""
     return Case(id="c", question=question, labels=CLAIM_LABELS, aliases=CLAIM_ALIASES, **more)
 
 
 def ruling(verdict: Any = 1, confidence: Any = 0.8, summary: str = "E1 settles it.", **more: Any) -> dict[str, Any]:
-    """A judge's reply."""
+    """Reply of a judge."""
     return {"consensus": True, "summary": summary, "verdict": verdict, "confidence": confidence, **more}
 
 
 def messages(*texts: str | None) -> dict[str, Any]:
-    """The script of a debate: a text by turn; None for a debater that fails."""
+    """Script of a debate from one text per turn; None makes the debater fail."""
     return {f"turn/{k}": None if text is None else {"text": text} for k, text in enumerate(texts, start=1)}
 
 
@@ -44,17 +44,17 @@ GOOD: Mapping[str, Any] = {
 async def run_check(
     case: Case | None = None, changes: Script | None = None, settings: Mapping[str, Any] | None = None, **floor: Any
 ) -> tuple[ScriptedFloor, Verdict]:
-    """A debate of which `changes` script what they name."""
+    """Run a debate with `changes` to its script."""
     return await run_debate(
         "ceda", case or claim_case(passage="It is an old bridge."), GOOD, changes, settings, **floor
     )
 
 
 def states(floor: ScriptedFloor) -> list[dict[str, Any]]:
-    """The data of the events of kind `state`, in the order in which they were noted."""
+    """Data of the events of kind `state`, in the order of the record."""
     return [event.data for event in floor.events if event.kind == "state"]
 
 
 def stances(floor: ScriptedFloor) -> list[Any]:
-    """The stance of each message."""
+    """Stance of each message."""
     return [event.data["stance"] for event in floor.events if event.kind == "stance"]

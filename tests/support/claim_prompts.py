@@ -1,4 +1,4 @@
-"""Prompts of a debate about a claim, as CEDA's templates render them."""
+"""Prompts of a debate about a claim, as rendered by CEDA's templates."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ LABELLED = [
 ]
 KEY = AnswerKey.from_cases(LABELLED)
 OPPOSITE = AnswerKey({slot: CLAIM_LABELS[label == CLAIM_LABELS[0]] for slot, label in KEY.slots.items()})
-"""The key with every label turned round."""
+"""Answer key with every label inverted."""
 
 
 def message(turn: int, stance: str, text: str = "It is as said.", says: str = "AGREE") -> dict[str, Any]:
-    """A message of the debater whose turn it was; `stance` is on the claim."""
+    """Message of the debater of this turn; `stance` is the stance on the claim."""
     return {"turn": turn, "speaker": f"debater {2 - turn % 2}", "text": text, "says": says, "stance": stance}
 
 
 def debating(
     text: str, said: Sequence[Mapping[str, Any]] = (), evidence: Sequence[str] = EVIDENCE
 ) -> Sequence[Message]:
-    """The debater of the next turn: `said` are all messages so far."""
+    """Prompt of the debater of the next turn, after the messages `said`."""
     known = bool(said) and said[-1]["stance"] in ("supports", "denies")
     shown = {"messages": said, "about": "message" if known else "claim", "conflicts": []}
     return TEMPLATES.render("ceda/debater", ROLE | PLAIN | shown | _material(text, evidence))
@@ -53,7 +53,7 @@ def debating(
 def ruling(
     text: str, sides: Sequence[str], evidence: Sequence[str] = EVIDENCE, conflicts: Sequence[str] = ()
 ) -> Sequence[Message]:
-    """The judge's prompt: `sides` are the stances of the messages."""
+    """Prompt of the judge, after messages with the stances `sides`."""
     shown = {
         "messages": [message(turn, side) for turn, side in enumerate(sides, 1)],
         "conflicts": [{"between": each, "text": "The numbers differ."} for each in conflicts],

@@ -1,4 +1,4 @@
-"""A scripted constructor-auditor debate in which all goes well, on a case of each domain."""
+"""Scripted constructor-auditor debates in which every request succeeds, on a case of each domain."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ GOOD: Mapping[str, Any] = {
 async def run_scripted(
     case: Case = QUESTION, changes: Script | None = None, settings: Mapping[str, Any] | None = None, **floor: Any
 ) -> tuple[ScriptedFloor, Verdict]:
-    """A debate of which `changes` script what they name."""
+    """Run a debate with `changes` to its script."""
     good = {"synthesis": {"answer": "Eiffel", "rationale": "Both say so."}, **GOOD}
     return await run_debate("constructor-auditor", case, good, changes, settings, **floor)

@@ -1,19 +1,18 @@
-"""A page of the documentation: its fenced blocks, its tables, and a reader that follows it.
+"""Page of the documentation: its fenced blocks and tables, and a reader that executes it.
 
-A page is README.md or a file below docs/. Its fenced blocks are taken in order, in one empty folder per page:
+A page is README.md or a file below docs/. Its fenced blocks are processed in order, in one empty folder per page:
 
 - a block with `file=NAME` in its info string is written to NAME;
-- a block of `python` without a name is run as a script;
-- of a block of `console` each line that starts with `$ ` is run; a line that ends in a backslash continues in the next.
-  `exit=N` is the exit code that is expected instead of 0; `not-run="REASON"` keeps the block from being run, and so
-  does `needs=MODULE` where that module is not installed. Lines of output that a page shows must be printed, except
-  a progress bar and the wall time;
-- a block of `console` with `terminal=yes` is a session in a real terminal: its one command is run there, and what
-  stands behind the prompts `> ` and `  | ` is typed.
+- a `python` block without a name is run as a script;
+- of a `console` block each line that starts with `$ ` is run; a line that ends in a backslash continues on the next.
+  `exit=N` is the expected exit code instead of 0; `not-run="REASON"` skips the block, and so does `needs=MODULE` if
+  the module is not installed. Lines of output on the page must be printed, except a progress bar and the wall time;
+- a `console` block with `terminal=yes` is a session in a real terminal: its only command is run there, and the text
+  after the prompts `> ` and `  | ` is typed.
 
-A command `moot ...` and a Python block run in this process: starting one for each of two hundred takes longer than what
-most of them do. Whatever else a page says goes to one bash, and so does everything in a block with `process=yes`.
-Ports that a page names with `--port` are replaced by free ones; what it leaves in the background is killed by its id.
+A command `moot ...` and a Python block run in this process, because starting one for each of two hundred takes longer
+than most of them run. All other lines run in one bash, and so does everything in a block with `process=yes`. Ports that
+a page gives by `--port` are replaced by free ones; processes that it leaves in the background are killed by their id.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ _SHELL = re.compile(r"[|&;<>()$`\n]")
 
 
 def page_named(name: str) -> Path:
-    """The page of that name, without its folder and ending."""
+    """Page of that name, without folder and suffix."""
     (found,) = (path for path in PAGES if path.stem == name)
     return found
 
 
 @dataclass
 class FencedBlock:
-    """A fenced block: its language, the rest of its info string, the line it starts on and its text."""
+    """Fenced block: language, rest of its info string, line number and text."""
 
     language: str
     info: dict[str, str]
@@ -63,7 +62,7 @@ class FencedBlock:
 
     @property
     def text(self) -> str:
-        """What stands between the fences."""
+        """Text between the fences."""
         return "".join(f"{line}\n" for line in self.lines)
 
     @property
@@ -73,11 +72,11 @@ class FencedBlock:
 
     @property
     def is_run(self) -> bool:
-        """Whether it is run here."""
+        """Whether the block is run here."""
         return "not-run" not in self.info and not self.is_missing
 
     def commands(self) -> Iterator[tuple[int, str]]:
-        """Line and text of each command."""
+        """Line number and text of each command."""
         numbered = iter(enumerate(self.lines, start=self.line + 1))
         for number, line in numbered:
             if line.startswith("$ "):
@@ -87,13 +86,13 @@ class FencedBlock:
                 yield number, command
 
     def shown(self) -> list[str]:
-        """The lines of output that the page shows."""
+        """Lines of output on the page."""
         commands = {line for _, command in self.commands() for line in f"$ {command}".split("\n")}
         return [line for line in self.lines if line not in commands and line.strip()]
 
 
 def blocks(page: Path) -> list[FencedBlock]:
-    """The fenced blocks of a page, in order."""
+    """Fenced blocks of a page, in order."""
     found: list[FencedBlock] = []
     open_ = False
     for number, line in enumerate(page.read_text("utf-8").splitlines(), start=1):
@@ -112,7 +111,7 @@ def blocks(page: Path) -> list[FencedBlock]:
 
 
 def table(page: Path, heading: str) -> list[list[str]]:
-    """The rows of the first table under a heading, without its header."""
+    """Rows of the first table below a heading, without its header."""
     lines = page.read_text("utf-8").splitlines()
     start = next(i for i, line in enumerate(lines) if re.fullmatch(rf"#+ {re.escape(heading)}", line))
     body = []
@@ -127,11 +126,11 @@ def table(page: Path, heading: str) -> list[list[str]]:
 
 
 class PageReader:
-    """Follows a page in a folder; what it prints goes to the folder's `.log`.
+    """Executes a page in a folder; the output is written to the folder's `.log`.
 
     Args:
         page: the page.
-        folder: an empty folder, which must be the current one.
+        folder: an empty folder, which must be the working folder.
     """
 
     def __init__(self, page: Path, folder: Path) -> None:
@@ -142,10 +141,10 @@ class PageReader:
         self.log.touch()
 
     def read(self) -> str:
-        """Run everything on the page; returns what was printed.
+        """Run everything on the page; returns the output.
 
         Raises:
-            AssertionError: a command ended with another code than the page says.
+            AssertionError: a command ended with another exit code than the page states.
         """
         try:
             for block in blocks(self._page):
@@ -225,7 +224,7 @@ class PageReader:
 
 @contextmanager
 def _as_a_script(folder: Path, log: Path, argv: list[str]) -> Iterator[None]:
-    """The state of a process that has just been started in the folder, as far as commands and scripts look at it."""
+    """Context that resembles a new process in the folder: arguments, import path, imported modules and output."""
     before, path, known = sys.argv, list(sys.path), {*sys.modules}
     sys.argv = argv
     sys.path.insert(0, str(folder))
@@ -250,7 +249,8 @@ def _exit_code(ended: SystemExit) -> int:
 
 
 class _Shell:
-    """One bash for all of a page's lines that are no Python; what it exports is exported here, too."""
+    """One bash for all lines of a page that are not Python; variables that it exports are exported in this process,
+    too."""
 
     def __init__(self, folder: Path, log: Path) -> None:
         self._exported, self._code = folder / ".exported", folder / ".code"
@@ -273,11 +273,11 @@ class _Shell:
         return int(self._code.read_text())
 
     def background(self, command: str) -> None:
-        """Start what ends in `&`."""
+        """Start a command that ends in `&`."""
         self._say(f"{command}\n")
 
     def end(self) -> None:
-        """End the shell and everything it has started."""
+        """Terminate the shell and every process that it started."""
         self._say("kill $(jobs -p) 2>/dev/null; wait; exit\n")
         assert self._bash.stdin is not None
         self._bash.stdin.close()

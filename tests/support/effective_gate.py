@@ -1,4 +1,4 @@
-"""EVINCE as a protocol of one's own that says which of its settings have an effect."""
+"""EVINCE as a user's own protocol that declares which of its settings have an effect."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from moot.protocols.evince.settings import EvinceSettings
 
 
 class EffectiveGate(Evince):
-    """Without a debate there is no gate."""
+    """EVINCE whose gate has no effect without a debate."""
 
     Settings = EvinceSettings
 
     def effective_settings(self) -> Mapping[str, Any]:
-        """The settings, the gate as if it were off where the sides do not answer each other."""
+        """The settings, with the gate off if the sides do not answer each other."""
         found = self.settings.model_dump(mode="json")
         return found if self.settings.debates else {**found, "gate": False}

@@ -1,4 +1,4 @@
-"""An engine without actors: moderators and a record client that tests drive."""
+"""Fake engine without actors: moderator handles and a record client that tests control."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.protocols.case import Case, LabelledCase
 
 
 class FakeModeratorHandle:
-    """Moderator that ends all its debates when it is told to wait; it is lost at the exchange number `lost_at`."""
+    """Moderator that finishes all its debates at an exchange with `wait`, and is lost at exchange number `lost_at`."""
 
     def __init__(self, lost_at: int = -1) -> None:
         self.open: list[Assignment] = []
@@ -45,7 +45,7 @@ class FakeModeratorHandle:
 
 
 class FakeRecordClient:
-    """Knows which cases are registered."""
+    """Record client that stores which cases are registered."""
 
     def __init__(self) -> None:
         self.registered: set[str] = set()
@@ -72,7 +72,7 @@ class FakeRecordClient:
 
 
 class FakeRuntime:
-    """Seats without an engine."""
+    """Runtime of fake moderators."""
 
     def __init__(self, moderators: Sequence[engine.ModeratorHandle], max_open: int) -> None:
         self.moderators = moderators

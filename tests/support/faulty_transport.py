@@ -1,4 +1,5 @@
-"""A run's real actor classes in one process and without Ray, behind a wire that loses, repeats, delays and reorders."""
+"""A run's real actor classes in one process without Ray, over a transport that loses, duplicates, delays and
+reorders."""
 
 from __future__ import annotations
 
@@ -27,14 +28,14 @@ WATCH_BREAKS_WITHIN_S = 0.6
 
 
 class FaultyTransport:
-    """Delivers calls to actors of this process, some of them wrongly.
+    """Transport of calls to actors of this process, with injected faults.
 
-    A call may be lost on its way there; be made, and its result lost; be delivered a second time at once, or again when
-    all others have passed. Delays reorder concurrent messages. A watch breaks now and then although nobody died.
+    A call may be lost before it arrives; lose its result; or be delivered a second time, at once or after later calls.
+    Delays reorder concurrent messages. A watch sometimes breaks although its actor is alive.
 
     Args:
-        seed: of the faults.
-        faulty: whether there are any.
+        seed: random seed of the faults.
+        faulty: whether faults are injected.
     """
 
     def __init__(self, seed: int, faulty: bool = True) -> None:
@@ -45,7 +46,7 @@ class FaultyTransport:
         self.ghosts: set[asyncio.Task[Any]] = set()
 
     async def call(self, peer: peers.Peer, method: str, *args: Any) -> Any:
-        """In place of `Peer.call`."""
+        """Replacement of `Peer.call`."""
         work = getattr(self.actors[peer.name], method)
         if method == "where":
             return None
@@ -83,20 +84,20 @@ class FaultyTransport:
         await work(*args)
 
     def _haunt(self, call: Any) -> None:
-        """A call whose result nobody gets."""
+        """Run a call and discard its result."""
         ghost = asyncio.ensure_future(call)
         self.ghosts.add(ghost)
         ghost.add_done_callback(self.ghosts.discard)
 
 
 class FaultyRuntime:
-    """A run in the placement `actors` over such a wire.
+    """Runtime in the placement `actors` over such a transport.
 
     Args:
         spec: the run.
-        protocol: the protocol, already made.
-        wire: carries every call.
-        moderators: how many.
+        protocol: the protocol object.
+        wire: the transport of all calls.
+        moderators: number of moderators.
     """
 
     def __init__(self, spec: RunSpec, protocol: DebateProtocol, wire: FaultyTransport, moderators: int = 2) -> None:
@@ -136,7 +137,8 @@ class FaultyRuntime:
         ]
 
     async def stop(self, *, compact: bool = True) -> None:
-        """See `dispatcher.Runtime.stop`; what closes the run is delivered, and ghosts end before the record."""
+        """See `dispatcher.Runtime.stop`; its own calls are without faults, and discarded calls end before the record
+        closes."""
         self._wire.faulty = False
         for name in self.directory.moderators:
             await self._wire.actors[name].close()

@@ -1,4 +1,4 @@
-"""What the floor promises, one coroutine per promise: a case's title chooses it, its payload says what it saw."""
+"""Guarantees of the floor, one coroutine each: the case's title selects it, and its payload has the observations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEMPLATES = {
 
 
 class Word(Reply):
-    """One word."""
+    """A reply of one word."""
 
     word: str
 
@@ -54,14 +54,14 @@ def _heard(turn: Turn[Word] | Failure) -> list[str]:
 
 
 async def order(case: Case, floor: Floor) -> Any:
-    """The last asked answers first; one fails in the middle."""
+    """Replies in the order asked though they end in reverse order; one in the middle fails."""
     asks = [_echo(f"{i}/wait-{(4 - i) * 60}") for i in range(4)]
     asks.insert(2, _echo("x/status-403"))
     return [_heard(turn) for turn in await floor.ask_all(asks)]
 
 
 async def failing_ask(case: Case, floor: Floor) -> Any:
-    """`ask` raises what `ask_all` returns."""
+    """`ask` raises the failure that `ask_all` returns."""
     try:
         await floor.ask("agent/0", "floor/echo", {"text": "x"}, reply=Word, path="a/status-403")
     except AskFailed as failed:
@@ -70,7 +70,7 @@ async def failing_ask(case: Case, floor: Floor) -> Any:
 
 
 async def failure_kinds(case: Case, floor: Floor) -> Any:
-    """Terminal failures of every sort, each a value."""
+    """Terminal failures of every kind, each returned as a value."""
     paths = ["a/status-400", "a/status-401", "a/status-413", "a/status-500", "a/unparsable", "a/status-429"]
     return {turn.path: _heard(turn)[-1] for turn in await floor.ask_all([_echo(path) for path in paths])}
 
@@ -87,24 +87,24 @@ async def path_reused(case: Case, floor: Floor) -> Any:
 
 
 async def path_reused_at_once(case: Case, floor: Floor) -> Any:
-    """The same path twice in one fan-out, beside one that would answer."""
+    """The same path twice in one fan-out, together with a valid request."""
     await floor.ask_all([_echo("b"), _echo("a"), _echo("a")])
 
 
 async def deadline(case: Case, floor: Floor) -> Any:
-    """`agent/3` has 2 s; who hangs fails alone."""
+    """`agent/3` has a deadline of 2 s; only its request fails."""
     turns = await floor.ask_all([_echo("quick", "agent/2"), _echo("slow/hang", "agent/3"), _echo("other")])
     return [_heard(turn) for turn in turns]
 
 
 async def repairs(case: Case, floor: Floor) -> Any:
-    """Mended, asked again, asked again in vain, and answered at the second attempt."""
+    """A repaired reply, a re-asked one, one that stays invalid, and one after a failed attempt."""
     turns = await floor.ask_all([_echo(path) for path in ("a/repair", "a/reask", "a/unparsable", "a/flaky")])
     return [_heard(turn) for turn in turns]
 
 
 async def surrogate(case: Case, floor: Floor) -> Any:
-    """A reply that holds half of a surrogate pair is no text."""
+    """A reply with an unpaired surrogate is not valid text."""
     return [_heard(turn) for turn in await floor.ask_all([_echo("a/surrogate"), _echo("b")])]
 
 
@@ -119,7 +119,7 @@ async def panel(case: Case, floor: Floor) -> Any:
 
 
 async def embeddings(case: Case, floor: Floor) -> Any:
-    """Unit vectors; the same text has the same."""
+    """Unit vectors; equal texts have equal vectors."""
     first = await floor.embed(WORDS)
     again = await floor.embed(WORDS[:2])
     return {
@@ -137,17 +137,17 @@ async def retrieval(case: Case, floor: Floor) -> Any:
 
 
 def square_off_loop(x: int, loop_thread: int) -> tuple[int, bool]:
-    """A pure function that can say whether it ran on the loop's thread."""
+    """Pure function that also returns whether it ran off the loop's thread."""
     return x * x, threading.get_ident() == loop_thread
 
 
 def broken(x: int) -> int:
-    """Divides by zero."""
+    """Function that divides by zero."""
     return x // 0
 
 
 async def computing(case: Case, floor: Floor) -> Any:
-    """A result, an exception, and not on the loop."""
+    """`compute` returns a result, raises an exception, and runs off the event loop."""
     value = await floor.compute(square_off_loop, 7, threading.get_ident())
     try:
         await floor.compute(broken, 1)
@@ -165,13 +165,13 @@ async def notes(case: Case, floor: Floor) -> Any:
 
 
 async def nobody_there(case: Case, floor: Floor) -> Any:
-    """Unattended, a person's place is taken by `go on`."""
+    """Unattended, a person's decision is `go on`."""
     decision = await floor.consult(Form("Go on?", "body", ("stop", "go on")), path="review")
     return [decision.action, decision.text, decision.by]
 
 
 async def details(case: Case, floor: Floor) -> Any:
-    """Persona, decoding, samples and images reach the model and the record; `sent` says what was sent."""
+    """Persona, decoding, samples and images reach the model and the record; `sent` returns the messages."""
     cold = Decoding(temperature=0.0, top_p=None, max_tokens=33)
     image = Image("image/png", b"bytes")
     asks = [
@@ -185,28 +185,28 @@ async def details(case: Case, floor: Floor) -> Any:
 
 
 async def crash(case: Case, floor: Floor) -> Any:
-    """A bug in the protocol, after an ask was paid."""
+    """A bug in the protocol, after a paid ask."""
     await floor.ask("agent/0", "floor/echo", {"text": "x"}, reply=Word, path="a")
     raise KeyError("oh no")
 
 
 async def quorum(case: Case, floor: Floor) -> Any:
-    """An error of ours."""
+    """An error class of moot."""
     raise QuorumFailed("0 of 3")
 
 
 async def unknown_role(case: Case, floor: Floor) -> Any:
-    """A role that nobody has bound."""
+    """A role without binding."""
     await floor.ask("nobody/0", "floor/echo", {"text": "x"}, reply=Word, path="a")
 
 
 async def missing_slot(case: Case, floor: Floor) -> Any:
-    """A template whose slot is not given."""
+    """A template with a missing slot."""
     return [_heard(turn) for turn in await floor.ask_all([Request("agent/0", "floor/echo", {}, Word, "a"), _echo("b")])]
 
 
 async def poison(case: Case, floor: Floor) -> Any:
-    """Reads whatever the passage holds."""
+    """A request with the passage as its text."""
     turn = await floor.ask("agent/0", "floor/position", {"text": case.passage}, reply=Position, path="read")
     text = await floor.ask("agent/0", "floor/plain", {"text": case.passage}, reply=FreeText, path="plain")
     await floor.embed([case.passage])
@@ -234,11 +234,11 @@ NO_VERDICTS: Mapping[str, Callable[[], Any]] = {
         answer=None, how="x", confidence=math.nan, distribution={"confidence": 0.5}
     ),
 }
-"""What a protocol may return by mistake, by case id."""
+"""Invalid return values of a protocol, by case id."""
 
 
 class Behaviours(DebateProtocol):
-    """Does what the case's title names."""
+    """Protocol that runs the behaviour named by the case's title."""
 
     roles = ("agent", "judge")
     name = "behaviours"
@@ -253,7 +253,7 @@ class Behaviours(DebateProtocol):
 
 
 class TwoSteps(DebateProtocol):
-    """Two asks, one after the other; the case's title and passage are the words in their paths."""
+    """Two asks in sequence; the case's title and passage are the words of their paths."""
 
     roles = ("agent",)
     name = "two-steps"
@@ -268,7 +268,7 @@ class TwoSteps(DebateProtocol):
 
 
 class AllShared(DebateProtocol):
-    """Three shared asks at once: a reply, one that does not fit its form, and the first again."""
+    """Three concurrent shared asks: a reply, an invalid reply, and the first again."""
 
     name = "all-shared"
     roles = ("agent",)

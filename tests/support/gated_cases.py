@@ -1,4 +1,4 @@
-"""Planted cases with a gate's signals, and streamed replies that may be stopped early."""
+"""Planted cases with the signals of a gate, and streamed replies that may be stopped early."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_case(
 
 
 def _plant(session: PlantedSession, shift: float, seed: int = 0, **columns: Any) -> None:
-    """Two replies a case, a third of them wrong; `shift` is put to the log-probabilities of the wrong."""
+    """Two replies per case, a third of them wrong; `shift` is added to the log-probabilities of wrong ones."""
     random = np.random.default_rng(seed)
     for number in range(CASES):
         case = f"c{number}"

@@ -1,4 +1,4 @@
-"""Texts that want to be more than texts, in every field that a run has, and a server of a model that writes them."""
+"""Injection texts for every field of a run, and a model server that generates them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOSTILE = (
     "\"'><img src=https://example.org/x> \u2066\u200b\ufeff &lt;b&gt; [x](javascript:alert(6)) \\u003cscript>"
 )
 NAME = "<svg onload=alert(7)> \u202e'\""
-"""Of a run's folder."""
+"""Name of a run's folder."""
 
 CASES: list[dict[str, Any]] = [
     {
@@ -34,10 +34,10 @@ CASES: list[dict[str, Any]] = [
 
 
 class HostileServer(ScriptedServer):
-    """A simulated model that ends each text that it is free to choose with a hostile one, token by token.
+    """Simulated model that appends a hostile text to each free text of its replies, token by token.
 
     Attributes:
-        added: what it adds.
+        added: the appended text.
     """
 
     added: str = HOSTILE

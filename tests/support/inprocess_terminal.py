@@ -1,4 +1,5 @@
-"""A `moot` command of this process at a terminal of its own: no start of a process, but no signals and no editing."""
+"""A `moot` command in this process at a pseudo-terminal: faster than a process, but without signals and line
+editing."""
 
 from __future__ import annotations
 
@@ -35,14 +36,14 @@ class _Here(PseudoTerminal):
 
 
 def run_conversation(script: Script, folder: Path, *arguments: str, into: str = "", **env: str) -> None:
-    """Run a command in the main thread while a script answers it; a script that fails hangs up.
+    """Run a command in the main thread while a script answers it; a script that fails closes the terminal.
 
     Args:
-        script: is run in a thread.
-        folder: in which the command runs.
-        arguments: of `moot`.
-        into: a file that standard output goes to; empty for the terminal.
-        env: further variables.
+        script: the script; runs in a thread.
+        folder: working folder of the command.
+        arguments: arguments of `moot`.
+        into: file of standard output; empty for the terminal.
+        env: further environment variables.
     """
     master, slave = os.openpty()
     here = _Here(master)

@@ -1,6 +1,6 @@
-"""A head of Ray with its job server, on ports and in a folder of its own; it ends with standard input.
+"""Ray head with a job server, on its own ports and in its own folder; it ends when standard input is closed.
 
-Called with the folder; prints its address and that of the job server.
+The argument is the folder; prints its address and that of the job server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Writes a small journal, in a process that a failpoint may end.
+"""Writer of a small journal, in a process that a failpoint may kill.
 
-Every debate has two replies, an event and a verdict. What is known to be durable is printed line by line: the case id,
-once its commit has returned. Run again on the same folder it resumes the debates that have no verdict.
+Every debate has two replies, an event and a verdict. Each case id is printed on a line once its commit has returned, so
+that it is known to be durable. Run again on the same folder, it resumes the debates without a verdict.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from moot.protocols.messages import Event
 
 
 def reply(case_id: str, path: str, reply_id: str, **columns: Any) -> dict[str, Any]:
-    """A row of the stream `replies`; with `token` given, one with tokens."""
+    """Row of the stream `replies`; with `token`, one with tokens."""
     row: dict[str, Any] = {
         "case_id": case_id,
         "attempt": 0,
@@ -71,13 +71,13 @@ def labelled(number: int) -> LabelledCase:
 
 
 def debate_result(case_id: str, replies: dict[str, str], **fields: Any) -> DebateResult:
-    """A verdict that rests on `replies`."""
+    """A verdict based on `replies`."""
     defaults: dict[str, Any] = {"attempt": 0, "answer": "Yes", "how": "vote"}
     return DebateResult(case_id=case_id, replies=replies, **(defaults | fields))
 
 
 def debate_rows(case_id: str, incarnation: str) -> list[dict[str, Any]]:
-    """The two replies of a debate: one with tokens, one of a judge."""
+    """The two replies of a debate: one with tokens, and one of a judge."""
     score = '{"support":"supported","score":0.5,"rationale":""}'
     return [
         reply(case_id, "a", f"{incarnation}-{case_id}-a", token=["x", "y"], logprob=[-0.5, -1.0]),
@@ -86,7 +86,7 @@ def debate_rows(case_id: str, incarnation: str) -> list[dict[str, Any]]:
 
 
 def new_run(path: Path) -> RunFolder:
-    """The folder of a run that nobody owns yet."""
+    """Folder of a run without owner."""
     path.mkdir(exist_ok=True)
     (path / "run.yaml").write_text("test: true\n")
     return RunFolder(path)
@@ -96,11 +96,12 @@ def new_run(path: Path) -> RunFolder:
 async def open_writer(
     folder: RunFolder, *, compact: bool = True, leftovers: bool = False, meter: Meter = SILENT
 ) -> AsyncIterator[RecordWriter]:
-    """A recorder of a new owner, loaded; then its journal becomes a part, or is left as a killed process leaves it.
+    """Record writer of a new owner, loaded; at the end its journal is compacted, or left as by a killed process.
 
     Args:
-        leftovers: whether what earlier owners have left is compacted first.
-        meter: what it counts with.
+        compact: whether the journal is compacted at the end.
+        leftovers: whether the journals of earlier owners are compacted first.
+        meter: the writer's meter.
     """
     owner = Ownership.acquire(folder)
     try:
@@ -125,7 +126,7 @@ async def abandon_journal(writer: RecordWriter) -> None:
 
 
 async def submit_case(writer: RecordWriter, number: int, incarnation: str = "e1") -> dict[str, str]:
-    """Register a case and hand in its replies; gives what its verdict rests on."""
+    """Register a case and add its replies; returns the replies' ids by path, on which its verdict is based."""
     case = labelled(number)
     await writer.register([case])
     rows = debate_rows(case.case.id, incarnation)
@@ -135,13 +136,13 @@ async def submit_case(writer: RecordWriter, number: int, incarnation: str = "e1"
 
 
 async def debated(writer: RecordWriter, numbers: Iterable[int], incarnation: str = "e1") -> None:
-    """Debates with their verdicts, which are durable."""
+    """Debates with durable verdicts."""
     replies = {f"c{number:03d}": await submit_case(writer, number, incarnation) for number in numbers}
     assert all(await writer.commit([debate_result(case_id, rest) for case_id, rest in replies.items()]))
 
 
 def assert_whole(folder: Path) -> None:
-    """Every key is there once, and every verdict with its case, replies, tokens and judgments."""
+    """Assert that every key is present once, and every verdict with its case, replies, tokens and judgments."""
     rows = {table: read_table(folder, table).to_pylist() for table in TABLES}
     for table, key in KEYS.items():
         found = [tuple(row[name] for name in key) for row in rows[table]]
@@ -153,14 +154,14 @@ def assert_whole(folder: Path) -> None:
 
 
 async def session(folder: RunFolder, numbers: Iterable[int], *, compact: bool = True) -> None:
-    """Debates, one after the other, by an owner of its own, who compacts first what is left."""
+    """Run debates in sequence under a new owner, who first compacts earlier journals."""
     async with open_writer(folder, compact=compact, leftovers=True) as writer:
         for number in numbers:
             await debated(writer, [number], f"e{len(folder.epochs())}")
 
 
 async def write(folder: Path, debates: int) -> None:
-    """Hold every debate that has no verdict yet."""
+    """Run every debate without a verdict."""
     record = RunFolder(folder)
     async with open_writer(record, leftovers=True) as writer:
         async for case_id in resume(record, writer, debates, f"e{len(record.epochs())}"):
@@ -169,7 +170,7 @@ async def write(folder: Path, debates: int) -> None:
 
 
 async def resume(record: RunFolder, writer: RecordWriter, debates: int, incarnation: str) -> AsyncIterator[str]:
-    """Hold every debate that has no verdict yet; gives the id of each whose verdict is durable."""
+    """Run every debate without a verdict; yields the id of each whose verdict is durable."""
     done = set(read_table(record, "verdicts", [])["case_id"].to_pylist())
     for case in map(labelled, range(debates)):
         if case.case.id not in done:
@@ -189,13 +190,13 @@ async def _debate(writer: RecordWriter, case_id: str, incarnation: str) -> None:
 
 
 def write_journal(folder: Path, debates: int) -> None:
-    """What such a process does."""
+    """Work of such a process."""
     journal._COMMIT_S = 0.01
     asyncio.run(write(folder, debates))
 
 
 def assert_same_signals(one: Signals, other: Signals) -> None:
-    """Equal but for rounding."""
+    """Assert that signals are equal up to rounding."""
     assert one.groups() == other.groups()
     for group in one.groups():
         mine, its = one.group(*group), other.group(*group)
@@ -216,7 +217,7 @@ _SERVER.set_forkserver_preload(["moot.actors.record.compaction", "moot.actors.re
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """How a process ended, and what it said; `returncode` is minus the signal that killed it."""
+    """Exit and output of a process; `returncode` is minus the signal that killed it."""
 
     returncode: int
     stdout: str
@@ -224,11 +225,11 @@ class ProcessResult:
 
 
 def run_forked(work: Callable[..., object], *args: Any, **environment: str) -> ProcessResult:
-    """Do `work` in a process with an environment, failpoints and output of its own, and wait for its end.
+    """Run `work` in a process with its own environment, failpoints and output, and wait for its end.
 
     Args:
         work: a function of a module that the process can import.
-        environment: variables beside those of this process.
+        environment: additional environment variables.
     """
     with TemporaryDirectory() as place:
         said = [Path(place) / name for name in ("stdout", "stderr")]

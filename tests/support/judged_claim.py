@@ -1,4 +1,4 @@
-"""A server that debates and judges one claim as it is told."""
+"""Scripted server for the debate and judgment of one claim."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import msgspec
 from openai_server import Script, ScriptedServer
 
 KEYS = {"/turn/": "debater", "/judge/": "judge", "/vision/prompt": "look", "shared-": "image"}
-"""Who is asked, by a part of the step key."""
+"""Role by a part of the step key."""
 
 
 @dataclass
 class ScriptedClaimDebate:
-    """What each role replies, to be changed by a test; from the step key and the user text.
+    """Replies of each role, from the step key and the user text; tests replace them.
 
     Attributes:
-        server: its calls and bodies tell what was asked.
+        server: the server, with calls and bodies of requests.
     """
 
     debater: Script = lambda step, user: '{"says": "AGREE", "text": "E1 says so.", "stance": "supports"}'
@@ -36,7 +36,7 @@ class ScriptedClaimDebate:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What a command is told, so that it asks this server."""
+        """Flags of a command that uses this server."""
         return ("--model", self.server.model, "--quiet")
 
     def messages(self, role: str) -> list[tuple[str, Any]]:
@@ -48,13 +48,13 @@ class ScriptedClaimDebate:
 
 
 def ruling(verdict: int | None, confidence: float | None = 0.8, summary: str = "E1 settles it.") -> dict[str, Any]:
-    """A judge's reply."""
+    """Reply of a judge."""
     return {"consensus": True, "agreed": [], "summary": summary, "verdict": verdict, "confidence": confidence}
 
 
 @contextmanager
 def judged_claim() -> Iterator[ScriptedClaimDebate]:
-    """Serves while inside."""
+    """Context with a running server."""
     debate = ScriptedClaimDebate()
     try:
         yield debate

@@ -1,4 +1,4 @@
-"""Planted replies that judges scored."""
+"""Planted replies with judges' scores."""
 
 from __future__ import annotations
 

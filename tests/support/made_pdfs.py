@@ -1,4 +1,4 @@
-"""PDF files made for tests: pages with text, without any, encrypted."""
+"""PDF files for tests: pages with text, without text, and encrypted."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 
 def made_pdf(pages: Sequence[str], *, password: str | None = None, owner_only: bool = False) -> bytes:
-    """A PDF with one page per text, each line of it a line there; an empty text gives a page without any. Pages with
-    the same text show the same stream: a small file can have any length.
+    """A PDF with one page per text, line by line; an empty text gives an empty page. Pages with the same text share a
+    stream, so that a small file can have many pages.
 
     Args:
-        password: encrypts it; for changes only with `owner_only`.
+        password: encrypts the file; with `owner_only` against changes only.
     """
     writer = PdfWriter()
     font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}

@@ -1,4 +1,4 @@
-"""An engine whose debates end when a test says so, behind a queue dispatcher."""
+"""Engine whose debates end when a test calls `finish`, behind a queue dispatcher."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from moot.protocols.case import Case, LabelledCase
 
 
 class ManualModeratorHandle:
-    """Holds what it is given until `finish`; `lose` fails the exchange that waits, and the next one that hands over."""
+    """Moderator that keeps its assignments until `finish`; `lose` fails the pending exchange, and the next one with
+    assignments."""
 
     def __init__(self) -> None:
         self.open: dict[str, Assignment] = {}
@@ -64,7 +65,7 @@ class ManualModeratorHandle:
         return ModeratorReport(done)
 
     async def _lost_in(self, incarnation: int, *, wait: bool) -> None:
-        """Raises `ModeratorLost` when the moderator has died since."""
+        """Raise `ModeratorLost` if the moderator has died since."""
         if incarnation != self._incarnation or (self._fails_next and not wait):
             self._fails_next = self._fails_next and wait
             raise ModeratorLost("moderator")
@@ -79,7 +80,7 @@ class ManualModeratorHandle:
 
 
 class ManualRuntime(HandlesOnly):
-    """So many moderators of a kind."""
+    """Runtime with a number of moderators of one kind."""
 
     def __init__(self, moderators: int, kind: type[ManualModeratorHandle] = ManualModeratorHandle) -> None:
         self.places = [kind() for _ in range(moderators)]
@@ -117,7 +118,7 @@ async def until_open(runtime: ManualRuntime, count: int) -> None:
 
 
 class FinishedRecordClient(FakeRecordClient):
-    """Has a verdict on every case; `fails` is what the next reading ends with, and `slow` holds readings up."""
+    """Record client with a verdict for every case; `fails` is raised by the next read, and `slow` delays reads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +138,7 @@ class FinishedRecordClient(FakeRecordClient):
 
 @asynccontextmanager
 async def finished() -> AsyncIterator[tuple[QueueDispatcher, FinishedRecordClient]]:
-    """A queue dispatcher of an engine whose record has ended with every case."""
+    """Queue dispatcher of an engine whose record has a verdict for every case."""
     runtime, record = ManualRuntime(1), FinishedRecordClient()
     runtime.writers = record
     async with open_dispatcher(runtime, {(f"q{number}", 0): False for number in range(9)}) as found:

@@ -1,6 +1,7 @@
-"""Every built-in protocol in its main configurations, as one protocol; and cases to run it on.
+"""Every built-in protocol in its main configurations, as one protocol; and cases for it.
 
-SELENE, EVINCE and the baselines take any question of two labels (`SETTINGS`); the others bring cases (`OTHERS`).
+SELENE, EVINCE and the baselines accept any question of two labels (`SETTINGS`); the others have their own cases
+(`OTHERS`).
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ OTHERS: Mapping[str, tuple[str, Mapping[str, Any], tuple[str, ...]]] = {
     "replies": ("judge-panel", {"passes": 2}, ("sample-replies",)),
     "claims": ("ceda", {}, ("sample-claims",)),
 }
-"""Protocol, settings, and the tasks that its cases come from; none: made ones."""
+"""Protocol, settings, and the tasks of its cases; without tasks, generated cases."""
 
 
 class ManySettings(DebateProtocol):
-    """A case's title names the settings that it is debated with."""
+    """Protocol whose cases name their settings in the title."""
 
     roles: tuple[str, ...] = ("agent", "judge")
     name = "many-settings"
@@ -69,7 +70,7 @@ class ManySettings(DebateProtocol):
 
 
 class EveryProtocol(ManySettings):
-    """The other protocols as well."""
+    """`ManySettings` with the protocols of `OTHERS`."""
 
     roles = ("agent", "judge", "moderator", "constructor", "auditor", "synthesizer", "debater", "vision")
     name = "every-protocol"
@@ -80,14 +81,14 @@ class EveryProtocol(ManySettings):
 
 
 def roles_of_all() -> dict[str, list[RoleBinding]]:
-    """Of `EveryProtocol`: as many members of each role as any protocol asks for, on the simulated model."""
+    """Bindings of `EveryProtocol`: of each role as many members as any protocol asks, on the simulated model."""
     (agent,), (judge,) = same_model_roles("simulated", max_tokens=2000).values()
     alone = {name: [agent] for name in ("moderator", "constructor", "auditor", "synthesizer", "vision")}
     return {"agent": [agent], "judge": [judge], "debater": [agent, agent], **alone}
 
 
 def other_cases(each: int) -> list[LabelledCase]:
-    """So many cases for each of `OTHERS`; of several tasks, so many in all."""
+    """A number of cases for each of `OTHERS`; of several tasks, that number in total."""
     cases = []
     for name, (_, _, tasks) in OTHERS.items():
         found = [item for task in tasks for item in islice(open_task(task).cases(), each // len(tasks))]
@@ -117,5 +118,5 @@ def made_cases(count: int, title: str, start: int = 0) -> list[LabelledCase]:
 
 
 def key_of(cases: list[LabelledCase]) -> dict[int, str]:
-    """`RunSpec.key` for cases in memory."""
+    """`RunSpec.key` of cases in memory."""
     return AnswerKey.from_cases(cases).slots

@@ -1,4 +1,4 @@
-"""A debate that a person may moderate: topics first, then a form after each round, and again after each change."""
+"""Debate that a person may moderate: topics first, then a form after each round, and again after each change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACTIONS = ("go on", "set kappa", "ask", "edit topics", "end")
 
 
 class ModeratedDebate(DebateProtocol):
-    """Two sides argue; what a person sets, asks and edits reaches both of them in the next round."""
+    """Two sides argue; what the person sets, asks and edits is sent to both in the next round."""
 
     name = "moderated"
     roles = ("agent",)
@@ -59,7 +59,7 @@ class ModeratedDebate(DebateProtocol):
 
 
 class PartlyModerated(ModeratedDebate):
-    """The same, but for cases called `plain`, which ask nobody."""
+    """Like `ModeratedDebate`, but cases called `plain` consult nobody."""
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case."""
@@ -78,7 +78,7 @@ def _text(turn: Turn[FreeText] | Failure) -> str:
 async def _moderate(
     floor: Floor, title: str, state: dict[str, Any], path: str, actions: tuple[str, ...], last: str = ""
 ) -> None:
-    """The form again after each change, until the person continues or ends the debate."""
+    """Ask for decisions, again after each change, until the person continues or ends the debate."""
     remark, place, again = "", path, 0
     while True:
         body = "\n".join(filter(None, [remark, last, f"kappa {state['kappa']}", "Topics:", state["topics"]]))
@@ -120,7 +120,7 @@ SCRIPTS: dict[str, Callable[[str, str], Any]] = {
 
 
 class ScriptedPerson:
-    """A person who answers from a script by path, and `go on` elsewhere.
+    """A person with scripted decisions by path, and `go on` elsewhere.
 
     Args:
         script: by path, an action, or an action and its text.
@@ -143,12 +143,12 @@ class ScriptedPerson:
 
 
 class SlowPerson:
-    """A person who answers `go on` once they may.
+    """A person who decides `go on` when the test permits it.
 
     Attributes:
-        may: set to let them answer.
-        asked: set when they are asked something.
-        dismissed: how often they were told that no answer is needed any more.
+        may: set to permit the decision.
+        asked: set when a decision is requested.
+        dismissed: number of requests that were cancelled.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,7 @@
-"""A Ray of its own for runs that are watched: `python watched_runs.py`, a line of JSON per batch of runs on stdin.
+"""Ray for monitored runs: `python monitored_runs.py`, with a line of JSON per batch of runs on standard input.
 
-It says where Ray writes down what is to be scraped; of each batch, how its runs ended. It lives until stdin is closed.
+Prints the file in which Ray lists the scrape targets and, for each batch, the status of its runs. Ends when standard
+input is closed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ async def _run(runs: list[dict[str, Any]]) -> list[str]:
 
 
 async def _kill_a_limiter() -> None:
-    """End one process that is started again, and that counts nothing of its own."""
+    """Kill a limiter process, which is restarted and has no metrics of its own."""
     limiters: list[psutil.Process] = []
     while not limiters:
         await asyncio.sleep(0.5)

@@ -1,6 +1,6 @@
-"""No pandas for the processes that tests start, as where the package is installed without extras.
+"""Environment without pandas for processes that tests start, as in an installation without extras.
 
-So it is seen that nothing needs it, and each of them starts sooner: pyarrow imports pandas wherever it finds it.
+Tests that nothing needs pandas, and makes processes start faster: pyarrow imports pandas if it is installed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 _INSTEAD = """\
 import sys
 
-if "ray.data" not in sys.modules:  # which needs it, and comes with it
+if "ray.data" not in sys.modules:  # which needs and installs pandas
     raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
 sys.path.remove({folder!r})
 del sys.modules["pandas"]
@@ -23,10 +23,10 @@ import pandas
 
 @contextmanager
 def no_pandas(folder: Path) -> Iterator[None]:
-    """Processes that are started in the block find none.
+    """Context in which started processes cannot import pandas, except with Ray Data.
 
     Args:
-        folder: an empty one, for what they find instead.
+        folder: an empty folder, for the replacement module.
     """
     (folder / "pandas.py").write_text(_INSTEAD.format(folder=str(folder)))
     before = os.environ.get("PYTHONPATH")

@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine: each node is a raylet of its own, and can be lost like a machine."""
+"""Ray cluster of several nodes on this machine: each node is a separate raylet, and can be killed like a machine."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FAST_DETECTION = {
     "health_check_timeout_ms": 1000,
     "health_check_failure_threshold": 4,
 }
-"""A node is called dead some 2 s after its last sign of life; by default it takes 15 s and more."""
+"""A node is declared dead about 2 s after its last heartbeat, instead of 15 s or more by default."""
 
 _STORE_BYTES = 80 * 2**20
 _ENDED_WITHIN_S = 20.0
 
 
 class LiveActor(NamedTuple):
-    """An actor as Ray's tables have it."""
+    """Actor in Ray's state tables."""
 
     name: str
     pid: int
@@ -36,11 +36,11 @@ class LiveActor(NamedTuple):
 
 
 class LocalCluster:
-    """A running cluster of this machine.
+    """Running cluster on this machine.
 
     Args:
-        cluster: with its head; worker nodes are added here.
-        folder: where Ray keeps its files: every process that Ray starts here is told of it.
+        cluster: the cluster with its head; worker nodes are added here.
+        folder: Ray's folder for temporary files; it is an argument of every process that Ray starts here.
     """
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
@@ -50,18 +50,18 @@ class LocalCluster:
 
     @property
     def address(self) -> str:
-        """What `--address` takes."""
+        """Value of `--address`."""
         return str(self.cluster.address)
 
     def add(self, cpus: float, **node_args: Any) -> Any:
-        """One more worker node, alive when this returns."""
+        """Add a worker node, alive on return."""
         args = {"object_store_memory": _STORE_BYTES, **node_args}
         node = self.cluster.add_node(num_cpus=cpus, dashboard_agent_listen_port=0, **args)
         self.workers.append(node)
         return node
 
     def lose(self, node: Any) -> None:
-        """A worker node is gone from one moment to the next, with every process on it."""
+        """Kill a worker node with all its processes."""
         self.note_processes()
         raylet = node.all_processes["raylet"][0].process.pid
         on_it = psutil.Process(raylet).children(recursive=True)
@@ -72,13 +72,13 @@ class LocalCluster:
                 process.kill()
 
     def actors(self) -> list[LiveActor]:
-        """Every actor that is alive, by name."""
+        """Every live actor by name."""
         table = self.cluster.global_state.actor_table(None, actor_state_name="ALIVE")
         found = [LiveActor(each["Name"], each["Pid"], each["Address"]["NodeID"]) for each in table.values()]
         return sorted(found)
 
     def note_processes(self) -> None:
-        """Keep in mind what runs now, so that `leaked` can tell what is left of it."""
+        """Store the running processes, for `leaked`."""
         for child in psutil.Process().children():
             with contextlib.suppress(psutil.NoSuchProcess):
                 if any(self._folder in word for word in child.cmdline()):
@@ -86,7 +86,7 @@ class LocalCluster:
                         self.processes.setdefault(process.pid, process)
 
     def leaked(self, within_s: float = _ENDED_WITHIN_S) -> list[str]:
-        """What still runs of the processes noted, after they had so long to end."""
+        """Stored processes that still run after a grace period."""
         _, alive = psutil.wait_procs(list(self.processes.values()), timeout=within_s)
         return [told for process in alive if (told := _process_name(process))]
 
@@ -95,12 +95,12 @@ class LocalCluster:
 def nodes(
     head_cpus: float = 0, workers: Sequence[float] = (), *, system_config: Mapping[str, int] = FAST_DETECTION
 ) -> Iterator[LocalCluster]:
-    """A cluster of a head and a worker node per number of CPUs; everything is ended and removed afterwards.
+    """Cluster of a head and one worker node per number of CPUs; everything is terminated and removed at the end.
 
     Args:
-        head_cpus: CPUs of the head, where the drivers are; 0 keeps actors that want some away from it.
+        head_cpus: CPUs of the head, where the drivers run; 0 keeps actors that need CPUs off it.
         workers: CPUs of each worker node.
-        system_config: Ray's own settings, by default fast detection of lost nodes.
+        system_config: Ray's system configuration, by default fast detection of lost nodes.
     """
     # Sockets lie in it, whose paths may have 107 bytes: pytest's own folders are too deep.
     folder = Path(tempfile.mkdtemp(prefix="moot-"))
@@ -134,7 +134,7 @@ def nodes(
 
 
 def _end(running: LocalCluster) -> None:
-    """Shut the cluster down in order; what is left of it, or of a node that did not start, is killed by its id."""
+    """Shut the cluster down; processes that remain, also of a node that did not start, are killed by their id."""
     running.note_processes()
     with contextlib.suppress(Exception):
         running.cluster.shutdown()

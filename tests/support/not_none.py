@@ -1,4 +1,4 @@
-"""Narrows an optional value to a known one."""
+"""Narrowing of an optional value."""
 
 from __future__ import annotations
 

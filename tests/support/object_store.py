@@ -1,4 +1,4 @@
-"""An object store that speaks as much of S3 as pyarrow asks for: on loopback, in memory, with counters and faults."""
+"""Object store with the part of the S3 API that pyarrow uses: on loopback, in memory, with counters and faults."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ BUCKET = "runs"
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 Fault = Callable[[str, str], str | None]
-"""From a request's kind and key to the S3 error that it gets; None lets it through."""
+"""S3 error for a request by its kind and key; None for no error."""
 
 _STATUS = {"AccessDenied": 403, "NoSuchBucket": 404, "NoSuchKey": 404, "SlowDown": 503, "InternalError": 500}
 
 
 @dataclass
 class ObjectStore:
-    """What lies in the bucket, and what was asked.
+    """Content of the bucket, and received requests.
 
     Attributes:
-        objects: content and unix time of the last change, by key.
-        requests: how many came, by kind: PUT, GET, HEAD, LIST, DELETE.
+        objects: content and Unix time of the last change, by key.
+        requests: number of requests by kind: PUT, GET, HEAD, LIST, DELETE.
         puts: keys in the order in which they were put.
-        fault: makes requests fail.
+        fault: function that makes requests fail.
     """
 
     port: int = 0
@@ -46,11 +46,11 @@ class ObjectStore:
     fault: Fault = lambda kind, key: None
 
     def uri(self, path: str, bucket: str = BUCKET) -> str:
-        """What `--out` takes."""
+        """Value of `--out`."""
         return f"s3://{bucket}/{path}?endpoint_override=127.0.0.1:{self.port}&scheme=http"
 
     def keys(self, path: str = "") -> list[str]:
-        """The objects below a folder, without the markers of folders."""
+        """Keys of the objects below a folder, without markers of folders."""
         return sorted(key for key in self.objects if key.startswith(path) and not key.endswith("/"))
 
     def put(self, key: str, data: bytes) -> None:
@@ -61,7 +61,7 @@ class ObjectStore:
 
 @contextmanager
 def object_store() -> Iterator[ObjectStore]:
-    """A server in a thread of its own; the environment has credentials that it does not look at."""
+    """Server in its own thread; the environment has credentials, which it does not check."""
     store = ObjectStore()
     started = threading.Event()
     stops: list[Callable[[], object]] = []
@@ -95,7 +95,7 @@ def object_store() -> Iterator[ObjectStore]:
 
 
 async def _answer(store: ObjectStore, request: web.Request) -> web.Response:
-    """What the bucket says; a folder that is asked for by HEAD is there."""
+    """Response of the bucket; HEAD of a folder succeeds."""
     bucket, _, key = request.match_info["path"].partition("/")
     kind = "LIST" if request.method == "GET" and not key else request.method.replace("POST", "DELETE")
     store.requests[kind] += 1
@@ -127,7 +127,7 @@ async def _answer(store: ObjectStore, request: web.Request) -> web.Response:
 
 
 def _listed(store: ObjectStore, prefix: str) -> web.Response:
-    """All on one page, which S3 would end after a thousand."""
+    """All keys on one page, which S3 would limit to a thousand."""
     body = "<IsTruncated>false</IsTruncated>"
     for key in sorted(key for key in store.objects if key.startswith(prefix)):
         data, at = store.objects[key]
@@ -138,7 +138,7 @@ def _listed(store: ObjectStore, prefix: str) -> web.Response:
 
 
 async def _body(request: web.Request) -> bytes:
-    """The content of a request; in chunks with a signature or a checksum, without these."""
+    """Body of a request, decoded if it is chunked with a signature or a checksum."""
     raw = await request.read()
     if "aws-chunked" not in request.headers.get("Content-Encoding", ""):
         return raw

@@ -1,4 +1,4 @@
-"""Makes today's run.yaml one from before models had profiles: without the keys that came since."""
+"""Conversion of a present run.yaml to one from before model profiles: without the keys that were added since."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ SETTINGS = {
         crit.max_calls crit.max_reasons crit.max_rivals crit.weak_points crit_topics versus_qa
     """,
 }
-"""By protocol, the settings that its oldest records have."""
+"""Settings in the oldest records, by protocol."""
 
 ROLE = "model persona temperature top_p max_tokens top_logprobs api_key_env base_url timeout_s structured early_stop"
-"""The keys that a role has in them."""
+"""Keys of a role in the oldest records."""
 
 
 def oldest(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a run.yaml, of one of `SETTINGS`, without the keys that came since; the values are today's."""
+    """Content of the run.yaml of one of `SETTINGS` without the keys that were added since; values are those of
+    today."""
     bindings = {
         family: [{key: member[key] for key in ROLE.split()} for member in members]
         for family, members in body["bindings"].items()

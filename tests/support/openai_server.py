@@ -1,4 +1,4 @@
-"""OpenAI's wire on loopback, as the tests need it: small servers for one test, a scripted one, `moot simulate`."""
+"""Servers of OpenAI's API on loopback: small ones for one test, a scripted one, and `moot simulate`."""
 
 from __future__ import annotations
 
@@ -52,26 +52,26 @@ MakeModel = Callable[[str], Backend]
 MakeVendor = Callable[[str], Model]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Script = Callable[[str, str], Any]
-"""From the step key and the user text to the reply: a text, or data to be sent as JSON."""
+"""Reply by step key and user text: a text, or data to be sent as JSON."""
 
 
 def compatible(url: str) -> CompatibleModel:
-    """The lean client."""
+    """Client without a vendor's SDK."""
     return CompatibleModel(url, "m", api_key_env=KEY_ENV)
 
 
 def openai(url: str) -> OpenAIModel:
-    """The one on the official SDK."""
+    """Client with OpenAI's SDK."""
     return OpenAIModel("m", api_key_env=KEY_ENV, base_url=url)
 
 
 def responses(url: str) -> ResponsesModel:
-    """The same over the Responses API."""
+    """Client with OpenAI's SDK over the Responses API."""
     return ResponsesModel("m", api_key_env=KEY_ENV, base_url=url)
 
 
 def anthropic(url: str, model: str = "claude-opus-5-5") -> AnthropicModel:
-    """Anthropic's, on its official SDK."""
+    """Client with Anthropic's SDK."""
     return AnthropicModel(model, api_key_env=KEY_ENV, base_url=url.removesuffix("/v1"))
 
 
@@ -80,20 +80,20 @@ VENDORS: dict[str, MakeVendor] = {**BACKENDS, "responses": responses, "anthropic
 
 
 def completion(text: str | None = "No.", **choice: Any) -> dict[str, Any]:
-    """A whole reply as the wire has it."""
+    """A complete response body of chat completions."""
     message = {"role": "assistant", "content": text}
     usage = {"prompt_tokens": 7, "completion_tokens": 2}
     return {"choices": [{"message": message, "finish_reason": "stop", **choice}], "usage": usage}
 
 
 def token(text: str, logprob: float | None, *alternatives: tuple[str, float | None], **fields: Any) -> dict[str, Any]:
-    """A token of a reply as OpenAI's wires have it."""
+    """A token with log-probabilities, as in OpenAI's APIs."""
     top = [{"token": each, "logprob": known} for each, known in alternatives]
     return {"token": text, "logprob": logprob, "top_logprobs": top, **fields}
 
 
 def response(*output: Any, **others: Any) -> dict[str, Any]:
-    """The same over the Responses API; an item of the output that is a text is a message that says it."""
+    """A complete response body of the Responses API; a string among the output items is a message with that text."""
     items = [output_message(item) if isinstance(item, str) else item for item in output]
     usage = {"input_tokens": 7, "output_tokens": 2}
     return {"status": "completed", "error": None, "incomplete_details": None, "output": items, "usage": usage} | others
@@ -105,11 +105,11 @@ def output_message(text: str, **part: Any) -> dict[str, Any]:
 
 
 WHOLE = dict(zip(VENDORS, (completion(), completion(), response("No."), message()), strict=True))
-"""By client, a whole reply as its wire has it."""
+"""A complete response body by client."""
 
 
 def answers(status: int, body: object, headers: dict[str, str] | None = None) -> Handler:
-    """Always the same answer: bytes as they are, anything else as JSON."""
+    """Handler with a constant response: bytes unchanged, anything else as JSON."""
 
     async def handler(request: web.Request) -> web.Response:
         await request.read()
@@ -123,7 +123,7 @@ EVENTS = {"Content-Type": "text/event-stream; charset=utf-8"}
 
 
 def sends(*chunks: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Handler:
-    """Always the same body, in pieces of a length that it does not say."""
+    """Handler with a constant body, chunked without a declared length."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
         await request.read()
@@ -139,18 +139,18 @@ def sends(*chunks: bytes, status: int = 200, headers: dict[str, str] | None = No
 
 
 def event(data: object) -> bytes:
-    """One event of a stream."""
+    """An event of a stream."""
     return b"data: " + json.dumps(data).encode() + b"\n\n"
 
 
 def delta(text: str, **choice: Any) -> bytes:
-    """The event by which a text is added to a reply."""
+    """The event that adds a text to a reply."""
     return event({"choices": [{"delta": {"content": text}, "finish_reason": None, **choice}]})
 
 
 @asynccontextmanager
 async def serving(handler: Handler, method: str = "*") -> AsyncIterator[str]:
-    """The URL of a server, up to and with `/v1`, below which every request of a method goes to `handler`."""
+    """URL of a server, up to and including `/v1`, below which every request with this method goes to `handler`."""
     app = web.Application()
     app.router.add_route(method, "/v1/{tail:.*}", handler)
     async with TestServer(app) as server:
@@ -159,7 +159,7 @@ async def serving(handler: Handler, method: str = "*") -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def served_model(make: Callable[[str], M], handler: Handler) -> AsyncIterator[M]:
-    """The model that `make` gives for the URL of such a server."""
+    """Model that `make` creates for the URL of such a server."""
     async with serving(handler) as url:
         model = make(url)
         try:
@@ -172,10 +172,10 @@ async def served_model(make: Callable[[str], M], handler: Handler) -> AsyncItera
 async def served_raw_model(
     make: Callable[[str], M], answer: bytes, gone: asyncio.Event | None = None, asked: asyncio.Event | None = None
 ) -> AsyncIterator[M]:
-    """The same in front of one that reads a request's head and writes `answer`, whatever that is.
+    """Model of a server that reads a request's headers and writes `answer`, without HTTP framing of its own.
 
     Args:
-        gone: then the connection is held open, and this is set when the client closes it.
+        gone: if given, the connection stays open, and this is set when the client closes it.
         asked: set when the answer has been written.
     """
 
@@ -202,7 +202,7 @@ async def served_raw_model(
 
 @asynccontextmanager
 async def deadline_after(event: asyncio.Event) -> AsyncIterator[None]:
-    """A deadline that passes in the block, soon after the event."""
+    """Context with a deadline that expires soon after the event."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(60) as deadline:
         waiting = asyncio.create_task(event.wait())
@@ -211,7 +211,7 @@ async def deadline_after(event: asyncio.Event) -> AsyncIterator[None]:
 
 
 class _Threaded:
-    """A server in the event loop of a thread; `serving` tells the port and is cancelled by `close`."""
+    """Server in the event loop of a thread; `serving` reports its port and is cancelled by `close`."""
 
     def __init__(self, serving: Callable[[Callable[[int], None]], Coroutine[Any, Any, None]]) -> None:
         port: Future[int] = Future()
@@ -246,7 +246,7 @@ async def _until_cancelled(handler: Handler, ready: Callable[[int], None]) -> No
 
 @contextmanager
 def serving_in_thread(handler: Handler) -> Iterator[int]:
-    """The same as `serving` in a thread, for what runs in another process; gives the port."""
+    """Like `serving`, but in a thread, for clients in other processes; yields the port."""
     server = _Threaded(lambda ready: _until_cancelled(handler, ready))
     try:
         yield server.port
@@ -259,7 +259,7 @@ ANSWERS_ONLY_THE_PROBE: dict[str, Any] = {
     "hang_rate": _HANGS,
     "seed": next(seed for seed in itertools.count() if stable_uniform(seed, "hang", STEP_KEY, 0) >= _HANGS),
 }
-"""Options of a simulated server that all other calls wait for."""
+"""Options of a simulated server that answers only the trial call; all other calls hang."""
 
 
 class _WithAnthropic(SimulatedServer):
@@ -271,7 +271,7 @@ class _WithAnthropic(SimulatedServer):
 
 @contextmanager
 def simulated_server(key: AnswerKey | None, **options: Any) -> Iterator[int]:
-    """`moot simulate` in a thread while inside, with a fake of Anthropic's service beside it; gives the port."""
+    """`moot simulate` in a thread, together with a fake of Anthropic's API; yields the port."""
     made = _WithAnthropic(SimulateOptions(**options), key)
     server = _Threaded(lambda ready: serve(made, "127.0.0.1", options.get("port", 0), ready))
     try:
@@ -281,7 +281,7 @@ def simulated_server(key: AnswerKey | None, **options: Any) -> Iterator[int]:
 
 
 def stats_of(port: int) -> dict[str, Any]:
-    """What a simulated server has served so far."""
+    """Counters of a simulated server."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=30) as reply:
         found: dict[str, Any] = json.load(reply)
         return found
@@ -289,20 +289,20 @@ def stats_of(port: int) -> dict[str, Any]:
 
 @dataclass
 class ScriptedServer:
-    """A server whose replies follow from the template's marker and the path; everything it saw is kept.
+    """Server whose replies depend on the template's marker and the path; records all requests.
 
-    A template's system text holds `[[NAME]]`: NAME chooses the script; without a marker a part of the step key may.
-    Words in the ask's path make it misbehave, see `_misbehave` and `_spoilt`. Any other prompt is answered by the
-    simulated model without an answer key.
+    A template's system text contains `[[NAME]]`: NAME selects the script; without a marker a part of the step key may.
+    Words in the ask's path inject faults, see `_misbehave` and `_spoilt`. Any other prompt is answered by the simulated
+    model without an answer key.
 
     Attributes:
         by_key: the script of prompts without a marker, by a part of their step key.
-        calls: requests by step key, failed and cancelled ones included.
+        calls: number of requests by step key, failed and cancelled ones included.
         bodies: the last request body by step key.
         cancelled: step keys whose request was closed by the client before it was answered.
         misbehaving: while False, `hang` does not hang and `status-N` does not fail.
         gate: requests whose step key matches `gated` wait until it is set.
-        failing: requests whose step key it matches get a 500, always.
+        failing: requests whose step key it matches always get a 500.
     """
 
     scripts: dict[str, Script]

@@ -1,4 +1,4 @@
-"""A page in a browser, with everything that it did beside being shown, and what tests ask of any page."""
+"""A page in a browser, with its console, dialogs and requests, and checks for any page."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 RunOf = Callable[[str], Path]
-"""The folder of a finished run, by the name of the recipe that makes it."""
+"""Folder of a finished run, by the name of its recipe."""
 
 ReportOf = Callable[[str], Path]
-"""The report of such a run, as `moot report` writes it."""
+"""Report of such a run, as written by `moot report`."""
 
 Apart = Callable[[Callable[[], Any]], Any]
-"""Calls a function where no event loop runs."""
+"""Calls a function in a thread without event loop."""
 
 Start = Callable[..., "subprocess.Popen[str]"]
-"""Starts `moot` with some arguments in a process."""
+"""Starts `moot` with arguments in a process."""
 
 OpenPage = Callable[..., "OpenedPage"]
-"""Opens a file or an address."""
+"""Opens a file or a URL."""
 
 ODD_IDS = (
     "a b",
@@ -41,7 +41,7 @@ ODD_IDS = (
     "__proto__",
     "-",
 )
-"""Ids of cases that an address must not change."""
+"""Ids of cases that a URL must preserve."""
 
 # Of each text that is seen: the contrast of its colour with the first background behind it that is not transparent.
 _CONTRASTS = """() => {
@@ -93,12 +93,12 @@ _DRAWN = """() => Object.fromEntries([...document.querySelectorAll("figure.chart
 
 @dataclass
 class OpenedPage:
-    """A page that was opened.
+    """An opened page.
 
     Attributes:
-        page: the page itself.
-        said: console messages, errors, dialogs and windows: a page has none.
-        requests: addresses that were asked for.
+        page: the browser's page.
+        said: console messages, errors, dialogs and windows; expected to be empty.
+        requests: requested URLs.
     """
 
     page: Page
@@ -118,18 +118,18 @@ class OpenedPage:
         dialog.dismiss()
 
     def texts(self, selector: str) -> list[str]:
-        """The texts of the elements, in order."""
+        """Texts of the elements, in order."""
         return [" ".join(text.split()) for text in self.page.locator(selector).all_text_contents()]
 
     def rows(self, selector: str) -> list[list[str]]:
-        """The cells of a table's body, without an element being visible."""
+        """Cells of a table's body, visible or not."""
         found: list[list[str]] = self.page.locator(selector).evaluate(
             "table => [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => cell.textContent))"
         )
         return found
 
     def charts(self) -> dict[str, list[list[Any]]]:
-        """What each chart draws, by its anchor: series, x and y of each point. All of them are drawn first."""
+        """Data of each chart by its anchor: series, x and y of each point. All charts are drawn first."""
         for canvas in self.page.locator("canvas[data-chart]").all():
             canvas.scroll_into_view_if_needed()
         self.page.wait_for_function(
@@ -139,19 +139,19 @@ class OpenedPage:
         return found
 
     def faint(self, least: float = 4.5) -> list[dict[str, Any]]:
-        """Texts with less contrast than that, as WCAG 2 measures it."""
+        """Texts with a contrast ratio below `least`, by WCAG 2."""
         found: list[dict[str, Any]] = self.page.evaluate(_CONTRASTS)
         assert found
         return [each for each in found if each["ratio"] < least]
 
     def unfold(self) -> None:
-        """Open everything that can be opened, and what that holds."""
+        """Open all collapsed elements, nested ones included."""
         closed = self.page.locator("details:not([open])")
         while closed.count():
             closed.evaluate_all("all => all.forEach((each) => { each.open = true; })")
             self.page.wait_for_timeout(20)  # its content comes with an event
 
     def overflow(self) -> int:
-        """By how many pixels the page is wider than its window."""
+        """Number of pixels by which the page is wider than its window."""
         wider: int = self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         return wider

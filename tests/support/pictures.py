@@ -1,4 +1,4 @@
-"""Pictures, drawn for tests."""
+"""Pictures drawn for tests."""
 
 from __future__ import annotations
 

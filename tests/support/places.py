@@ -1,4 +1,4 @@
-"""Where the project lies, and the recorded data beside it."""
+"""Folders of the project and of the recorded data beside it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DATA = ROOT.parent / "shared" / "data"
 
 
 def copy_sources(place: Path) -> None:
-    """Copies what a wheel is built from into a new folder: setuptools leaves a `build` folder beside it, whose old
-    files the next wheel would pick up."""
+    """Copy the sources of a wheel to a new folder: setuptools leaves a `build` folder, whose old files the next wheel
+    would contain."""
     place.mkdir()
     left_out = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__")
     for name in ("moot", "metrics", "protocols", "actors", "deploy"):

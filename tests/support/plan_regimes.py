@@ -1,4 +1,4 @@
-"""A pilot, its plan, and the run that was planned, against `moot simulate` in this process."""
+"""A pilot, its plan, and the planned run, against `moot simulate` in this process."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ REGIMES: Mapping[str, dict[str, Any]] = {
     "concurrency": {"concurrency": 32, "max_open": 400},
     "tpm": {"limit_tpm": 1_350_000, "max_open": 400, "concurrency": 1000},
 }
-"""Bounds by what is to bind."""
+"""Bounds by the bottleneck that they cause."""
 
 PILOT = {"max_open": 40}
-"""Of the pilot: few debates at once, so that what is measured is the server and not this machine."""
+"""Settings of the pilot: few concurrent debates, so that it measures the server and not this machine."""
 
 _FLAG_OF = {"limit_rpm": "requests_per_min", "limit_tpm": "tokens_per_min"}
 
 
 def rows_file(path: Path, first: int, count: int) -> Path:
-    """BoolQ rows, all different."""
+    """Write BoolQ rows, all different, to a file."""
     rows = [
         {
             "question": f"is island {n} larger than island {n + 1}",
@@ -50,10 +50,10 @@ def rows_file(path: Path, first: int, count: int) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """What a run has taken, by its record.
+    """Use and duration of a run, from its record.
 
     Attributes:
-        busy_s: mean seconds that a call was under way: more than the server's where this machine was busy.
+        busy_s: mean duration of a call in seconds; above the server's latency if this machine was busy.
     """
 
     time_s: float
@@ -64,7 +64,7 @@ class MeasuredRun:
 
 
 def run_and_measure(out: Path, model: str, task: Path, bounds: Mapping[str, int]) -> MeasuredRun:
-    """Hold the debates of a file and read what they took."""
+    """Run the debates of a file and read their use."""
     flags: dict[str, Any] = {_FLAG_OF.get(name, name): bound for name, bound in bounds.items()}
     config = {
         "task": f"boolq:{task}",
@@ -79,7 +79,7 @@ def run_and_measure(out: Path, model: str, task: Path, bounds: Mapping[str, int]
 
 
 def read_measured_run(out: Path) -> MeasuredRun:
-    """Read what a run took, from its first ask to its last verdict."""
+    """Use of a run from its record, from its first ask to its last verdict."""
     events = read_table(out, "events", ["kind", "at"]).to_pylist()
     verdicts = read_table(out, "verdicts", ["at", "calls", "prompt_tokens", "completion_tokens"]).to_pylist()
     began = min(row["at"] for row in events if row["kind"] == ASKED)
@@ -94,9 +94,9 @@ def read_measured_run(out: Path) -> MeasuredRun:
 
 
 def plan_as_slow(pilot: Path, run_like: Path, **wanted: Any) -> RunPlan:
-    """A plan from a pilot whose calls and debates are stretched to take as long, on average, as those of another run.
+    """Plan from a pilot whose calls and debates are scaled to the mean duration of those of another run.
 
-    A plan takes servers, and the machine itself, to be as quick as in the pilot; this one knows how quick they were.
+    A plan assumes that servers and the machine are as fast as in the pilot; this one uses their actual speed.
     """
     one, other = read_pilot(pilot), read_pilot(run_like)
     slow = other.busy_s.mean() / one.busy_s.mean()
@@ -104,12 +104,12 @@ def plan_as_slow(pilot: Path, run_like: Path, **wanted: Any) -> RunPlan:
 
 
 def scaled(bounds: Mapping[str, int], by: int) -> dict[str, Any]:
-    """Every bound `by` times as wide."""
+    """Every bound multiplied by `by`."""
     return {name: bound * by for name, bound in bounds.items()}
 
 
 @contextmanager
 def server(latency: Mapping[str, float] = LATENCY) -> Iterator[str]:
-    """The simulated server's model."""
+    """Model at the simulated server."""
     with simulated_server(None, port=0, **latency) as port:
         yield f"http://127.0.0.1:{port}/v1#simulated"

@@ -1,6 +1,6 @@
-"""Pairs of sentences about one thing: those that cannot both be true, and those that can, in the words of two sources.
+"""Pairs of sentences from two sources that contradict each other, and pairs that do not.
 
-The wording of the two sources differs more and more from `PLAIN` to `FREE`, as it does between real sources.
+The difference in wording increases from `PLAIN` to `FREE`, as between real sources.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ PLAIN = (
     ("The reading room is open on Sundays.", "The reading room is not open on Sundays."),
     ("Water levels in the reservoir rose in May.", "In May the water levels in the reservoir fell."),
 )
-"""The same words, but for the figure, the negation or the antonym."""
+"""Equal words except for the figure, the negation or the antonym."""
 
 ATTRIBUTED = (
     (
@@ -25,7 +25,7 @@ ATTRIBUTED = (
     ("The firm stated that the plant employs 240 people.", "The union claims that the plant employs 180 people."),
     ("The guide says that the cave is open in winter.", "The caretaker wrote that the cave is not open in winter."),
 )
-"""Each source is named, or says who says it."""
+"""With attributions to a source or a speaker."""
 
 INFLECTED = (
     ("The mill on the Aar was built in 1887.", "Builders began building the Aar mill in 1889."),
@@ -33,7 +33,7 @@ INFLECTED = (
     ("The choir sang in Oslo in 1998.", "The choir did not sing in Oslo in 1998."),
     ("He wrote the Harbour Suite in 1931.", "The Harbour Suite was written by him in 1935."),
 )
-"""Other forms of the same words."""
+"""Other inflections of the same words."""
 
 FREE = (
     ("Nobody will lose their job in Dornau.", "The Dornau works will close, and 160 people will be dismissed."),
@@ -41,7 +41,7 @@ FREE = (
     ("The well had 62 milligrams of nitrate per litre.", "Two new samples of its water had 21 and 23 milligrams."),
     ("The painting is a copy.", "Experts hold the picture to be by the master's own hand."),
 )
-"""Other words: only meaning tells."""
+"""Other words: only the meaning shows the contradiction."""
 
 AGREEING = (
     ("The lighthouse at Skarnes was lit in 1871.", "The lighthouse at Skarnes is 31 metres high."),
@@ -57,4 +57,4 @@ AGREEING = (
     ("The works in Dornau have 160 people.", "The Dornau works opened in June."),
     ("The police counted 8,000 people at the march.", "Aerial photographs gave between 7,500 and 8,500 people."),
 )
-"""Both can be true."""
+"""Pairs that can both be true."""

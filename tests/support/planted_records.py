@@ -1,4 +1,4 @@
-"""Records that are planted row by row: what one owner of a folder writes, and the types of this folder's fixtures."""
+"""Records planted row by row: the rows of one owner of a folder, and the types of the fixtures."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from moot.protocols.evince import round_numbers
 from moot.protocols.messages import Event
 
 EVIL = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 \u202egnp.exe\u202c\n```\n# out | <script>$x^2$ {0.__class__}"
-"""What a model may write to be taken for a command, for markup or for a template."""
+"""Text of a model that looks like a terminal command, markup or a template."""
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2028\u2066-\u2069]")
-"""What must reach no terminal and no page."""
+"""Characters that must reach no terminal and no page."""
 
 Command = Callable[..., tuple[int, str, str]]
-"""Runs `moot` with some arguments and given standard input: exit code, standard output, standard error."""
+"""Runs `moot` with arguments and standard input; returns exit code, standard output and standard error."""
 
 Printed = Callable[..., str]
-"""What a function that takes a console writes to it."""
+"""Output of a function that takes a console."""
 
 GridOf = Callable[..., "PlantedGrid"]
-"""A grid over some values, nothing of it planted."""
+"""An unplanted grid over some values."""
 
 InlineRun = Callable[..., Path]
-"""The folder of a run of a protocol with some settings, on the simulated model."""
+"""Folder of an inline run of a protocol with settings, on the simulated model."""
 
 
 @dataclass
 class PlantedSession:
-    """What one owner of a folder writes.
+    """Rows of one owner of a folder.
 
     Attributes:
-        folders: where to plant, one after the other.
-        compacts: whether its journal becomes parts, as at the end of a run.
+        folders: folders to plant, in order.
+        compacts: whether its journal is compacted, as at the end of a run.
     """
 
     cases: list[LabelledCase] = field(default_factory=list)
@@ -60,11 +60,11 @@ class PlantedSession:
     compacts: bool = True
 
     def new(self) -> PlantedSession:
-        """An empty one, that is planted beside it."""
+        """An empty session, planted in the next folder."""
         return PlantedSession(folders=self.folders)
 
     def plant(self, *later: PlantedSession, **run_yaml: Any) -> Path:
-        """The folder of a record that holds this session and later ones of other owners."""
+        """Plant a record with this session and later ones of other owners; returns its folder."""
         return plant(next(self.folders), (self, *later), run_yaml)
 
     def case(self, case_id: str, gold: str | None = "Yes", question: str = "Is it?", **fields: Any) -> None:
@@ -74,7 +74,8 @@ class PlantedSession:
         self.cases.append(LabelledCase(case, len(self.cases), gold, reference=reference))
 
     def reply(self, case_id: str, path: str, tokens: int | None, *, attempt: int = 0, **columns: Any) -> None:
-        """A reply with `tokens` in all, one of them of the completion; None: the server did not say."""
+        """Add a reply with `tokens` in total, one of them of the completion; None if the server did not report
+        usage."""
         role = "/".join(path.partition("~")[0].split("/")[-2:])
         defaults = {
             "role": role if role.startswith("agent") else "judge/0",
@@ -87,18 +88,18 @@ class PlantedSession:
         self.replies.append({"case_id": case_id, "attempt": attempt, "path": path, **defaults, **columns})
 
     def said(self, case_id: str, path: str, answer: str, confidence: float, reasoning: str, tokens: int = 10) -> None:
-        """An agent's position."""
+        """Add an agent's position."""
         data = json.dumps({"answer": answer, "reasoning": reasoning, "confidence": confidence})
         self.reply(case_id, path, tokens, data=data, text=data, answer=answer)
 
     def event(self, case_id: str, kind: str, path: str, data: dict[str, Any] | None = None, attempt: int = 0) -> None:
-        """Note an event."""
+        """Add an event."""
         self.events.append((case_id, attempt, Event(kind, path, data or {}), float(len(self.events))))
 
     def verdict(
         self, case_id: str, answer: str | None = "Yes", how: str = "judged", attempt: int = 0, **f: Any
     ) -> None:
-        """Close a debate."""
+        """Close a debate with a verdict."""
         self.closings.append(DebateResult(case_id=case_id, attempt=attempt, replies={}, answer=answer, how=how, **f))
 
     def evince(
@@ -109,12 +110,12 @@ class PlantedSession:
         crit: Sequence[tuple[float | None, float | None]] = (),
         words: Sequence[float | None] = (),
     ) -> None:
-        """The `round` events of an EVINCE debate, its numbers as the formulas give them.
+        """Add the `round` events of an EVINCE debate, with figures computed by the formulas.
 
         Args:
-            rounds: kappa and the distributions of agent/0 and agent/1, round by round.
-            crit: score per side, round by round; unknown where there is none.
-            words: share of agreement phrases, likewise.
+            rounds: per round kappa and the distributions of agent/0 and agent/1.
+            crit: per round the score of each side; unknown if not given.
+            words: per round the share of agreement phrases; unknown if not given.
         """
         for number, (kappa, first, second) in enumerate(rounds):
             scores = crit[number] if number < len(crit) else (None, None)
@@ -130,7 +131,7 @@ def evince_round(
     second: Mapping[str, float],
     crit: tuple[float | None, float | None] = (None, None),
 ) -> dict[str, Any]:
-    """The data of one `round` event."""
+    """Data of one `round` event."""
     sides, labels = ("agent/0", "agent/1"), [*sorted({*first, *second} - {"(other)"}), "(other)"]
     rows = np.array([[each.get(label, 0.0) for label in labels] for each in (first, second)])
     numbers = round_numbers.measure(sides, rows, None, 1e-6)
@@ -149,7 +150,7 @@ def evince_round(
 
 
 def plant(path: Path, sessions: Sequence[PlantedSession], run_yaml: dict[str, Any] | None = None) -> Path:
-    """Write a record, each session by an owner of its own."""
+    """Write a record, each session under a new owner."""
     path.mkdir(parents=True, exist_ok=True)
     (path / "run.yaml").write_text(yaml.safe_dump(run_yaml or {"schema_version": 1}))
     for session in sessions:
@@ -190,5 +191,5 @@ class PlantedGrid:
         first.plant(*later, **run_yaml).rename(self.folder / self.cells[number].name)
 
     def measured(self, *baseline: str, **options: Any) -> Ablation:
-        """The figures of what was planted."""
+        """Effects of the planted cells."""
         return measure_grid(self.folder, self.axes, self.cells, baseline_of(self.axes, baseline), **options)

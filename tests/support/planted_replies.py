@@ -1,8 +1,9 @@
-"""Replies with a known link between token confidence and judged quality, clustered by essay, for the analysis to find.
+"""Replies with a known association of token confidence and judged quality, clustered by essay.
 
-Every reply has a latent confidence and a latent quality, each with a part that the essay's replies share. Tokens are
-noise scaled so that a reply's mean (or standard deviation) log-probability is a rising function of its confidence,
-exactly: what the link comes to in ranks is then a figure of the latents alone, which a huge draw gives.
+Every reply has a latent confidence and a latent quality, each with a component that the essay's replies share. Tokens
+are noise, scaled so that a reply's mean (or standard deviation of the) log-probability is exactly an increasing
+function of its confidence: rank statistics then depend only on the latents, and a very large sample gives their
+population values.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ from moot.deploy.results.analysis.show import show_analysis
 Floats = npt.NDArray[np.float64]
 
 CASES = 6
-"""Cases of one essay."""
+"""Number of cases of one essay."""
 
 SHARED = 0.4
-"""Share of each latent's variance that lies between essays, unless told otherwise."""
+"""Default share of each latent's variance between essays."""
 
 QUICK = AnalysisSettings(resamples=50, permutations=100)
-"""Where the exact figure of an interval or a p-value does not matter."""
+"""Settings for tests that do not depend on the exact value of an interval or a p-value."""
 
 
 @dataclass(frozen=True)
 class Latents:
-    """One role's replies without their tokens: `(n,)` each, `scores` `(3, n)`."""
+    """Latent variables of one role's replies: arrays `(n,)`, `scores` `(3, n)`."""
 
     essay: npt.NDArray[np.int64]
     confidence: Floats
@@ -48,12 +49,12 @@ class Latents:
 
     @property
     def quality(self) -> Floats:
-        """Q, as the analysis makes it of scores and flag."""
+        """Q, as the analysis computes it from scores and flag."""
         return np.where(self.flag, 0.0, self.scores.sum(axis=0))
 
 
 def latents(random: np.random.Generator, essays: int, link: float, shared: float = SHARED) -> Latents:
-    """Replies whose quality goes with their confidence as far as `link`, in [-1, 1]; 0 is not at all."""
+    """Latents in which the association of quality and confidence is `link`, in [-1, 1]; 0 for none."""
     essay = np.repeat(np.arange(essays), CASES)
 
     def noise() -> Floats:
@@ -76,11 +77,11 @@ def _marks(judged: Any) -> list[tuple[float, float, Floats]]:
 
 @dataclass(frozen=True)
 class Population:
-    """What the figures are over all replies of a kind.
+    """Population values of a kind of replies.
 
     Attributes:
-        rho: Spearman's, of Q and confidence.
-        auroc: of confidence, for the flag, and for a right answer.
+        rho: Spearman's rho of Q and confidence.
+        auroc: AUROC of confidence, for the flag and for a correct answer.
         prevalence: of each divergence.
     """
 
@@ -90,7 +91,7 @@ class Population:
 
 
 def population(link: float, essays: int = 100_000) -> Population:
-    """The figures of a huge draw; they are a thousandth off at most."""
+    """Population values from a very large sample, with an error of at most about 0.001."""
     drawn = latents(np.random.default_rng(0), essays, link)
     low, high = np.quantile(drawn.confidence, [0.25, 0.75])
     weak = (drawn.quality <= 5.0) | drawn.flag
@@ -122,15 +123,15 @@ def planted(
     shared: float = SHARED,
     tokens: int = 24,
 ) -> pa.Table:
-    """A table as users bring it: for each role replies of its link, on the same essays.
+    """A user's table: for each role replies with its association, on the same essays.
 
     Args:
-        essays: their number; each has `CASES` cases.
-        seed: of everything.
-        links: by role.
-        carrier: the statistic of the log-probabilities that carries confidence.
-        shared: share of each latent's variance that lies between essays.
-        tokens: of a reply in the mean; lengths differ by a quarter, and say nothing.
+        essays: number of essays, each with `CASES` cases.
+        seed: random seed.
+        links: association by role.
+        carrier: the statistic of the log-probabilities that encodes confidence.
+        shared: share of each latent's variance between essays.
+        tokens: mean number of tokens of a reply; lengths vary by a quarter, independently of the latents.
     """
     random = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
@@ -158,14 +159,14 @@ def planted(
 
 
 def analysed(table: pa.Table, folder: Path, settings: AnalysisSettings = QUICK, **options: Any) -> Analysis:
-    """The analysis of a table that was written to a file first."""
+    """Analysis of a table, written to a file first."""
     path = folder / "replies.parquet"
     pq.write_table(table, path)
     return analyze(table=path, settings=settings, **options)
 
 
 def rows_of(found: Analysis, table: str, **wanted: Any) -> list[dict[str, Any]]:
-    """The rows of a table that have these values, as a file holds them."""
+    """Rows of a table with these values, as in a file."""
     rows = [row for row in found.tables[table].rows if all(row[name] == value for name, value in wanted.items())]
     return [{name: None if value != value else value for name, value in row.items()} for row in rows]
 
@@ -178,7 +179,7 @@ def row_of(found: Analysis, table: str, **wanted: Any) -> dict[str, Any]:
 
 
 def changed(table: pa.Table, **columns: Any) -> pa.Table:
-    """The table with some columns other or new: a list, an Arrow array, or one value for all rows."""
+    """The table with columns replaced or added: by a list, an Arrow array, or one value for all rows."""
     for name, given in columns.items():
         values = given if isinstance(given, list | pa.Array | pa.ChunkedArray) else [given] * table.num_rows
         column = pa.array(values) if isinstance(values, list) else values
@@ -190,7 +191,7 @@ def changed(table: pa.Table, **columns: Any) -> pa.Table:
 
 
 def shown(found: Analysis, form: str = "text", width: int = 80) -> str:
-    """What a terminal of so many columns gets."""
+    """Output on a terminal with a number of columns."""
     sink, page = io.StringIO(), Path("analysis/index.html")
     show_analysis(found, page, form, console=Console(file=sink, width=width, force_terminal=True, color_system=None))
     return sink.getvalue()

@@ -1,4 +1,4 @@
-"""Records of claims with the judges' rulings, made by hand: what the summaries give away is known."""
+"""Planted records of claims with judges' rulings, whose summaries have a known association with the label."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
 HASHED = "hashed-ngrams-512-v1"
 FACTS = {"schema_version": 1, "task": "claims", "protocol": "ceda", "encoder": HASHED, "simulated": False}
-"""What run.yaml says, unless told otherwise."""
+"""Default content of run.yaml."""
 
 TOPICS = ("rivers", "bridges", "penguins", "comets", "sonatas", "enzymes", "glaciers", "novels", "harbours")
 SOLID = ("sources", "name", "same", "year", "place", "throughout")
@@ -24,7 +24,7 @@ Tells = Literal["argument", "verdict", "nothing"]
 
 
 def summary(tells: Tells, hallucinated: bool, draw: random.Random) -> str:
-    """A judge's summary that gives the label away by its argument, by verdict words only, or not at all."""
+    """A judge's summary that reveals the label by its argument, by words of a verdict only, or not at all."""
     words = [*draw.sample(FILLER, 9), draw.choice(TOPICS), draw.choice(TOPICS)]
     if tells == "argument":
         words += draw.sample(THIN if hallucinated else SOLID, 4)
@@ -34,7 +34,7 @@ def summary(tells: Tells, hallucinated: bool, draw: random.Random) -> str:
 
 
 def ruling(text: str, verdict: int | None) -> dict[str, Any]:
-    """The data of a `ruling` event."""
+    """Data of a `ruling` event."""
     judge = {"judge": "judge/0", "verdict": verdict, "confidence": None, "summary": text, "consensus": True}
     return {
         "judges": [judge | {"missing": ""}],
@@ -48,7 +48,7 @@ def ruling(text: str, verdict: int | None) -> dict[str, Any]:
 def add_claim(
     session: PlantedSession, name: str, text: str, gold: str | None, verdict: int | None, **fields: Any
 ) -> None:
-    """A finished claim."""
+    """Add a finished claim."""
     question = fields.pop("question", f"Claim {name}.")
     session.case(name, gold=gold, question=question, labels=CLAIM_LABELS, **fields)
     session.event(name, "ruling", "ruling", ruling(text, verdict))
@@ -64,13 +64,13 @@ def add_claims(
     judges_right: float = 0.7,
     group_of: Callable[[int], str] = lambda number: "",
 ) -> PlantedSession:
-    """Add `n` claims to a session, half of them hallucinated, and give it back.
+    """Add `n` claims to a session, half of them hallucinated; returns the session.
 
     Args:
-        tells: what of a summary tells the label.
-        seed: of the texts; another one makes other claims.
-        judges_right: share of the judges' verdicts that are right.
-        group_of: from a claim's number to its group.
+        tells: the part of a summary that reveals the label.
+        seed: random seed of the texts; another seed gives other claims.
+        judges_right: share of correct judges' verdicts.
+        group_of: function from a claim's number to its group.
     """
     draw = random.Random(f"{seed}/{tells}")
     for number in range(n):

@@ -1,4 +1,4 @@
-"""What a measure says of input that cannot be measured."""
+"""Check of a metric's error for invalid input."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ import pytest
 
 
 def refuses(why: str, measure: Callable[..., object], *given: Any, **options: Any) -> None:
-    """A measure refuses what it is given, with a `ValueError` that matches `why`."""
+    """Assert that a metric raises a `ValueError` that matches `why`."""
     with pytest.raises(ValueError, match=why):
         measure(*given, **options)

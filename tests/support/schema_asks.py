@@ -16,11 +16,11 @@ DEFAULT_TOKENS = 400
 
 
 WHOLE: tuple[str, dict[str, Any]] = ("socrasynth", {"topics.ask_balance": True, "panel": "whole"})
-"""What is asked for with these settings only."""
+"""Protocol with settings whose reply types are requested only with these settings."""
 
 
 def asked() -> Iterator[tuple[str, type[BaseModel], int]]:
-    """Every reply type that a protocol asks for, with the tokens that it may take."""
+    """Every reply type that a protocol requests, with its maximum tokens."""
     for name, settings in [*((name, {}) for name in PROTOCOLS), WHOLE]:
         protocol: Any = make_protocol(name, settings)
         for family, replies in protocol.replies.items():

@@ -1,4 +1,4 @@
-"""Scripted debates of EVINCE: the printed jaundice case, what sides say, and what judges read."""
+"""Scripted debates of EVINCE: the printed jaundice case, statements of the sides, and readings of the judges."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def says(distribution: Mapping[str, float], *arguments: str, rebuttals: tuple[st
 
 
 def reads(mark: float, reason: str = "The skin is yellow.") -> dict[str, Any]:
-    """A judge's reading whose score is `mark / 10`."""
+    """A judge's reading with the score `mark / 10`."""
     reasons = [{"text": reason, "validity": mark, "credibility": 5}]
     return {"claim": "c", "reasons": reasons, "rivals": [], "justification": "so", "reflection": "else"}
 

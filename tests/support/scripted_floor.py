@@ -1,4 +1,4 @@
-"""A floor in memory whose replies are scripted by path; records what was asked and noted."""
+"""Floor in memory with replies scripted by path; records requests and events."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ScriptedPosition:
-    """A scripted position. `@DEGREES` in the reasoning places its embedding on the unit circle (default: 0)."""
+    """A scripted position. `@DEGREES` in the reasoning sets its embedding on the unit circle (default: 0)."""
 
     answer: str
     confidence: float = 0.9
@@ -59,11 +59,11 @@ Scripted = ScriptedPosition | float | list[str] | dict[str, Any] | None
 """A position, a judge's score, a paraphrase, any other reply as plain data, or None for a failure."""
 
 Script = Mapping[str, Scripted | Callable[[str, Slots], Scripted]]
-"""Path, or pattern of paths, to the reply; the first pattern that matches counts."""
+"""Reply by path or pattern of paths; the first pattern that matches counts."""
 
 
 class ScriptedFloor:
-    """Implements `Floor`; an unscripted path is an error of the test."""
+    """Implements `Floor`; an unscripted path fails the test."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class ScriptedFloor:
         self.shared_keys: dict[str, str] = {}
 
     def event(self, kind: str, path: str | None = None) -> dict[str, Any]:
-        """The data of the only event of a kind (at a path)."""
+        """Data of the only event of a kind (at a path)."""
         found = [e.data for e in self.events if e.kind == kind and path in (None, e.path)]
         assert len(found) == 1, (kind, path, found)
         return found[0]
@@ -102,7 +102,7 @@ class ScriptedFloor:
         return [event.kind for event in self.events]
 
     def paths(self, start: str = "") -> list[str]:
-        """Paths asked that start with `start`, in order."""
+        """Requested paths that start with `start`, in order."""
         return [path for path in self.asks if path.startswith(start)]
 
     def _say(self, request: Request[R]) -> Turn[R] | Failure:
@@ -224,11 +224,11 @@ class ScriptedFloor:
         return self._messages(turn.path)
 
     def rendered(self, path: str) -> list[str]:
-        """What was sent for a path: the instructions and the material."""
+        """Sent messages of a path: the instructions and the material."""
         return [message.content for message in self._messages(path)]
 
     def prompt(self, path: str) -> str:
-        """All that was sent for a path."""
+        """Sent messages of a path as one text."""
         return "\n".join(self.rendered(path))
 
     def _messages(self, path: str) -> tuple[Message, ...]:
@@ -240,7 +240,7 @@ class ScriptedFloor:
 async def run_debate(
     protocol: str, case: Case, good: Script, changes: Script | None, settings: Mapping[str, Any] | None, **floor: Any
 ) -> tuple[ScriptedFloor, Verdict]:
-    """A debate in which all goes well but for what `changes` scripts, whose patterns come first."""
+    """Run a debate by a script in which all requests succeed, with `changes`, whose patterns have priority."""
     changes = changes or {}
     script = {**changes, **{pattern: value for pattern, value in good.items() if pattern not in changes}}
     made = ScriptedFloor(case, script, **floor)

@@ -1,4 +1,4 @@
-"""The server's application on a loopback port of its own, and a small client."""
+"""The service's application on its own loopback port, and a small client."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class ServerResponse:
 
     @property
     def json(self) -> Any:
-        """Its body."""
+        """Body as JSON."""
         return json.loads(self.text)
 
     @property
     def code(self) -> str:
-        """The word of an error."""
+        """Code of an error."""
         found: str = self.json["error"]["code"]
         return found
 
 
 @dataclass
 class ServerClient:
-    """Asks a server."""
+    """Client of a server."""
 
     base: str
     session: aiohttp.ClientSession
@@ -55,7 +55,7 @@ class ServerClient:
     services: Any = None
 
     async def ask(self, method: str, path: str, **options: Any) -> ServerResponse:
-        """One request."""
+        """Send a request."""
         headers = {**self.headers, **options.pop("headers", {})}
         async with self.session.request(method, self.base + path, headers=headers, **options) as response:
             return ServerResponse(response.status, response.headers.copy(), await response.text())
@@ -69,7 +69,7 @@ class ServerClient:
         return await self.ask("GET", path, **options)
 
     async def end(self, path: str, within_s: float = 60.0) -> Any:
-        """State of a request at its end."""
+        """Final state of a request."""
         async with asyncio.timeout(within_s):
             while True:
                 told = (await self.get(f"{path}?wait_s=20")).json
@@ -86,14 +86,14 @@ class ServerClient:
         await until(stands)
 
     async def events(self, path: str, **headers: str) -> list[dict[str, str]]:
-        """A whole stream of events, each by field."""
+        """All events of a stream, each by field."""
         answer = await self.get(path, headers=headers)
         assert answer.status == 200, answer.text
         return parsed(answer.text)
 
 
 def parsed(text: str) -> list[dict[str, str]]:
-    """Server-sent events by field, comments and `retry` left out."""
+    """Server-sent events by field, without comments and `retry`."""
     found = []
     for block in text.split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.split("\n") if line and not line.startswith(":"))
@@ -106,7 +106,7 @@ def parsed(text: str) -> list[dict[str, str]]:
 async def served(
     out: Path, *, token: str | None = None, drain_s: float = 0.0, **fields: Any
 ) -> AsyncIterator[ServerClient]:
-    """A server on a free port, closed at the end; calls under way are not waited for."""
+    """Server on a free port, closed at the end without waiting for open requests."""
     services = Services(ServeConfig.build({"out": str(out), "debates": INLINE, **fields}))
     services.token = token
     await services.open()
@@ -123,14 +123,14 @@ async def served(
 
 @asynccontextmanager
 async def listening(app: Any) -> AsyncIterator[tuple[int, uvicorn.Server]]:
-    """An application on a free port of this machine, until the end."""
+    """Application on a free port of this machine."""
     with listening_socket("127.0.0.1", 0) as at:
         async with serve_on_socket(app, at) as server:
             yield at.getsockname()[1], server
 
 
 async def until(holds: Callable[[], Any]) -> None:
-    """Wait until a condition is true, evaluated at once or awaited."""
+    """Wait until a condition is true; its result may be awaitable."""
     async with asyncio.timeout(60):
         while True:
             found = holds()

@@ -1,4 +1,4 @@
-"""A protocol of one reply that all cases share."""
+"""Protocol with one reply that all cases share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from moot.protocols.replies import Position
 
 
 class Shared:
-    """Every case is answered with one shared description."""
+    """Answers every case by one shared description."""
 
     roles = ("agent",)
 

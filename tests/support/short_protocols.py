@@ -1,4 +1,4 @@
-"""Short protocols that do what no built-in one does: a person decides, replies are shared, judges are swapped."""
+"""Short protocols with features that no built-in protocol has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moot.protocols.replies import FreeText, Position
 
 
 def template(marker: str, system: str, user: str) -> str:
-    """A template's source; the scripted server finds its script by the marker."""
+    """Source of a template; the scripted server selects its script by the marker."""
     return f"{{% block system %}}[[{marker}]] {system}{{% endblock %}}{{% block user %}}{user}{{% endblock %}}"
 
 
@@ -28,7 +28,7 @@ PICTURE = Image("image/png", b"\x89PNG not really a picture")
 
 
 class SharedPicture:
-    """One description of a picture for all cases; each asks its own question about it."""
+    """One shared description of a picture for all cases; each case asks its own question about it."""
 
     roles = ("vision", "agent")
 
@@ -42,7 +42,7 @@ class SharedPicture:
 
 
 class TinyDebate:
-    """An agent says something, a judge what it thinks of that: free texts, which even random weights can give."""
+    """An agent answers and a judge comments, both in free text, which even random weights can generate."""
 
     roles = ("agent", "judge")
 
@@ -54,7 +54,7 @@ class TinyDebate:
 
 
 class RetrievalProtocol:
-    """Finds the passages of the run's documents that are nearest to a case's question; nothing is asked."""
+    """Retrieves the passages of the run's documents that are most similar to a case's question; asks no agent."""
 
     roles = ("agent",)
     name = "finding"

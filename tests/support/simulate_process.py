@@ -1,4 +1,4 @@
-"""`moot simulate` as a process of its own, which counts what it serves; and questions for it to be asked."""
+"""`moot simulate` in its own process, with counters of its requests; and questions for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _THINGS = ("lamp", "river", "clock", "garden", "engine", "letter")
 
 @dataclass(frozen=True)
 class SimulatedServerProcess:
-    """The simulated model over HTTP."""
+    """HTTP server of the simulated model in a process."""
 
     port: int
 
@@ -31,11 +31,11 @@ class SimulatedServerProcess:
         return f"http://127.0.0.1:{self.port}/v1#sim"
 
     def stats(self) -> dict[str, Any]:
-        """What it has served so far."""
+        """Its counters."""
         return self._get("/stats")
 
     def totals(self) -> dict[str, Any]:
-        """The same without its steps, which may be thousands."""
+        """Its counters without those by step, of which there may be thousands."""
         return self._get("/stats/totals")
 
     def _get(self, path: str) -> dict[str, Any]:
@@ -44,12 +44,12 @@ class SimulatedServerProcess:
             return found
 
     def served(self) -> dict[str, int]:
-        """Calls served, by step key."""
+        """Number of answered calls by step key."""
         return {step: stats["calls"] for step, stats in self.stats()["by_step"].items()}
 
 
 def write_questions(path: Path, count: int) -> str:
-    """So many questions in the public BoolQ format, written here; gives the task's name."""
+    """Write a number of questions in the public BoolQ format; returns the task's spec."""
     with open(path, "w", encoding="utf-8") as file:
         for i in range(count):
             thing = _THINGS[i % len(_THINGS)]
@@ -62,14 +62,14 @@ def write_questions(path: Path, count: int) -> str:
 
 
 def undisturbed(task: str, folder: Path, *settings: str) -> list[dict[str, Any]]:
-    """The verdicts of a run that nobody disturbs: the embedded model of the same seed gives the server's replies."""
+    """Verdicts of an uninterrupted run: the embedded model with the same seed gives the same replies as the server."""
     command = [sys.executable, "-m", "moot", "run", "--task", task, *settings, "--engine", "inline", "--quiet"]
     subprocess.run([*command, "--out", str(folder)], check=True, stdout=subprocess.DEVNULL, timeout=200)
     return verdicts(folder)
 
 
 def verdicts(folder: Path) -> list[dict[str, Any]]:
-    """The columns of a run's verdicts that do not hang on chance, by case."""
+    """Deterministic columns of a run's verdicts, by case."""
     table = read_table(RunFolder(folder), "verdicts", stable_columns("verdicts"))
     rows: list[dict[str, Any]] = table.select(stable_columns("verdicts")).sort_by("case_id").to_pylist()
     return rows
@@ -77,7 +77,7 @@ def verdicts(folder: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def serving(task: str, seed: int, *, latency_ms: float, jitter_ms: float) -> Iterator[SimulatedServerProcess]:
-    """Serves while inside."""
+    """Context with a running server."""
     command = [sys.executable, "-m", "moot", "simulate", "--port", "0", "--task", task, "--seed", str(seed)]
     process = subprocess.Popen(
         [*command, "--latency-ms", str(latency_ms), "--jitter-ms", str(jitter_ms)],

@@ -1,4 +1,4 @@
-"""Calls of the simulated model as the package's templates make them, and what its replies say."""
+"""Calls of the simulated model with messages rendered by the package's templates, and its parsed replies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def says(
     labels: tuple[str, ...] | None = None,
     **settings: Any,
 ) -> M:
-    """What the model replies, which is whole and fits without repair."""
+    """Parsed reply of the model, which must be complete and valid without repair."""
     reply = model(7, key, **settings).reply(messages, decoding, str(step))
     assert reply.finish_reason == "stop"
     parsed = parse_reply(reply.text, kind, labels)
@@ -76,7 +76,7 @@ def _revision(text: str, own: tuple[str, float], others: tuple[tuple[str, float]
 
 
 def stating(level: float | None, messages: Sequence[Message]) -> Sequence[Message]:
-    """The messages, with a level of contentiousness in the instructions."""
+    """The messages with a level of contentiousness in the system text."""
     if level is None:
         return messages
     system, *rest = messages
@@ -84,7 +84,7 @@ def stating(level: float | None, messages: Sequence[Message]) -> Sequence[Messag
 
 
 def concession_rate(level: float | None = None, confidence: float = 0.8, count: int = 300, **settings: float) -> float:
-    """The share of agents that take over the answer which two others give with a confidence."""
+    """Share of agents that adopt the answer that two others give with a confidence."""
     simulated, yielded = model(7, None, **settings), 0
     for number in range(count):
         messages = revision(question(number), ("Yes", 0.7), [("No", confidence)] * 2)

@@ -1,4 +1,4 @@
-"""Holds small runs on any runtime, and reads their records back."""
+"""Small runs on any runtime, and readers of their records."""
 
 from __future__ import annotations
 
@@ -30,40 +30,40 @@ from moot.protocols.templates import Templates
 
 RUNTIMES = ("inline", "packed", "actors")
 APART = ("inline", "actors")
-"""The two that differ most, where what a protocol records is compared and every runtime is elsewhere."""
+"""The two most different runtimes, for tests that compare what a protocol records."""
 ENCODER = "hashed-ngrams-512-v1"
 QUICK = RetryPolicy(max_attempts=3, base_s=0.01, cap_s=0.02, total_s=30.0)
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """Completed run: its folder, pending decisions, and the running totals at its end."""
+    """Finished run: its folder, pending decisions, and final totals."""
 
     folder: Path
     parked: list[str]
     counts: Counts
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """A table's rows, sorted by key."""
+        """Rows of a table, sorted by key."""
         return sorted_rows(self.folder, table)
 
     def verdict(self, case_id: str) -> dict[str, Any]:
-        """The only verdict of a case, its payload read."""
+        """The only verdict of a case, with its payload decoded."""
         found = [row for row in self.rows("verdicts") if row["case_id"] == case_id]
         assert len(found) == 1, (case_id, found)
         return found[0] | {"payload": json.loads(found[0]["payload"] or "null")}
 
     def turns(self, case_id: str) -> dict[str, dict[str, Any]]:
-        """A case's turns by path, superseded ones left out."""
+        """Turns of a case by path, without superseded ones."""
         return {r["path"]: r for r in self.rows("turns") if r["case_id"] == case_id and not r["superseded"]}
 
     def events(self, case_id: str, kind: str) -> list[dict[str, Any]]:
-        """A case's events of one kind."""
+        """Events of a case of one kind."""
         return [row for row in self.rows("events") if (row["case_id"], row["kind"]) == (case_id, kind)]
 
 
 def sorted_rows(folder: Path, table: str) -> list[dict[str, Any]]:
-    """A table's rows, sorted by key."""
+    """Rows of a table, sorted by key."""
     rows: list[dict[str, Any]] = read_table(folder, table).to_pylist()
     return sorted(rows, key=lambda row: tuple(row[name] for name in KEYS[table]))
 
@@ -77,20 +77,20 @@ def stable_rows(folder: Path, table: str, without: Iterable[str] = ()) -> list[s
 
 
 def assert_equal_records(one: Path, other: Path, without: Iterable[str] = ()) -> None:
-    """Both records are equal in every non-volatile column of every table, but for the columns `without`."""
+    """Assert that records are equal in every non-volatile column of every table, except the columns `without`."""
     for table in TABLES:
         _assert_equal_rows(table, stable_rows(one, table, without), stable_rows(other, table, without))
 
 
 def assert_same_but_unpaid(one: Path, other: Path) -> None:
-    """Equal in every non-volatile column; only that something was asked is noted where it was paid."""
+    """Assert that records are equal in every non-volatile column, except for events `asked` of paid requests."""
     for table in TABLES:
         kept = [[row for row in stable_rows(folder, table) if "'kind': 'asked'" not in row] for folder in (one, other)]
         _assert_equal_rows(table, *kept)
 
 
 def _assert_equal_rows(table: str, left: list[str], right: list[str]) -> None:
-    """Equal rows; the message names the first that only one side has."""
+    """Assert that rows are equal; the message names the first row that only one side has."""
     lacking = [sorted((Counter(some) - Counter(others)).elements()) for some, others in ((left, right), (right, left))]
     shown = "\n".join(f"only {side}: {rows[0]}" for side, rows in zip(("left", "right"), lacking, strict=True) if rows)
     assert not shown, (
@@ -107,7 +107,7 @@ def same_model_roles(model: str, **settings: Any) -> dict[str, list[RoleBinding]
 
 
 def make_spec(folder: Path, roles: Mapping[str, Sequence[RoleBinding]], **changes: Any) -> RunSpec:
-    """A run's spec with the defaults of these tests; `templates` are added to the package's own."""
+    """Spec of a run with defaults for tests; `templates` are added to the package's own."""
     templates = Templates().sources | dict(changes.pop("templates", {}))
     values: dict[str, Any] = {
         "protocol": "test",
@@ -149,11 +149,11 @@ async def run_debates(
     person: Person | None = None,
     **changes: Any,
 ) -> FinishedRun:
-    """Run debates in `folder`, or resume them, as a run's driver would.
+    """Run debates in `folder`, or resume them, like the driver of a run.
 
     Args:
-        meanwhile: a coroutine function that is given the dispatcher and runs beside it.
-        person: answers forms during the run.
+        meanwhile: coroutine function of the dispatcher that runs concurrently.
+        person: decides on forms during the run.
         changes: fields of `RunSpec`.
     """
     configure_unless_done()
@@ -179,7 +179,7 @@ async def run_debates(
 
 
 def completed_cases(folder: Path, retry_failed: bool = False) -> CompletedCases:
-    """What a record already holds."""
+    """Completed cases of a record."""
     verdicts = read_table(folder, "verdicts", ["failed"]).to_pylist()
     content = read_table(folder, "cases", ["content_hash"]).to_pylist()
     return CompletedCases(

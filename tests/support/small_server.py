@@ -1,6 +1,6 @@
-"""Stand-ins for the engine and the weights of `small`, for a process and those that it starts; and a user to kill.
+"""Stubs of the engine and the weights of `small`, for a process and its children; and a process that uses the server.
 
-The engine serves the same wire: a reply says which process gave it and which seed it got.
+The stub engine serves the same API: a reply names the process that gave it and the seed that it got.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ asyncio.run(main())
 
 
 def use_stub_engine(folder: Path, patch: pytest.MonkeyPatch, weights: str = "weights") -> None:
-    """Have this process, and those that it starts, find an engine and weights that need no package.
+    """Make this process and its children find an engine and weights without an installed package.
 
     Args:
-        folder: an empty one, for the packages and for whatever the server keeps.
-        weights: what the file of weights holds; `damaged` keeps the engine from starting.
+        folder: an empty folder, for the packages and the server's files.
+        weights: content of the file of weights; `damaged` prevents the engine from starting.
     """
     for name, text in {
         "packages/xllamacpp.py": ENGINE,
@@ -92,16 +92,16 @@ def use_stub_engine(folder: Path, patch: pytest.MonkeyPatch, weights: str = "wei
 
 
 def use_server_folder(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    """Have servers that are started keep their files there, so that no other test's are found."""
+    """Make started servers use their own folder, so that they do not share a server with other tests."""
     patch.setenv("TMPDIR", str(folder))
     patch.setattr(tempfile, "tempdir", str(folder))
 
 
 class ServerUser:
-    """A process that uses the server until it is told to end, or killed.
+    """Process that uses the server until it is ended or killed.
 
     Attributes:
-        process: itself.
+        process: the process.
         server: id of the server's process.
     """
 
@@ -113,10 +113,10 @@ class ServerUser:
         self.server = int(self.process.stdout.readline())
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         self.process.kill()
         self.process.communicate()
 
     def end(self) -> None:
-        """Let it end in order."""
+        """End the process in order."""
         self.process.communicate(timeout=30)

@@ -1,4 +1,4 @@
-"""A scripted SocraSynth debate in which all goes well; tests change what they are about."""
+"""Scripted SocraSynth debate in which all requests succeed; tests change parts of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def agenda(*titles: str, merges: Mapping[str, list[str]] | None = None) -> dict[
 
 
 def speech(path: str, slots: Slots, **marks: bool) -> dict[str, Any]:
-    """One argument per topic, which says where it was made."""
+    """One argument per topic, which names where it was made."""
     told = [{"topic": n, "argument": f"{path} on {t['title']}."} for n, t in enumerate(slots["topics"], 1)]
     return {"declined": False, "arguments": told, "finished": False, "conceded": False, **marks}
 
@@ -47,13 +47,13 @@ def closing(path: str, slots: Slots) -> dict[str, Any]:
 
 
 def reading(validity: float, *, contradicts: bool = False) -> dict[str, Any]:
-    """What a judge of one reason without rivals writes: Gamma is a tenth of the validity."""
+    """A judge's reading of one reason without rivals; Gamma is a tenth of the validity."""
     reason = {"text": "a weak reason", "validity": validity, "credibility": 5.0, "contradicts_facts": contradicts}
     return {"claim": "c", "reasons": [reason], "rivals": [], "justification": "So.", "reflection": ""}
 
 
 def whole(first: float, second: float, *topics: int) -> dict[str, Any]:
-    """What a judge of all closing statements at once writes; without topics, on the first three."""
+    """A judge's reading of all closing statements at once; without topics, on the first three."""
     pairs = [{"topic": number, "first": first, "second": second} for number in topics or (1, 2, 3)]
     return {"claim": "c", "arguments": ["a"], "counterarguments": ["b"], "marks": pairs, "rationale": "Overall."}
 
@@ -84,14 +84,14 @@ GOOD: dict[str, Any] = {
     "versus/order/1/*": marks(7, 5),
     "versus/order/2/*": marks(6, 4),
 }
-"""A wins 8 to 6 where it comes first, 7 to 5 where it comes second. Gamma stands still."""
+"""A wins 8 to 6 when it comes first, and 7 to 5 when it comes second. Gamma is constant."""
 
 LONG = {"patience": 50, "topics.count": 3, "crit.max_depth": 0}
-"""Settings with which Gamma's plateau ends nothing."""
+"""Settings with which a plateau of Gamma ends nothing."""
 
 
 async def run_scripted(
     changes: Script | None = None, settings: Mapping[str, Any] | None = None, *, case: Case = SUBJECT, **floor: Any
 ) -> tuple[ScriptedFloor, Verdict]:
-    """Run the debate with a changed script."""
+    """Run the debate with `changes` to its script."""
     return await run_debate("socrasynth", case, GOOD, changes, LONG | dict(settings or {}), **floor)

@@ -1,4 +1,4 @@
-"""A small record in a store, written in this process; and a store that dies after so many changes."""
+"""Small record in a store, written in this process; and a store that fails after a number of changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def store_in(folder: Path) -> Store:
 
 
 class FailingStore(Store):
-    """A store that takes so many changes, and nothing more; the last one may be lost."""
+    """A store that accepts a number of changes and then fails; the last one may be lost."""
 
     def __init__(self, folder: Path, changes: int) -> None:
         alive = store_in(folder)
@@ -46,17 +46,17 @@ class FailingStore(Store):
 
 
 def no_waiting(patch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for flushes or leases: the last owner is always dead."""
+    """Disables waits for flushes and leases: the last owner is always considered dead."""
     patch.setattr(lease, "SETTLE_S", 0.0)
     patch.setattr(lease, "LEASE_S", 0.0)
     patch.setattr(journal, "FLUSH_S", 0.01)
 
 
 async def write(store: Store, debates: int, *, ends: bool = True) -> list[str]:
-    """Hold every debate that has no verdict yet; returns the ids of those whose verdict is durable.
+    """Run every debate without a verdict; returns the ids of those whose verdict is durable.
 
     Args:
-        ends: whether the run is finished, so that its journal becomes parts; else it is stopped.
+        ends: whether the run is finished, so that its journal is compacted; else it is stopped.
     """
     mirror, durable = Mirror(store), list[str]()
     record = RunFolder(mirror.folder, store)
@@ -86,7 +86,7 @@ async def write(store: Store, debates: int, *, ends: bool = True) -> list[str]:
 
 
 def read_remotely(store: Store, to: Path) -> Path:
-    """What another machine reads."""
+    """The record as another machine reads it."""
     mirror = Mirror(store)
     mirror.pull()
     shutil.move(mirror.folder, to)

@@ -1,4 +1,4 @@
-"""A protocol that has a judge's summary classified, and a classifier for it, made by hand."""
+"""Protocol that has a judge's summary classified, and a hand-made classifier for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOOD, BAD = "sources name the same year", "one passage gives another figure"
 
 
 class SummaryDebate(DebateProtocol):
-    """The claim stands for the judge's summary; nobody is asked."""
+    """Protocol whose claim is used as the judge's summary; asks no agent."""
 
     roles = ("judge",)
     name = "summary"
@@ -40,7 +40,7 @@ class SummaryDebate(DebateProtocol):
 
 
 class Classifying(SummaryDebate):
-    """Says in its payload what the classifier said, as `ceda` does."""
+    """Protocol that records the classifier's result in its payload, like `ceda`."""
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Rule on one case."""
@@ -52,13 +52,13 @@ class Classifying(SummaryDebate):
 
 
 def head() -> Head:
-    """A head that tells `BAD` from `GOOD`."""
+    """Classifier head that distinguishes `BAD` from `GOOD`."""
     good, bad = HashedNgramEncoder().rows([GOOD, BAD]).astype(np.float64)
     return Head(intercept=0.0, coefficients=tuple((3.0 * (bad - good)).tolist()), least_probability=0.1)
 
 
 def card(trained_on: Sequence[str] = (), *, body: Body | None = None, **changes: Any) -> ClassifierCard:
-    """A sealed card; `changes` are fields of it."""
+    """A sealed card with `changes` to its fields."""
     half = MetricEstimate(value=0.5)
     figures = HeldOutMetrics(
         name="x", n=2, accuracy=half, f1_hallucinated=half, f1_supported=half, macro_f1=half, auroc=half
@@ -77,7 +77,7 @@ def card(trained_on: Sequence[str] = (), *, body: Body | None = None, **changes:
 
 
 def write_classifier_folder(folder: Path, made: ClassifierCard) -> Path:
-    """Write a classifier's folder."""
+    """Write the folder of a classifier."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CARD).write_bytes(made.to_json())
     return folder

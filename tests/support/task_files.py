@@ -1,4 +1,4 @@
-"""Files of cases for tests, what is read from them, and the errors of unreadable ones."""
+"""Files of cases for tests, and the errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def jsonl(*rows: object) -> str:
 
 
 def article(*votes: Sequence[object], text: str = "News.") -> dict[str, Any]:
-    """A row of QAGS: an article and the votes on each sentence of its summary."""
+    """Row of QAGS: an article and the votes on each sentence of its summary."""
     sentences = [
         {"sentence": f"S{n}.", "responses": [{"worker_id": w, "response": vote} for w, vote in enumerate(each)]}
         for n, each in enumerate(votes)
@@ -42,7 +42,7 @@ def summary(task: str | Task, load: Load | None = None) -> TaskSummary:
 
 
 def fails(task: str | Task, line: int, field: str, expected: str, *, file: str = "", load: Load | None = None) -> None:
-    """The file of a task, or this one in its folder, is invalid at this place; the error is one line."""
+    """Assert that a task's file, or this file in its folder, is invalid at this location, with a one-line error."""
     with pytest.raises(TaskFileError) as caught:
         (open_task(task, load) if isinstance(task, str) else task).validate()
     error = caught.value
@@ -54,7 +54,7 @@ def fails(task: str | Task, line: int, field: str, expected: str, *, file: str =
 
 
 def refused(spec: str, load: Load | None = None) -> str:
-    """Error of an unreadable task."""
+    """Error message of an invalid task."""
     with pytest.raises(UserError) as caught:
         open_task(spec, load).validate()
     said = str(caught.value)

@@ -1,4 +1,4 @@
-"""Plays a session as a page shows it: the command after `$ ` in a real terminal, and what follows a prompt typed."""
+"""Player of a session on a page: runs the command after `$ ` in a real terminal, and types the text after prompts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROMPTS = ("> ", "  | ")
 
 
 def run_session(session: str) -> int:
-    """Run the session's command and type its lines; returns the exit code. What is shown goes to standard output."""
+    """Run the session's command and type its lines; returns the exit code. The output goes to standard output."""
     command, *lines = session.splitlines()
     child = pexpect.spawn(
         "bash",

@@ -1,4 +1,4 @@
-"""Real terminals for tests: a `moot` command in one, and what its person sees and types."""
+"""Pseudo-terminals for tests: a `moot` command in one, and what its person sees and types."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ PROMPT = "\n> "
 
 
 def terminal_environment(**more: str) -> dict[str, str]:
-    """An environment without editors and without colours, in which the support modules are found."""
+    """Environment without editor and colours, in which the support modules can be imported."""
     env = {key: value for key, value in os.environ.items() if key not in ("EDITOR", "VISUAL", "RAY_ADDRESS")}
     found = os.pathsep.join(filter(None, [SUPPORT, env.get("PYTHONPATH")]))
     return env | {"PYTHONPATH": found, "TERM": "dumb"} | more
 
 
 class PseudoTerminal:
-    """A `moot` command in a terminal of its own.
+    """A `moot` command in its own pseudo-terminal.
 
     Args:
-        folder: in which it runs.
-        arguments: of `moot`.
-        into: a file that standard output goes to; empty for the terminal.
-        env: further variables.
+        folder: working folder of the command.
+        arguments: arguments of `moot`.
+        into: file of standard output; empty for the terminal.
+        env: further environment variables.
 
     Attributes:
         child: the process and its terminal.
@@ -46,26 +46,26 @@ class PseudoTerminal:
         )
 
     def sees(self, text: str) -> str:
-        """Wait for a text; returns what came before it, since the last one."""
+        """Wait for a text; returns the output before it, since the last wait."""
         self.child.expect_exact(text)
         before = str(self.child.before)
         self._seen += [before, text]
         return before
 
     def types(self, line: str, prompt: str = PROMPT) -> str:
-        """Wait for the prompt and type a line; returns what was shown before the prompt."""
+        """Wait for the prompt and type a line; returns the output before the prompt."""
         shown = self.sees(prompt)
         self.child.sendline(line)
         return shown
 
     def presses(self, control: str, prompt: str = PROMPT) -> str:
-        """Wait for the prompt and press Ctrl with a letter; returns what was shown before the prompt."""
+        """Wait for the prompt and press Ctrl with a letter; returns the output before the prompt."""
         shown = self.sees(prompt)
         self.child.sendcontrol(control)
         return shown
 
     def ends(self) -> tuple[int, str]:
-        """Wait for the end; the exit code and what was shown since the last wait."""
+        """Wait for the end; returns the exit code and the output since the last wait."""
         self.child.expect(pexpect.EOF)
         rest = str(self.child.before)
         self._seen.append(rest)
@@ -74,7 +74,7 @@ class PseudoTerminal:
 
     @property
     def all_seen(self) -> str:
-        """Everything that was shown so far, as it came."""
+        """All output so far, unprocessed."""
         return "".join(self._seen)
 
     def __enter__(self) -> PseudoTerminal:

@@ -1,4 +1,4 @@
-"""Makes tiny model folders with random weights and tokenizers of bytes, and asks them; needs the extra `local`."""
+"""Tiny model folders with random weights and byte tokenizers, and calls of them; needs the extra `local`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_SYSTEM_TEMPLATE = (
 
 
 def byte_tokenizer(chat_template: str | None = CHAT_TEMPLATE) -> Any:
-    """A tokenizer with one token for each byte and a few for words, so that characters beyond ASCII are split."""
+    """A tokenizer with one token per byte and a few for words, so that non-ASCII characters are split."""
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = [("Ġ", "t"), ("Ġt", "h"), ("Ġth", "e"), ("a", "n"), ("an", "d")]
     names = [*letters, *("".join(pair) for pair in merges)]
@@ -39,7 +39,7 @@ def byte_tokenizer(chat_template: str | None = CHAT_TEMPLATE) -> Any:
 
 
 def metaspace_tokenizer() -> Any:
-    """A tokenizer that marks spaces as Llama 2's does, takes the first one off, and falls back to bytes."""
+    """Tokenizer that marks spaces like that of Llama 2, strips the first one when decoding, and falls back to bytes."""
     names = ["<unk>", END, "▁", "▁Yes", "Yes", "▁No", "a", *(f"<0x{byte:02X}>" for byte in range(256))]
     vocabulary = {name: place for place, name in enumerate(names)}
     core = Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>", byte_fallback=True))
@@ -57,12 +57,12 @@ def tiny_folder(
     spread: float = 0.3,
     context: int = CONTEXT,
 ) -> Path:
-    """A model of two layers.
+    """Write the folder of a model with two layers.
 
     Args:
-        kind: `llama` (places rotate, keys are shared between heads) or `gpt2` (places are learnt).
-        spread: standard deviation of the weights; the greater, the surer the model is of its next token.
-        context: tokens of prompt and reply.
+        kind: `llama` (rotary positions, grouped-query attention) or `gpt2` (learnt positions).
+        spread: standard deviation of the weights; a larger one makes the model's next-token distribution more peaked.
+        context: context length in tokens, of prompt and reply.
     """
     tokenizer = byte_tokenizer(chat_template)
     common: dict[str, Any] = {
@@ -86,10 +86,10 @@ def tiny_folder(
 
 
 def said(text: str) -> list[Message]:
-    """A conversation that asks `text`."""
+    """A conversation with the user text `text`."""
     return [Message("system", "Be brief."), Message("user", text)]
 
 
 async def ask(model: Model, text: str, decoding: Decoding = WARM, key: str | None = None) -> ModelReply:
-    """The model's reply to `text`, at the step of its own or at that of `key`."""
+    """The model's reply to `text`, for the step key `key` or a default one."""
     return await model.complete(said(text), decoding, step_key=key or f"case/{text}")

@@ -1,4 +1,4 @@
-"""Servers of many kinds on loopback, and what the trial calls before a run find of them."""
+"""Loopback servers with different capabilities, and the profiles that trial calls detect."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def refusal(message: str) -> tuple[int, Any]:
 
 
 def refusing(when: Callable[[Body], object], message: str, status: int = 400) -> Answer:
-    """A server that refuses some calls and holds the replies of all others."""
+    """A server that refuses some calls, and enforces the schema of all others."""
     return lambda body: (status, refusal(message)[1]) if when(body) else enforce_schema(body)
 
 
 def server(answer: Answer, seen: list[Body], owner: str = "somebody") -> Handler:
-    """A server whose list of models names its owner, and that answers every call by its body."""
+    """A server whose list of models names its owner, and that answers every call by a function of its body."""
 
     async def handle(request: web.Request) -> web.Response:
         if request.method == "GET":
@@ -56,7 +56,7 @@ def server(answer: Answer, seen: list[Body], owner: str = "somebody") -> Handler
 async def run_trial(
     answer: Answer, trial: ProbeRequest, owner: str = "somebody"
 ) -> tuple[ModelProfile, bool, list[Body], list[str]]:
-    """The profile, whether log-probabilities came, what was sent, and what was logged."""
+    """Run a trial; returns the profile, whether log-probabilities were given, the sent bodies, and the log lines."""
     seen: list[Body] = []
     async with served_model(lambda url: CompatibleModel(url, "m"), server(answer, seen, owner)) as model:
         await model.check()
@@ -66,7 +66,7 @@ async def run_trial(
 
 
 def enforce_schema(body: Body) -> tuple[int, Any]:
-    """Holds replies to schemas, as llama.cpp, vLLM and others do."""
+    """A reply truncated within its schema, as by llama.cpp, vLLM and others; `Yes` without a schema."""
     schema = schema_of(body)
     if schema is None:
         return 200, completion("Yes")

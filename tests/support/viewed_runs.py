@@ -18,7 +18,7 @@ from moot.deploy.service.view.process import ViewServer
 
 @contextmanager
 def viewed(runs: Path, port: int = 0) -> Iterator[str]:
-    """The address of the pages of a folder's runs, which a thread serves, on a free port or a certain one."""
+    """URL of the pages of a folder's runs, served by a thread on a free or a given port."""
     with listening_socket("127.0.0.1", port) as listening:
         server = ViewServer(RunCatalogue(runs), listening, None)
         serving = threading.Thread(target=run_in_thread, args=(server,))
@@ -31,7 +31,7 @@ def viewed(runs: Path, port: int = 0) -> Iterator[str]:
 
 
 def address_of(process: subprocess.Popen[str]) -> str:
-    """Where a process that was just started serves its pages."""
+    """URL at which a process that was just started serves its pages."""
     assert process.stdout is not None
     found = re.search(r"http://\S+/", process.stdout.readline())
     assert found is not None
@@ -44,7 +44,7 @@ def _port(listening: socket.socket) -> int:
 
 @contextmanager
 def viewed_soon(runs: Path) -> Iterator[str]:
-    """The same of a folder that holds no run yet."""
+    """Like `viewed`, for a folder that contains no run yet."""
     runs.mkdir()
     with viewed(runs) as address:
         yield address

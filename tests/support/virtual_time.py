@@ -12,7 +12,8 @@ P = ParamSpec("P")
 
 
 class _Selector(selectors.DefaultSelector):
-    """Poll for events, and advance the clock instead of waiting; without timers it waits like any other selector."""
+    """Selector that polls for events and advances the clock instead of waiting; without timers it waits like any
+    other."""
 
     ahead_s = 0.0
 
@@ -26,14 +27,14 @@ class _Selector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """For what happens in this loop alone: of threads, processes and connections it does not see that they work."""
+    """Event loop for work in this loop alone: it does not wait for the work of threads, processes and connections."""
 
     def __init__(self) -> None:
         self._leaps = _Selector()
         super().__init__(self._leaps)
 
     def time(self) -> float:
-        """Seconds leapt so far: work takes no time here, so that a busy machine changes no duration."""
+        """Virtual seconds so far: computation takes none, so that durations do not depend on the machine's load."""
         return self._leaps.ahead_s
 
 
@@ -44,7 +45,7 @@ def run_in_virtual_time(work: Coroutine[Any, Any, None]) -> None:
 
 
 def virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a test in a virtual-time loop."""
+    """Decorator that runs a test in a virtual-time loop."""
 
     @wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:

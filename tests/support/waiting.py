@@ -1,4 +1,4 @@
-"""Waits of tests for what another process or thread does, and the processes below this one."""
+"""Waits for other processes or threads, and a search for child processes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 def wait_until(what: Callable[[], T], seconds: float = 90.0, said: Callable[[], str] = str) -> T:
-    """What `what()` gives, once it is true; a file or a server that is not there is not yet.
+    """Wait until `what()` is true; returns its result. A missing file or server counts as false.
 
     Args:
-        said: what there is to read where that does not come.
+        said: text for the error if the wait times out.
     """
     last = time.monotonic() + seconds
     while time.monotonic() < last:
@@ -28,7 +28,7 @@ def wait_until(what: Callable[[], T], seconds: float = 90.0, said: Callable[[], 
 
 
 def processes_titled(*titles: str) -> list[psutil.Process]:
-    """The processes below this one whose title begins with one of these, such as `ray::StageActor`."""
+    """Descendant processes whose title begins with one of these, such as `ray::StageActor`."""
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):

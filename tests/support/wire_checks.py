@@ -1,4 +1,4 @@
-"""What must hold of each reply and failure of a vendor's wire."""
+"""Checks of replies and errors of any vendor's API."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = {"request", "server", "refused", "rate_limited", "content_filter", "cont
 
 
 def check_error(error: ModelError) -> None:
-    """Its kind is known, its message one short line, and it may have cost something."""
+    """Assert that an error has a known kind and a short one-line message, and may be billed."""
     assert error.kind in KINDS
     assert error.message.isprintable()
     assert len(error.message) <= 300
@@ -36,7 +36,7 @@ LIMITS = RateHeaders(0, 60)
 
 
 class WireFormat(NamedTuple):
-    """How a reply is read, one that says a text, and what its usage is called: prompt, reply, details, reasoning."""
+    """Decoder of a reply, body of a complete reply, and names of usage fields: prompt, reply, details, reasoning."""
 
     decode: Callable[[bytes], ModelReply]
     whole: Callable[..., dict[str, Any]]
