@@ -77,7 +77,7 @@ def _pair_rows(measured: ReplyFeatures, stratum: Stratum, settings: AnalysisSett
 
 
 def _with_q(rows: list[dict[str, Value]]) -> list[dict[str, Value]]:
-    """The rows, with a Benjamini-Hochberg q-value for each p-value."""
+    """Rows with a Benjamini-Hochberg q-value added for each p-value."""
     for name in ("p", "pearson_p"):
         found = benjamini_hochberg([p if isinstance(p := row[name], float) else None for row in rows])
         for row, q in zip(rows, found.tolist(), strict=True):

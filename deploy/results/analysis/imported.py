@@ -114,7 +114,11 @@ def _check_names(path: Path, table: pa.Table) -> None:
 
 
 def _typed(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with its type checked; a column of nulls is cast to its documented type."""
+    """Column with its type checked; a column of nulls is cast to its documented type.
+
+    Raises:
+        ConfigError: the column has another type.
+    """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type

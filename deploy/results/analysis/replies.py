@@ -1,4 +1,4 @@
-"""The data set of an analysis: replies with log-probabilities, scores, correctness and features."""
+"""Data set of an analysis: replies with log-probabilities, scores, correctness and features."""
 
 from __future__ import annotations
 

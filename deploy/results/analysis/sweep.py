@@ -194,7 +194,7 @@ def targets_by_features(enough: npt.NDArray[np.bool_]) -> Iterator[tuple[npt.NDA
 
 
 def _only(flags: Floats, value: float) -> Floats:
-    """The values where a flag has the given value; NaN elsewhere."""
+    """Flags that equal a value; NaN elsewhere."""
     return np.where(flags == value, flags, np.nan)
 
 

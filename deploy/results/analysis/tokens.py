@@ -139,7 +139,7 @@ def ragged_of(column: pa.ChunkedArray) -> RaggedArray:
 
 
 def _heads(table: pa.Table) -> list[list[str]]:
-    """The first tokens of each reply; empty lists where their texts are unknown."""
+    """First tokens of each reply; empty lists where their texts are unknown."""
     if "token" not in table.column_names:
         return [[] for _ in range(table.num_rows)]
     heads = pc.list_slice(table["token"], 0, HEAD_TOKENS).to_pylist()

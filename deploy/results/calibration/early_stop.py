@@ -184,7 +184,7 @@ def _signal(replies: LabelledReplies, holdout: float, seed: int, share: float) -
 
 
 def _choice(replies: LabelledReplies, learning: Bools, share: float) -> _StopChoice | None:
-    """The feature with the AUROC farthest from 0.5; of equal ones that with the shortest window."""
+    """Feature with the AUROC farthest from 0.5; of equal ones that with the shortest window."""
     best: _StopChoice | None = None
     for window in WINDOWS:
         for statistic in STATISTICS:

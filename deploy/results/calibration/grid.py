@@ -180,7 +180,7 @@ class _Weights:
 
 
 def cheapest_within(points: Sequence[GridPoint], accuracy: float, tolerance: float) -> GridPoint:
-    """The cheapest point whose accuracy is at most `tolerance` below `accuracy`.
+    """Cheapest point whose accuracy is at most `tolerance` below `accuracy`.
 
     If tokens are unknown, the highest skip rate counts as the cheapest. Of ties, the point with the higher accuracy is
     chosen, then that with the stricter thresholds: lower tau_d, lower tau_m, higher tau_p.
@@ -194,7 +194,7 @@ def _cheap_first(point: GridPoint) -> tuple[float, float, float, float, float]:
 
 
 def best_by_skip_rate(points: Sequence[GridPoint]) -> list[GridPoint]:
-    """The most accurate point at each skip rate, by ascending skip rate; ties as in `cheapest_within`."""
+    """Most accurate point at each skip rate, by ascending skip rate; ties as in `cheapest_within`."""
     best: dict[int, GridPoint] = {}
     for point in sorted(points, key=lambda each: (-each.accuracy, _cheap_first(each))):
         best.setdefault(point.n_skipped, point)

@@ -57,7 +57,7 @@ class LabelledReplies:
         return int(np.count_nonzero((lengths >= window) & (self.first_forced < window)))
 
     def feature(self, window: int, statistic: Statistic) -> Floats:
-        """A statistic of each reply's first `window` tokens, shape `(n,)`; NaN for shorter replies."""
+        """Statistic of each reply's first `window` tokens, shape `(n,)`; NaN for shorter replies."""
         found = np.full(len(self.logprobs), np.nan)
         long_enough = [i for i, values in enumerate(self.logprobs) if len(values) >= window]
         if long_enough:

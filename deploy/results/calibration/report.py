@@ -97,7 +97,7 @@ def _stopping_rule(found: EpsilonChoice) -> str:
 
 
 def _shown_points(found: GateCalibration) -> list[GridPoint]:
-    """The best point of each skip rate, reduced to about `_ROWS` points with both ends and the chosen point."""
+    """Best points by skip rate, reduced to about `_ROWS` points with both ends and the chosen point."""
     points = [point for point in best_by_skip_rate(found.grid) if point.n_skipped != found.chosen.n_skipped]
     step = -(-len(points) // _ROWS) or 1
     kept = [point for i, point in enumerate(points) if i % step == 0 or point == points[-1]]

@@ -183,7 +183,7 @@ def final_topics(
 
 
 def _before_edits(moderator: TurnView | None, wanted: int) -> list[Topic]:
-    """The moderator's list before a person's edits; empty if its reply cannot be read."""
+    """Topics of the moderator before a person's edits; empty if its reply cannot be read."""
     try:
         reply = Agenda.model_validate(moderator.data if moderator is not None else None)
     except ValidationError:

@@ -1,1 +1,1 @@
-"""A run's record, read for figures."""
+"""Readers of a run's record for figures."""

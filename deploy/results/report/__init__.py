@@ -1,1 +1,1 @@
-"""A report as blocks, and its renderers."""
+"""Reports: their blocks, and renderers of these."""

@@ -77,7 +77,7 @@ def _at(values: Sequence[float | None], i: int) -> float | None:
 
 
 def _finite(value: float | str | None) -> float | str | None:
-    """A number rounded to `_DIGITS` significant digits, None if it is not finite; a text escaped by `visible_line`."""
+    """Number rounded to `_DIGITS` significant digits, None if it is not finite; or text escaped by `visible_line`."""
     if value is None or isinstance(value, str):
         return value if value is None else visible_line(value)
     return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None

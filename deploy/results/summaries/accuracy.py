@@ -126,7 +126,7 @@ def accuracy_of(verdicts: Sequence[VerdictRow], references: References) -> tuple
 
 
 def answered(verdicts: Iterable[VerdictRow]) -> list[VerdictRow]:
-    """The verdicts with an answer."""
+    """Verdicts with an answer."""
     return [verdict for verdict in verdicts if verdict.answer is not None]
 
 

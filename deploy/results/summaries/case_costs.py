@@ -58,7 +58,7 @@ class CaseCost:
 
     @property
     def method(self) -> int | None:
-        """The tokens of the method itself, without measurement-only ones."""
+        """Tokens of the method itself, without measurement-only ones."""
         return None if self.total is None else self.total - self.measuring
 
 

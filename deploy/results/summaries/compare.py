@@ -121,7 +121,7 @@ class _Cases:
         self.claims: Mapping[str, Claim] = {claim.case_id: claim for claim in counted_claims(claims)}
 
     def claims_among(self, case_ids: Iterable[str]) -> dict[str, Claim]:
-        """The usable claims among these cases."""
+        """Usable claims among some cases, by case id."""
         return {each: self.claims[each] for each in case_ids if each in self.claims}
 
 
@@ -210,7 +210,7 @@ def compare_records(records: Sequence[RunRecord], *, cases: bool = False) -> Run
 
 
 def _baseline_first(folders: Sequence[str | os.PathLike[str]], baseline: str | os.PathLike[str] | None) -> list[str]:
-    """The folders, the baseline before the others.
+    """Folders with the baseline before the others.
 
     Raises:
         ConfigError: no folder, or more than one, is the baseline.

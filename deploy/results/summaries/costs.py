@@ -170,7 +170,7 @@ def stopped_early(replies: ReplyColumns) -> StoppedEarly | None:
 
 
 def _replacement_of(reply: ReplyRow, kept: Mapping[tuple[str, int, str], ReplyRow]) -> ReplyRow | None:
-    """The reply that replaced a stopped one: an unreadable first reply of the ask, or its last one."""
+    """Reply that replaced a stopped one: an unreadable first reply of the ask, or its last one."""
     call = call_of(reply.path) or reply.path
     step = step_of(reply.path)
     first = kept.get((*reply.key, step + INVALID_SUFFIX))

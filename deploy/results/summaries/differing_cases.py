@@ -100,7 +100,7 @@ def answer_words(found: RunAnswer) -> str:
 
 
 def differing_blocks(found: Sequence[DifferingCase], names: Sequence[str], most: int = MOST) -> Iterator[Block]:
-    """The cases as a table, with a column for each run's answer.
+    """Report blocks of differing cases: a table with a column for each run's answer.
 
     Args:
         found: see `differing_cases`.

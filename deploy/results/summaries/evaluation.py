@@ -43,7 +43,7 @@ class MetricValue(FrozenModel):
 
 
 class Evaluation(FrozenModel):
-    """Distributions scored against the labels.
+    """Evaluation of distributions against the labels.
 
     Attributes:
         cases: cases of the run whose gold label is one of the closed set.
@@ -115,7 +115,7 @@ def _scored(verdicts: Sequence[ConsensusVerdict]) -> list[tuple[ConsensusVerdict
 
 
 def top_label_confidences(verdicts: Sequence[ConsensusVerdict]) -> list[ScoredConfidence]:
-    """The likeliest label's probability in each distribution that can be scored, and whether the answer is right."""
+    """Probability of the likeliest label in each scored distribution, and whether the answer is right."""
     return [
         ScoredConfidence(verdict.case_id, max(each.row), verdict.answer == verdict.labels[each.truth])
         for verdict, each in _scored(verdicts)
@@ -190,7 +190,7 @@ def confidence_figures(record: RunRecord, counted: Sequence[VerdictRow]) -> list
 
 
 class ScoredConfidence(NamedTuple):
-    """A verdict's confidence, in [0, 1], and whether its answer is right."""
+    """Confidence of a verdict, in [0, 1], and whether its answer is right."""
 
     case_id: str
     confidence: float

@@ -121,7 +121,7 @@ class JudgingSummary(FrozenModel):
 
     @property
     def dimensions(self) -> list[str]:
-        """The dimensions' names, in the rubric's order."""
+        """Names of the dimensions, in the rubric's order."""
         return [name for name in self.scales if name != FLAG]
 
 

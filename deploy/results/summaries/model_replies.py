@@ -216,7 +216,7 @@ def members_without_replies(folder: str | Path) -> list[str]:
 
 
 def commonest_failure(folder: str | Path) -> str:
-    """The most frequent failure reason of asks, with its count; empty without a failed ask.
+    """Most frequent failure reason of asks, with its count; empty without a failed ask.
 
     Raises:
         RecordError: the record cannot be read.

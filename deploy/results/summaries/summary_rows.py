@@ -172,7 +172,7 @@ def _cases(summary: Summary) -> str:
 
 
 def paired_words(found: PairedComparison) -> str:
-    """A paired comparison as text.
+    """Text of a paired comparison.
 
     >>> paired_words(PairedComparison(only_first=1, only_second=3, difference=-0.02, p_value=0.625, n=100))
     '-2.0 points, McNemar p = 0.6250 (1 and 3 of n = 100)'
