@@ -1,9 +1,9 @@
-"""The record's columns: names, types, meanings and which of them are volatile.
+"""Columns of the record: names, types, meanings and volatility.
 
 A *volatile* column (times, latencies, ids of processes and of paid replies) may differ between two runs of the same
-seed; every other column is equal after sorting by key, whatever the engine and placement. Column names are stable:
-other tools read them. `SCHEMA_VERSION` changes when one is renamed, removed or changes its meaning. The reference page
-of columns is generated from this module.
+seed; every other column is equal after sorting by key, with any engine and placement. Column names are stable, because
+other tools read them. `SCHEMA_VERSION` changes when a column is renamed, removed or changes its meaning. The reference
+page of columns is generated from this module.
 """
 
 from __future__ import annotations
@@ -46,24 +46,22 @@ _AT = RecordColumn("at", _FLOAT, "Unix time", volatile=True)
 
 _CASES = [
     RecordColumn("case_id", _TEXT, "the given id, or `TASK-INDEX`"),
-    RecordColumn("index", _INT64, "place in the file, from 0"),
+    RecordColumn("index", _INT64, "position in the file, from 0"),
     RecordColumn("content_hash", _TEXT, "hash of everything but the id; compared on resume"),
     RecordColumn("question", _TEXT, "as in the file"),
     RecordColumn("labels", _TEXTS, "closed set of answers; null for free text"),
-    RecordColumn("choices", _TEXTS, "for lettered labels, the text behind each"),
+    RecordColumn("choices", _TEXTS, "texts of lettered labels, in their order"),
     RecordColumn("passage", _TEXT, "the evidence; may be empty"),
     RecordColumn("title", _TEXT, "heading of the passage; may be empty"),
-    RecordColumn(
-        "aliases", pa.list_(_TEXTS), "for each label its other spellings; null in records older than the column"
-    ),
-    RecordColumn("documents", _TEXTS, "what a protocol may retrieve from; null in records older than the column"),
+    RecordColumn("aliases", pa.list_(_TEXTS), "other spellings of each label; null in records older than the column"),
+    RecordColumn("documents", _TEXTS, "texts for retrieval; null in records older than the column"),
     RecordColumn("gold", _TEXT, "right answer; null where the file has none"),
-    RecordColumn("invalid", _TEXT, "why the row is not a valid case; empty for a valid one"),
+    RecordColumn("invalid", _TEXT, "reason why the row is not a valid case; empty for a valid one"),
     RecordColumn(
         "domain",
         _TEXT,
-        "what kind of answer is asked for; null where the task does not say; this and the next five columns are null "
-        "in records older than they are",
+        "kind of the requested answer; null where the task does not state it; this and the next five columns are null "
+        "in records older than the columns",
     ),
     RecordColumn(
         "criterion", _TEXT, "JSON: the trait that the passage is scored on, its scale and guide; null otherwise"
@@ -73,23 +71,25 @@ _CASES = [
     ),
     RecordColumn("accepted", _TEXTS, "all right answers, where `gold` is not the only one"),
     RecordColumn("ratings", pa.list_(_FLOAT), "human raters' scores, null for a missing one"),
-    RecordColumn("group", _TEXT, "what several cases share, such as their essay; empty for a case that stands alone"),
+    RecordColumn("group", _TEXT, "group of dependent cases, such as those on one essay; empty for an independent case"),
     RecordColumn(
         "part",
         _TEXT,
-        "the part of the task that the case belongs to, such as an essay set; figures of different parts are never "
-        "pooled; empty for a task of one part",
+        "part of the task, such as an essay set; figures of different parts are never pooled; empty for a task of one "
+        "part",
     ),
-    RecordColumn("judged", _TEXT, "JSON: the reply that is judged, with what it answers; null for a case to debate"),
-    RecordColumn("tags", _TEXT, "JSON by name: what else the case is counted by, such as its category; null for none"),
+    RecordColumn(
+        "judged", _TEXT, "JSON: the reply to judge, with the messages that it answers; null for a case to debate"
+    ),
+    RecordColumn("tags", _TEXT, "JSON: further properties by name, such as the category; null without any"),
 ]
 
 _REPLY = [
     *_KEY,
     _PATH,
-    RecordColumn("role", _TEXT, "who was asked: `agent/0`, `judge/0`, `person`"),
-    RecordColumn("model", _TEXT, "name of its model as configured"),
-    RecordColumn("template", _TEXT, "which prompt template"),
+    RecordColumn("role", _TEXT, "the asked role: `agent/0`, `judge/0`, `person`"),
+    RecordColumn("model", _TEXT, "name of the role's model as configured"),
+    RecordColumn("template", _TEXT, "name of the prompt template"),
     RecordColumn("template_hash", _TEXT, "hash of the template's text"),
     RecordColumn(
         "fingerprint",
@@ -97,9 +97,9 @@ _REPLY = [
         "hash of everything that is sent and of how it is read: model, decoding, template, persona, slots, images",
     ),
     RecordColumn("sample", _INT32, "number of the sample among equal asks"),
-    RecordColumn("temperature", _FLOAT, "as asked; null is the server's default"),
-    RecordColumn("top_p", _FLOAT, "as asked; null is the server's default"),
-    RecordColumn("max_tokens", _INT32, "as asked"),
+    RecordColumn("temperature", _FLOAT, "as requested; null is the server's default"),
+    RecordColumn("top_p", _FLOAT, "as requested; null is the server's default"),
+    RecordColumn("max_tokens", _INT32, "as requested"),
     RecordColumn("messages", _TEXT, "JSON: the messages that were sent"),
     RecordColumn("image_hashes", _TEXTS, "hashes of the pictures that were sent"),
     RecordColumn("text", _TEXT, "the reply as received"),
@@ -108,8 +108,10 @@ _REPLY = [
     RecordColumn("p_normalised", _FLOAT, "probability of the answer among the labels; null is unknown"),
     RecordColumn("p_printed", _FLOAT, "the paper's sigma(l) = p/(1+p)"),
     RecordColumn("p_raw", _FLOAT, "the answer's probability at its own token"),
-    RecordColumn("p_bound_shift", _FLOAT, "how far `p_normalised` could move for labels that are not listed"),
-    RecordColumn("p_reason", _TEXT, "why `p_normalised` is null"),
+    RecordColumn(
+        "p_bound_shift", _FLOAT, "largest error of `p_normalised` through labels that are not among the alternatives"
+    ),
+    RecordColumn("p_reason", _TEXT, "reason why `p_normalised` is null"),
     RecordColumn(
         "logprob_stage",
         _TEXT,
@@ -118,18 +120,20 @@ _REPLY = [
     RecordColumn(
         "held",
         _FLAG,
-        "whether decoding was constrained to a schema, or may have been (a replay of a record that does not say); null "
-        "where there is no reply, and in records older than the column",
+        "whether decoding was constrained to a schema, or may have been (a replay of a record without this column); "
+        "null without a reply, and in records older than the column",
     ),
     RecordColumn(
         "outcome", _TEXT, "`ok`, `repaired`, `reasked`, `failed`, `invalid` (an unreadable first reply), `cut`"
     ),
-    RecordColumn("failure", _TEXT, "kind of failure; empty for none"),
-    RecordColumn("error", _TEXT, "its message"),
-    RecordColumn("finish_reason", _TEXT, "as the server says; `cut` or `repetition` where moot stopped the stream"),
-    RecordColumn("prompt_tokens", _INT32, "billed; null where the server does not say; see `prompt_tokens_stated`"),
+    RecordColumn("failure", _TEXT, "kind of failure; empty without one"),
+    RecordColumn("error", _TEXT, "message of the failure"),
+    RecordColumn("finish_reason", _TEXT, "as reported by the server; `cut` or `repetition` if moot stopped the stream"),
     RecordColumn(
-        "completion_tokens", _INT32, "billed; null where the server does not say; see `completion_tokens_stated`"
+        "prompt_tokens", _INT32, "billed; null if the server does not report them; see `prompt_tokens_stated`"
+    ),
+    RecordColumn(
+        "completion_tokens", _INT32, "billed; null if the server does not report them; see `completion_tokens_stated`"
     ),
     RecordColumn(
         "completion_tokens_estimate", _INT32, "tokens received of a reply that was stopped early; null otherwise"
@@ -137,69 +141,68 @@ _REPLY = [
     RecordColumn(
         "prompt_tokens_stated",
         _INT32,
-        "what the server said, if that or its other count is less than the texts surely have: the count that is too "
-        "small is then an estimate; null otherwise; this and the next column are null in records older than they are",
+        "the count that the server reported, if it or the count of the reply is too small for the texts; the count "
+        "that is too small is then an estimate; null otherwise; this and the next column are null in records older "
+        "than the columns",
     ),
     RecordColumn("completion_tokens_stated", _INT32, "the same for the reply"),
     RecordColumn(
         "reasoning_tokens",
         _INT32,
-        "tokens of hidden reasoning, as the server says; null where it does not; this and the next two columns are "
-        "null in records older than they are",
+        "tokens of hidden reasoning; null if the server does not report them; this and the next two columns are null "
+        "in records older than the columns",
     ),
     RecordColumn("reasoning", _TEXT, "hidden reasoning, with `--save-reasoning`; null otherwise"),
-    RecordColumn(
-        "reading", _TEXT, "how the reply was parsed, if not as it stood: `prefix`, `reasoning`, or both; else null"
-    ),
+    RecordColumn("reading", _TEXT, "deviations in parsing the reply: `prefix`, `reasoning`, or both; null without any"),
     RecordColumn("reply_id", _TEXT, "unique for each reply that was paid for", volatile=True),
     RecordColumn("supersedes", _TEXT, "the reply that this one replaces", volatile=True),
     RecordColumn(
         "reused_from",
         _TEXT,
-        "the reused reply, as `RUN:CASE/ATTEMPT/PATH`; null for one that was paid for",
+        "the reused reply, as `RUN:CASE/ATTEMPT/PATH`; null for a paid reply",
         volatile=True,
     ),
     RecordColumn(
         "latency_s",
         _FLOAT,
-        "from the ask to its reply, with waiting, retries and an unreadable first reply",
+        "seconds from the ask to its reply, with waiting, retries and an unreadable first reply",
         volatile=True,
     ),
     RecordColumn(
         "waited_s",
         _FLOAT,
-        "the part of it spent waiting for rate limits or after a 429; null in records older than the column",
+        "seconds of `latency_s` spent waiting for rate limits or after a 429; null in records older than the column",
         volatile=True,
     ),
-    RecordColumn("http_attempts", _INT16, "requests made, with retries", volatile=True),
+    RecordColumn("http_attempts", _INT16, "number of requests, with retries", volatile=True),
     RecordColumn(
         "unconfirmed_attempts",
         _INT16,
-        "attempts that may have been billed although the server did not say what they used",
+        "attempts that may have been billed although the server reported no usage",
         volatile=True,
     ),
     RecordColumn("unconfirmed_tokens_max", _INT64, "upper bound of the tokens in them", volatile=True),
     _AT,
-    RecordColumn("process_id", _INT32, "of the process that asked", volatile=True),
+    RecordColumn("process_id", _INT32, "id of the process that asked", volatile=True),
 ]
 
 _TOKENS = [
     RecordColumn("token", _TEXTS, "the T tokens of the reply"),
-    RecordColumn("logprob", _FLOATS, "natural log of each token's probability"),
-    RecordColumn("alternatives", _INT16, "K, how many alternatives per token are listed"),
-    RecordColumn("alt_token", _TEXTS, "T x K, flattened"),
-    RecordColumn("alt_logprob", _FLOATS, "T x K, flattened, NaN where fewer were received"),
+    RecordColumn("logprob", _FLOATS, "log-probability of each token, in nats"),
+    RecordColumn("alternatives", _INT16, "K, the number of alternatives per token"),
+    RecordColumn("alt_token", _TEXTS, "tokens of the alternatives, T x K, flattened"),
+    RecordColumn("alt_logprob", _FLOATS, "their log-probabilities, T x K, flattened; NaN where fewer were received"),
 ]
 
 _JUDGMENTS = [
     *_KEY,
     _PATH,
-    RecordColumn("judge", _TEXT, "`judge/0`, ..."),
-    RecordColumn("model", _TEXT, "its model"),
-    RecordColumn("support", _TEXT, "`supported`, `contradicted`, `not covered`; null if missing"),
-    RecordColumn("score", _FLOAT, "in [0, 1]; null if missing, never 0 for that"),
+    RecordColumn("judge", _TEXT, "role of the judge: `judge/0`, ..."),
+    RecordColumn("model", _TEXT, "name of the judge's model"),
+    RecordColumn("support", _TEXT, "`supported`, `contradicted`, `not covered`; null if the judgment is missing"),
+    RecordColumn("score", _FLOAT, "in [0, 1]; null, never 0, if the judgment is missing"),
     RecordColumn("rationale", _TEXT, "one sentence"),
-    RecordColumn("failure", _TEXT, "why it is missing; empty for none"),
+    RecordColumn("failure", _TEXT, "kind of failure of a missing judgment; else empty"),
     _OF_A_REPLY,
 ]
 
@@ -213,31 +216,33 @@ _EVENTS = [
 
 _VERDICTS = [
     *_KEY,
-    RecordColumn("answer", _TEXT, "the verdict; null without one"),
-    RecordColumn("how", _TEXT, "how it was reached: `skipped`, `stable-agree`, ..., `failed`"),
+    RecordColumn("answer", _TEXT, "the verdict's answer; null without one"),
+    RecordColumn("how", _TEXT, "the way to the verdict: `skipped`, `stable-agree`, ..., `failed`"),
     RecordColumn("confidence", _FLOAT, "in [0, 1]; null is unknown"),
-    RecordColumn("distribution", _TEXT, "JSON: share per label"),
+    RecordColumn("distribution", _TEXT, "JSON: probability or share by label"),
     RecordColumn("rounds", _INT16, "debate rounds after the openings"),
-    RecordColumn("flags", _TEXTS, "marks that a reader should see"),
+    RecordColumn("flags", _TEXTS, "caveats of the verdict, as codes"),
     RecordColumn("payload", _TEXT, "JSON: the protocol's own result"),
     RecordColumn("failed", _FLAG, "whether the case failed"),
     RecordColumn("failure", _TEXT, "kind of failure"),
-    RecordColumn("error", _TEXT, "its message"),
-    RecordColumn("gold", _TEXT, "right answer; null where there is none"),
-    RecordColumn("correct", _FLAG, "null where it cannot be scored"),
-    RecordColumn("calls", _INT32, "replies that the verdict rests on"),
-    RecordColumn("prompt_tokens", _INT64, "of those replies"),
-    RecordColumn("completion_tokens", _INT64, "of those replies"),
-    RecordColumn("calls_without_usage", _INT32, "of them, those whose server did not say what it used"),
-    RecordColumn("wall_s", _FLOAT, "from opening to verdict, in the session that ended the debate", volatile=True),
+    RecordColumn("error", _TEXT, "message of the failure"),
+    RecordColumn("gold", _TEXT, "right answer; null without one"),
+    RecordColumn("correct", _FLAG, "whether the answer is right; null where it cannot be scored"),
+    RecordColumn("calls", _INT32, "number of replies that led to the verdict"),
+    RecordColumn("prompt_tokens", _INT64, "prompt tokens of those replies"),
+    RecordColumn("completion_tokens", _INT64, "completion tokens of those replies"),
+    RecordColumn("calls_without_usage", _INT32, "number of those replies whose server reported no usage"),
+    RecordColumn(
+        "wall_s", _FLOAT, "seconds from opening to verdict, in the session that ended the debate", volatile=True
+    ),
     _AT,
 ]
 
 _EMBEDDINGS = [
     *_KEY,
-    RecordColumn("encoder", _TEXT, "which encoder"),
+    RecordColumn("encoder", _TEXT, "name of the encoder"),
     RecordColumn("text_hash", _TEXT, "hash of the text"),
-    RecordColumn("vector", _FLOATS, "of length 1"),
+    RecordColumn("vector", _FLOATS, "the embedding, with norm 1"),
 ]
 
 COLUMNS: dict[str, list[RecordColumn]] = {
@@ -252,13 +257,13 @@ COLUMNS: dict[str, list[RecordColumn]] = {
 """Columns of each table of a finished run."""
 
 ROWS: dict[str, str] = {
-    "cases": "every case that was registered, gold labels included",
-    "turns": "every reply that was paid for, and every decision of a person",
-    "tokens": "one row per reply with log-probabilities",
-    "judgments": "what judges said, or why they did not",
-    "events": "what the protocol noted, and bookkeeping",
-    "verdicts": "one per case and attempt",
-    "embeddings": "vectors that a protocol asked for, read back on resume",
+    "cases": "every registered case, gold labels included",
+    "turns": "every reply, paid or reused, every failed ask, and every decision of a person",
+    "tokens": "tokens of the replies with log-probabilities, one row per reply",
+    "judgments": "every judgment of a judge, missing ones included",
+    "events": "events of the protocol, and bookkeeping",
+    "verdicts": "one verdict per case and attempt",
+    "embeddings": "embeddings that a protocol asked for, reused on resume",
 }
 """Description of each table."""
 
@@ -271,7 +276,7 @@ TOKEN_COLUMNS = [column.name for column in _TOKENS]
 CASES, TURNS, TOKENS, JUDGMENTS, EVENTS, VERDICTS, EMBEDDINGS = TABLES.values()
 
 REPLIES = _schema(_REPLY + _TOKENS)
-"""Journal row of one paid reply; the tables `turns`, `tokens` and `judgments` are projections of it."""
+"""Journal row of a reply; the tables `turns`, `tokens` and `judgments` are projections of it."""
 
 JOURNAL: dict[str, pa.Schema] = {
     "cases": CASES,
@@ -291,10 +296,10 @@ KEYS: dict[str, tuple[str, ...]] = {
     "verdicts": ("case_id", "attempt"),
     "embeddings": ("case_id", "attempt", "encoder", "text_hash"),
 }
-"""Key of a row; the first row of a key wins, unless a later one supersedes it; of events the last."""
+"""Key columns by table. The first row of a key counts, unless a later one supersedes it; of events the last counts."""
 
 ASKED, ABANDONED = "asked", "abandoned"
-"""Event kinds: an ask is about to be paid for; it ended without a recorded reply, and its possible cost."""
+"""Event kinds: an ask is about to be paid for; an ask has ended without a recorded reply, with its possible cost."""
 
 DUPLICATE = "duplicate"
 """Reason for dropping the row of a reply whose path already has one."""
