@@ -16,7 +16,6 @@ from moot.deploy.results.detection.estimates import (
     mean_estimate,
     measure_calibration,
 )
-from moot.deploy.results.rounds.case_means import LEAST_CASES
 from moot.deploy.results.text import Interval
 from moot.metrics.calibration_error import reliability_bins
 from moot.metrics.cluster_bootstrap import resampled_sums
@@ -31,7 +30,7 @@ class DebaterErrors(FrozenModel):
         debaters: the two roles.
         n: claims with both stances known.
         error_rates: error rate of each debater over these claims.
-        rho: correlation of the errors; unknown when one debater always or never errs, and with too few claims.
+        rho: correlation of the errors; unknown when one debater always or never errs.
         effective_debaters: effective sample size, 2 / (1 + rho): the number of independent debaters whose mean has
             the same VARIANCE as that of these two. It is not the probability of a common error.
     """
@@ -60,9 +59,7 @@ def debater_errors(claims: Sequence[Claim]) -> DebaterErrors | None:
         return None
     drawn = error_correlation(resampled_sums(pairs, [claim.group for claim in claims], RESAMPLES))
     groups = {claim.group for claim, known in zip(claims, pairs.sum(axis=1) > 0, strict=True) if known}
-    rho = IntervalEstimate()
-    if n >= LEAST_CASES:
-        rho = estimate(error_correlation(both), drawn, groups=len(groups), lowest=-1.0)
+    rho = estimate(error_correlation(both), drawn, groups=len(groups), lowest=-1.0)
     return DebaterErrors(
         debaters=(names[0], names[1]),
         n=n,
@@ -116,10 +113,10 @@ class SourceCalibration(FrozenModel):
         hallucinated: base rate, the share of hallucinated claims.
         brier: Brier score, 0 to 1.
         brier_of_share: Brier score of always stating the base rate.
-        calibration_error: expected calibration error (ECE) over the bins; None for too few claims.
+        calibration_error: expected calibration error (ECE) over the bins.
         calibration_null: central 95 % of the ECE of a perfectly calibrated forecaster with these probabilities; None
             for too few claims.
-        bins: the reliability diagram, by ascending probability; empty for too few claims.
+        bins: the reliability diagram, by ascending probability.
     """
 
     source: str
@@ -128,7 +125,7 @@ class SourceCalibration(FrozenModel):
     hallucinated: float
     brier: IntervalEstimate
     brier_of_share: float
-    calibration_error: float | None
+    calibration_error: float
     calibration_null: Interval | None
     bins: list[Reliability]
 
@@ -165,6 +162,6 @@ def _calibration(source: str, claims: Sequence[Claim], stated: Sequence[float | 
         calibration_null=measured.null,
         bins=[
             Reliability(n=each.n, p_hallucinated=each.confidence, hallucinated=each.accuracy)
-            for each in (() if measured.error is None else reliability_bins(p, truth, bins=BINS))
+            for each in reliability_bins(p, truth, bins=BINS)
         ],
     )

@@ -19,14 +19,15 @@ from moot.metrics.significance import wilson_interval
 
 
 class Calibration(NamedTuple):
-    """Expected calibration error; both fields are None for fewer than `LEAST_CASES` cases, whose error is arbitrary.
+    """Expected calibration error.
 
     Attributes:
         error: the error.
-        null: central 95 % of the error of a perfectly calibrated forecaster with these confidences.
+        null: central 95 % of the error of a perfectly calibrated forecaster with these confidences; None for fewer than
+            `LEAST_CASES` cases, whose error is arbitrary: texts then state the number of cases instead.
     """
 
-    error: float | None
+    error: float
     null: Interval | None
 
 
@@ -40,19 +41,20 @@ def measure_calibration(
         outcomes: whether each event occurred, shape `(n,)`.
         bins: number of bins of the error.
     """
+    error = expected_calibration_error(confidences, outcomes, bins=bins)
     if len(confidences) < LEAST_CASES:
-        return Calibration(None, None)
+        return Calibration(error, None)
     band = calibration_null_band(confidences, bins=bins)
-    return Calibration(expected_calibration_error(confidences, outcomes, bins=bins), (band.low, band.high))
+    return Calibration(error, (band.low, band.high))
 
 
 def calibration_words(error: float | None, null: Interval | None, n: int) -> str:
     """Text of a calibration error beside that of a perfectly calibrated forecaster, or of too few cases.
 
-    >>> calibration_words(0.3, (0.043, 0.267), 20), calibration_words(None, None, 2)
+    >>> calibration_words(0.3, (0.043, 0.267), 20), calibration_words(0.3, None, 2)
     ('0.3; if calibrated 0.043 to 0.267 (95 %)', 'too few cases: n = 2')
     """
-    if error is None or null is None:
+    if null is None:
         return too_few_words(n)
     return f"{number(error)}; if calibrated {null_words(null)}"
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.claims import Claim, class_of
-from moot.deploy.results.detection.estimates import RESAMPLES, IntervalEstimate, estimate
+from moot.deploy.results.detection.estimates import LEAST_GROUPS, RESAMPLES, IntervalEstimate, estimate
 from moot.deploy.results.text import mean_of
 from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.detection import OUTCOMES, DetectionFigures, detection_figures, detection_outcomes, resampled_figures
@@ -161,7 +161,7 @@ class _Measured(NamedTuple):
     def _accuracy(self, place: int, *, is_share: bool) -> IntervalEstimate:
         """Accuracy: of independent claims with Wilson's interval, as in the summary of a run."""
         n, groups, value = len(self.claims), _groups(self.claims), float(self.observed.accuracy[place])
-        if groups < n or not is_share:
+        if groups < max(n, LEAST_GROUPS) or not is_share:
             return estimate(value, self.resampled.accuracy[:, place], groups=groups, is_share=is_share)
         ends = wilson_interval(round(value * n), n)
         return IntervalEstimate(value=value, interval=(ends.low, ends.high))

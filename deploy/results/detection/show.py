@@ -187,7 +187,7 @@ def _calibration(found: SourceCalibration) -> Table | Note:
         f"the share {number(found.brier_of_share)}; ECE: "
         f"{calibration_words(found.calibration_error, found.calibration_null, found.n)}"
     )
-    if not found.bins:
+    if found.calibration_null is None:
         return Note(title)
     rows = [(f"{each.p_hallucinated:.2f}", f"{100 * each.hallucinated:.1f}", count(each.n)) for each in found.bins]
     return Table(title, ("stated, mean", "hallucinated, %", "n"), rows)

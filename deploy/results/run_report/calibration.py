@@ -73,7 +73,7 @@ def calibration_blocks(
     """
     yield Heading(f"Calibration: {words}", 3)
     measured = measure_calibration(confidences, outcomes, bins)
-    if measured.error is None or measured.null is None:
+    if measured.null is None:
         yield Note(f"ECE: {calibration_words(*measured, len(confidences))}")
         return
     yield Chart(

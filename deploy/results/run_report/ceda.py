@@ -41,7 +41,9 @@ def ceda(run: RunData) -> Iterator[Block]:
     if claims:
         yield _confusion(claims)
     yield from (
-        _reliability(found, claims) for found in (() if detection is None else detection.calibration) if found.bins
+        _reliability(found, claims)
+        for found in (() if detection is None else detection.calibration)
+        if found.calibration_null is not None
     )
     if stances:
         yield _stances_by_turn(stances)

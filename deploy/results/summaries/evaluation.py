@@ -14,7 +14,7 @@ import numpy as np
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.detection.estimates import calibration_words, measure_calibration, null_words
+from moot.deploy.results.detection.estimates import calibration_words, measure_calibration, null_words, too_few_words
 from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
@@ -52,7 +52,7 @@ class Evaluation(FrozenModel):
         macro_f1: of the answers; a case with most of its mass outside the labels has no answer, which counts as wrong.
         brier_multiclass: over all labels, 0 to 2.
         brier_top_label: of the likeliest label alone, 0 to 1.
-        calibration_error: of the likeliest label's probability, 15 equal-frequency bins; None for too few cases.
+        calibration_error: of the likeliest label's probability, 15 equal-frequency bins.
         calibration_null: central 95 % of the error of a perfectly calibrated forecaster with these probabilities;
             None for too few cases.
     """
@@ -87,9 +87,9 @@ def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> 
 
     calibration = measure_calibration(tops, right, BINS)
 
-    def scored(value: float | None) -> MetricValue:
+    def scored(value: float) -> MetricValue:
         return MetricValue(
-            value=None if value is None or isnan(value) else value,
+            value=None if isnan(value) else value,
             n=len(scores),
             coverage=len(scores) / cases if cases else None,
         )
@@ -140,7 +140,7 @@ def evaluation_rows(found: Evaluation) -> list[tuple[str, str]]:
 def _calibration_rows(found: Evaluation) -> list[tuple[str, str]]:
     name, error = f"ECE, {BINS} equal-frequency bins", found.calibration_error
     if found.calibration_null is None:
-        return [(name, calibration_words(error.value, None, error.n))]
+        return [(name, too_few_words(error.n))]
     return [(name, _value(error)), ("ECE if calibrated", null_words(found.calibration_null))]
 
 
@@ -166,7 +166,7 @@ class ConfidenceFigures(FrozenModel):
             from further replies, and in older records.
         n: verdicts with a confidence that can be scored.
         brier: mean of (confidence - [right])^2, in [0, 1].
-        calibration_error: expected calibration error, 15 equal-frequency bins; None for too few cases.
+        calibration_error: expected calibration error, 15 equal-frequency bins.
         calibration_null: central 95 % of the error of a perfectly calibrated forecaster with these confidences; None
             for too few cases.
     """
@@ -175,7 +175,7 @@ class ConfidenceFigures(FrozenModel):
     stage: str | None = None
     n: int
     brier: float
-    calibration_error: float | None
+    calibration_error: float
     calibration_null: Interval | None
 
 

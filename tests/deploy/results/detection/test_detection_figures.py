@@ -149,15 +149,13 @@ def test_the_accuracy_of_independent_claims_has_the_interval_of_a_summary() -> N
     assert claim_set(pairs(10, 0.6)).detectors[0].accuracy.interval != verdict.accuracy.interval
 
 
-def test_few_claims_have_no_calibration_and_no_correlation() -> None:
+def test_texts_say_that_claims_are_too_few_for_calibration_and_correlation() -> None:
     claims = [
         replace(claim, p_judges=0.1 * number, stances={"debater/0": "supports", "debater/1": "supports"})
         for number, claim in enumerate(pairs(3, 1.0))
     ]
     found = measure_detection(claims)
-    (judges,) = found.calibration
-    assert (judges.calibration_error, judges.calibration_null, judges.bins) == (None, None, [])
-    assert not_none(found.debaters).rho.value is None
+    assert [each.calibration_null for each in found.calibration] == [None]
     text = " ".join(value for _, value in detection_rows(found, None))
     text += " ".join(block.text for block in detection_blocks(found) if isinstance(block, Note))
     assert text.count("too few cases: n = 6") == 2

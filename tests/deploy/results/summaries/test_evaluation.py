@@ -16,7 +16,7 @@ import moot
 from moot.deploy.results.rounds.case_means import LEAST_CASES
 from moot.deploy.results.show import show
 from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
-from moot.deploy.results.summaries.evaluation import Evaluation, evaluate_distributions
+from moot.deploy.results.summaries.evaluation import BINS, Evaluation, evaluate_distributions, evaluation_rows
 from moot.deploy.results.summaries.label_audit import audit_labels
 from moot.deploy.results.summaries.summary import Summary, summarise
 
@@ -75,12 +75,10 @@ def test_what_cannot_be_scored_is_left_out_and_lowers_the_coverage() -> None:
 @pytest.mark.parametrize("cases", [LEAST_CASES - 1, LEAST_CASES])
 def test_a_calibration_error_is_given_beside_a_calibrated_models_where_cases_are_enough(cases: int) -> None:
     found = judged(*[verdict("a", {"a": 0.7, "b": 0.3})] * cases, cases=cases)
-    if cases < LEAST_CASES:
-        assert (found.calibration_error.value, found.calibration_null) == (None, None)
-        return
     assert found.calibration_error.value == pytest.approx(0.3), "equal confidences share a bin"
-    low, high = not_none(found.calibration_null)
-    assert 0.0 <= low <= high <= 1.0
+    assert (found.calibration_null is None) == (cases < LEAST_CASES)
+    shown = dict(evaluation_rows(found))[f"ECE, {BINS} equal-frequency bins"]
+    assert shown.startswith("0.3 " if found.calibration_null else "too few cases: n = 9")
 
 
 @pytest.fixture
