@@ -134,7 +134,7 @@ class RaySession:
         try:
             if not local:
                 answers = _answers(str(self._address))
-            with _listening_on_loopback() if local else nullcontext():
+            with _as_local_ray() if local else nullcontext():
                 context = ray.init(
                     address="local" if local else self._address,
                     include_dashboard=False if local else None,
@@ -183,6 +183,35 @@ class RaySession:
             _read_auth_mode_again()
         if self._session is not None:
             self._session.remove()
+
+
+@contextmanager
+def _as_local_ray() -> Iterator[None]:
+    """Makes Ray start as one machine and one driver need it."""
+    with _listening_on_loopback(), without_idle_processes():
+        yield
+
+
+@contextmanager
+def without_idle_processes() -> Iterator[None]:
+    """Makes Ray start without three processes that a local run has no use for, and would wait for: the autoscaler, the
+    log monitor, and the API server, which without a dashboard only counts usage. `ray.init` has no argument for them.
+    """
+    parameter: Any = importlib.import_module("ray._private.parameter")
+    services: Any = importlib.import_module("ray._private.services")
+    make_parameters, start_api_server = parameter.RayParams, services.start_api_server
+
+    def parameters(*args: Any, **named: Any) -> Any:
+        made = make_parameters(*args, **named)
+        made.no_monitor, made.include_log_monitor = True, False
+        return made
+
+    parameter.RayParams = parameters
+    services.start_api_server = lambda *_, **__: ("", None)  # no address and no process
+    try:
+        yield
+    finally:
+        parameter.RayParams, services.start_api_server = make_parameters, start_api_server
 
 
 @contextmanager

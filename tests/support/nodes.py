@@ -15,6 +15,8 @@ import psutil
 import pytest
 from ray.cluster_utils import Cluster
 
+from moot.actors.remote.ray_session import without_idle_processes
+
 FAST_DETECTION = {
     "health_check_initial_delay_ms": 1000,
     "health_check_period_ms": 500,
@@ -117,13 +119,14 @@ def nodes(
         try:
             cluster = Cluster(shutdown_at_exit=False)
             running = LocalCluster(cluster, folder)
-            cluster.add_node(
-                num_cpus=head_cpus,
-                object_store_memory=_STORE_BYTES,
-                include_dashboard=False,
-                dashboard_agent_listen_port=0,
-                _system_config=dict(system_config),
-            )
+            with without_idle_processes():
+                cluster.add_node(
+                    num_cpus=head_cpus,
+                    object_store_memory=_STORE_BYTES,
+                    include_dashboard=False,
+                    dashboard_agent_listen_port=0,
+                    _system_config=dict(system_config),
+                )
             for cpus in workers:
                 running.add(cpus)
             yield running
