@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
 
 from moot.protocols.text.unicode_form import nfkc
 
@@ -15,7 +16,7 @@ _SHORT = {"k": 1e3, "m": 1e6, "mn": 1e6, "b": 1e9, "bn": 1e9}
 _SCALE = rf"(?:{'|'.join(_SCALES)})s?\b"
 _UNREAD_SCALE = r"(?:k|bn|mn|lakhs?|crores?|quadrillion|tenths?|hundredths?|thousandths?)\b"
 _ALONE = r"(?<![\w.])(?<!\d,)"  # not inside a word or another number
-_NUMBER = re.compile(
+_NUMBER = (
     # a dash with a space is a sign only where nothing before it could be joined or separated by it
     rf"(?P<sign>(?:^|[=:(]|\bis\b)\s*{_DASH}\s+|\b(?:minus|negative)\s+|(?<![\w)]){_DASH})?"
     rf"{_ALONE}(?<!/)(?P<money>{_MONEY}\s?)?(?P<inner>-)?"
@@ -42,6 +43,12 @@ _LISTED = re.compile(r"(.*?)(?:[,;]|\band\b)(?:\s*and)?\s*[^\W\d_]+\s*", re.DOTA
 _FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}?|(\d)\s*(\d))")
 _MIXED = re.compile(r"(?<=\d)(?=\d\u2044|\\[dt]?frac)")  # NFKC makes "31\u20442" of "3\u00bd"
 _RELATIVE_TOLERANCE = 1e-6
+
+
+@cache
+def _number() -> re.Pattern[str]:
+    """The pattern of a number; compiled at its first use, as that takes longer than any import here."""
+    return re.compile(_NUMBER)
 
 
 def stated_number(text: str) -> float | None:
@@ -78,7 +85,7 @@ def _marked(plain: str) -> float | None:
     while marks:
         mark = marks.pop()
         behind = plain[mark.end() : end]
-        if not _NUMBER.search(behind) or (mark[0] == "=" and _TERMS.search(behind)):
+        if not _number().search(behind) or (mark[0] == "=" and _TERMS.search(behind)):
             end = mark.start()
             continue
         if mark[0] == "####" and (first := _leading(behind)) is not None:
@@ -136,7 +143,7 @@ def _closing(plain: str, begin: int) -> int:
 def _leading(text: str) -> float | None:
     """Number at the start of a text; None without one, or where another one or terms follow."""
     text = text.lstrip()
-    first = _NUMBER.match(text)
+    first = _number().match(text)
     if first is None or _GOES_ON.match(text, first.end()):
         return None
     value = _value(first)
@@ -147,7 +154,7 @@ def _single(text: str) -> float | None:
     """Single number in a text without marks; None for several, for terms, and for one that cannot be parsed in full."""
     if _TERMS.search(text):
         return None
-    values = {_value(found) for found in _NUMBER.finditer(text)}
+    values = {_value(found) for found in _number().finditer(text)}
     only = values.pop() if len(values) == 1 else None
     return only if only is not None and math.isfinite(only) else None
 
