@@ -22,14 +22,15 @@ from short_protocols import TEMPLATES
 from small_runs import FinishedRun, assert_equal_records, run_debates, same_model_roles
 from small_server import use_server_folder
 
+import moot
 from moot.actors.models.interface import ModelError
 from moot.actors.models.reply_schema import reply_schema
-from moot.actors.models.resolve import ModelBinding, canonical_model
+from moot.actors.models.resolve import canonical_model
 from moot.actors.models.small import shared_server
 from moot.actors.models.small.model import SmallModel
 from moot.actors.models.small.server import ADDRESS, SERVER_LOCK
-from moot.deploy.runs.doctor_protocol import ProtocolTrial, try_protocol
-from moot.deploy.runs.run_config import RunConfig
+from moot.actors.record.tables import read_table
+from moot.deploy.results.summaries.model_replies import USABLE
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.registry import make_protocol
 from moot.protocols.replies import Position
@@ -39,24 +40,26 @@ pytestmark = [pytest.mark.extras, pytest.mark.needs("module/xllamacpp", "module/
 
 CASES = [{"id": f"c{number}", "question": f"Is {number} even?", "labels": ["Yes", "No"]} for number in range(4)]
 ASK = [Message("user", "Is the sky blue? Say Yes or No, and why.")]
-LEAST_USABLE, LEAST_FINISHED = 0.95, 0.9
+LEAST_USABLE = 0.95
 TRIED: dict[str, dict[str, Any]] = {
     "selene": {"agents": 2, "debate.max_rounds": 1, "judging.k": 1},
     "judge-panel": {},
     "ceda": {"max_turns": 2},
     "constructor-auditor": {"judge.when": "never"},
-    "evince": {"max_rounds": 1, "gate": False, "crit_turns": "none"},
+    "evince": {"max_rounds": 1, "gate": False, "crit_turns": "none", "follow_ups": "always"},
     "socrasynth": {
         "max_rounds": 0,
         "topics.count": 1,
         "topics.proposed": 1,
         "crit.max_calls": 1,
         "crit.max_reasons": 1,
-        "crit.max_rivals": 1,
+        "crit.max_rivals": 0,
     },
 }
 """Settings by protocol: each template is asked for, none of them often. A single agent and a vote have SELENE's, the
 judges of a constructor and an auditor those of the panel; SocraSynth has EVINCE's CRIT."""
+SIDES = {"selene": "agent", "ceda": "debater", "evince": "agent", "socrasynth": "agent"}
+"""The role of two sides, which read the same templates: the second has the simulated model, as the real one is slow."""
 IN_GROUPS = [
     pytest.param(names, id=names[-1], marks=pytest.mark.xdist_group(names[-1]))
     for names in (["socrasynth"], [name for name in TRIED if name != "socrasynth"])
@@ -161,20 +164,21 @@ def until(happened: Callable[[], bool]) -> None:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("protocols", IN_GROUPS)
-def test_a_real_small_model_follows_every_protocol(protocols: Sequence[str]) -> None:
-    found = {
-        name: asyncio.run(
-            try_protocol(ModelBinding(model="small"), RunConfig.build({"protocol": name, "set": TRIED[name]}), 1)
-        )
-        for name in protocols
-    }
-    told = "\n".join(f"{name}\n" + "\n".join(trial.lines()) for name, trial in found.items())
-    asks, usable = (sum(_sum(trial, of) for trial in found.values()) for of in ("asks", "usable"))
-    cases, finished = (sum(getattr(trial, of) for trial in found.values()) for of in ("cases", "finished"))
-    assert usable >= LEAST_USABLE * asks > 0, told
-    assert finished >= LEAST_FINISHED * cases, told
-    assert all(_sum(trial, "usable") for trial in found.values()), told
+def test_a_real_small_model_follows_every_protocol(protocols: Sequence[str], tmp_path: Path) -> None:
+    """Nearly every reply is usable, and some to each template are."""
+    found = [(f"{name}: {template}", outcome) for name in protocols for template, outcome in asked(name, tmp_path)]
+    usable = [template for template, outcome in found if outcome in USABLE]
+    assert len(usable) >= LEAST_USABLE * len(found) > 0, found
+    assert {*usable} == {template for template, _ in found}, found
 
 
-def _sum(trial: ProtocolTrial, of: str) -> int:
-    return sum(getattr(each.replies, of) for each in trial.templates)
+def asked(name: str, folder: Path) -> list[tuple[str, str]]:
+    """Template and outcome of each ask of the small model in a debate, which ends with a verdict."""
+    protocol = make_protocol(name, TRIED[name])
+    small, other = {"model": "small"}, {"model": "simulated"}
+    roles = {family: [small, other] if family == SIDES.get(name) else [small] for family in protocol.roles}
+    options = {"protocol": name, "set": TRIED[name], "task": protocol.sample, "limit": 1, "roles": roles}
+    done = moot.run(engine="inline", out=folder / name, **options)
+    assert done.summary.finished == 1, done.summary
+    turns = read_table(done.path, "turns", ["model", "template", "outcome"]).to_pylist()
+    return [(turn["template"], turn["outcome"]) for turn in turns if turn["model"].startswith("small")]
