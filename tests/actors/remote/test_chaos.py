@@ -1,4 +1,4 @@
-"""Many debates on a cluster that loses a process every few seconds, a node, and its driver twice.
+"""Hundreds of debates on a cluster that loses a process every few seconds, a node, and its driver twice.
 
 The oracle is the simulated model's HTTP server, which counts the calls that it served by step key, and a run of the
 same seed that nobody disturbed.
@@ -136,7 +136,7 @@ class ChaosMonkey:
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
 
-CASES = 180
+CASES = 240
 OPEN = 40
 SEED = 11
 SETTINGS = ["--seed", str(SEED), "--set", "agents=2", "--encoder", ENCODER]
