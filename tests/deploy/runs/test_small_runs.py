@@ -177,8 +177,8 @@ def asked(name: str, folder: Path) -> list[tuple[str, str]]:
     protocol = make_protocol(name, TRIED[name])
     small, other = {"model": "small"}, {"model": "simulated"}
     roles = {family: [small, other] if family == SIDES.get(name) else [small] for family in protocol.roles}
-    options = {"protocol": name, "set": TRIED[name], "task": protocol.sample, "limit": 1, "roles": roles}
-    done = moot.run(engine="inline", out=folder / name, **options)
+    settings: dict[str, Any] = {"protocol": name, "set": TRIED[name], "task": protocol.sample, "roles": roles}
+    done = moot.run(engine="inline", out=folder / name, limit=1, **settings)
     assert done.summary.finished == 1, done.summary
     turns = read_table(done.path, "turns", ["model", "template", "outcome"]).to_pylist()
     return [(turn["template"], turn["outcome"]) for turn in turns if turn["model"].startswith("small")]
