@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -14,10 +15,12 @@ from moot.deploy.results.document.read import build_document
 from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs
 from moot.deploy.results.report.render import banner, show_report
 from moot.deploy.results.rounds.figure import save_figure
+from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.run_report.worth import baseline_blocks
 from moot.deploy.results.summaries.judging import judging_tables
 from moot.deploy.results.summaries.model_replies import reply_blocks
 from moot.deploy.results.summaries.scores import score_blocks
-from moot.deploy.results.summaries.summary import Summary, summarise
+from moot.deploy.results.summaries.summary import Summary
 from moot.deploy.results.summaries.summary_rows import summary_rows
 from moot.deploy.results.transcripts.blocks import transcript_blocks
 from moot.deploy.results.transcripts.transcript import build_transcript
@@ -53,7 +56,8 @@ def show(
     if case_id is None:
         if plot is not None:
             raise ConfigError("--plot needs one debate: name a case")
-        show_summary(summarise(folder), form, console)
+        run = RunData(folder)
+        show_report(run.summary, lambda: summary_blocks(run.summary, list(baseline_blocks(run))), form, console)
         return
     debate = build_transcript(record_path(folder), case_id, attempt)
     if plot is not None:
@@ -76,13 +80,14 @@ def show_summary(summary: Summary, form: str = "text", console: Console | None =
     show_report(summary, lambda: summary_blocks(summary), form, console)
 
 
-def summary_blocks(summary: Summary) -> list[Block]:
+def summary_blocks(summary: Summary, baselines: Sequence[Block] = ()) -> list[Block]:
     """Report blocks of a summary: warnings, figures, and tables."""
     return [
         *banner(summary.simulated),
         Heading(f"Run {summary.run}", 1),
         *(Note(f"warning: {line}", "warning") for line in summary.warnings),
         Pairs(summary_rows(summary)),
+        *baselines,
         *score_blocks(summary.scores or ()),
         *([] if summary.detection is None else detection_blocks(summary.detection)),
         *reply_blocks(summary.model_replies),

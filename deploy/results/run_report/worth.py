@@ -57,7 +57,23 @@ def _prices(run: RunData, finished: Sequence[VerdictRow]) -> Iterator[Block]:
         yield _price_chart(found)
     if found:
         yield _price_table(found)
-    yield from (Note(f"Verdict less {each.name}, on the same cases: {each.gain}.") for each in run.once(baselines))
+    yield from map(_gain, run.once(baselines))
+
+
+def baseline_blocks(run: RunData) -> Iterator[Block]:
+    """Accuracy and cost of the baselines beside those of the debates; empty where no baseline costs less."""
+    if run.summary.judging is not None or (whole := _price(run, "all cases", run.counted)) is None:
+        return
+    priced = [(each, _baseline(run, run.counted, each)) for each in run.once(baselines)]
+    cheaper = [(each, price) for each, price in priced if price is not None and price.tokens < whole.tokens]
+    if cheaper:
+        table = _price_table([*(price for _, price in cheaper), whole])
+        yield table._replace(title="Without a debate, and with it")
+        yield from (_gain(each) for each, _ in cheaper)
+
+
+def _gain(baseline: Baseline) -> Note:
+    return Note(f"Verdict less {baseline.name}, on the same cases: {baseline.gain}.")
 
 
 def _price_table(found: Sequence[_Price]) -> Table:

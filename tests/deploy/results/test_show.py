@@ -13,6 +13,8 @@ from planted_records import CONTROL, InlineRun, PlantedSession, Printed
 
 from moot.deploy.results.report.blocks import Table
 from moot.deploy.results.report.render import SIMULATED, report_markdown
+from moot.deploy.results.run_report.data import RunData
+from moot.deploy.results.run_report.worth import baseline_blocks, worth
 from moot.deploy.results.show import show, summary_blocks
 from moot.deploy.results.summaries.summary import Summary, summarise
 from moot.deploy.results.text import (
@@ -190,7 +192,10 @@ def test_the_summary_in_all_formats(inline_run: InlineRun, printed: Printed) -> 
     assert f"{found.tokens_paid:,} in {found.calls:,} calls" in text
     assert Summary.model_validate_json(printed(show, run, form="json")) == found
     markdown = printed(show, run, form="md")
-    assert markdown.strip() == report_markdown(summary_blocks(found)).strip()
+    data = RunData(run)
+    assert markdown.strip() == report_markdown(summary_blocks(found, list(baseline_blocks(data)))).strip()
+    (first_answer,) = (line for line in markdown.splitlines() if line.startswith("| agent 0's first answer |"))
+    assert first_answer in report_markdown(worth(data))
     assert f"**{SIMULATED}**" in markdown
     assert percent(found.skip_rate) in markdown
 
