@@ -104,9 +104,11 @@ def _pieces(
 def _segment_rows(
     path: Path, valid: int | None, table: str, names: list[str], only: pc.Expression | None
 ) -> Iterator[pa.Table]:
-    """Rows of a segment, copied a few batches at a time: a batch takes more memory than what is read of it."""
+    """Rows of a segment, copied a few batches at a time: a batch takes more memory than what is read of it, and a row
+    that is no copy keeps the whole file open."""
     for batches in chunked(read_segment(path, valid)):
-        yield rows_of(table, batches, names, only).combine_chunks()
+        rows = rows_of(table, batches, names, only)
+        yield pa.concat_tables([rows, rows.slice(0, 0)]).combine_chunks()  # of one chunk alone it makes no copy
 
 
 def _part(path: Path, table: str, names: list[str], only: pc.Expression | None, groups: list[int] | None) -> pa.Table:

@@ -227,6 +227,18 @@ async def test_the_first_row_wins_on_reading_too(folder: RunFolder) -> None:
     owner.release()
 
 
+def test_rows_that_were_read_do_not_keep_their_segment(folder: RunFolder) -> None:
+    owner = Ownership.acquire(folder)
+    writer = SegmentWriter(folder.segment_path(owner.epoch, 0, 0, "replies"), JOURNAL["replies"])
+    writer.append(batch([reply("c000", "a", "one"), reply("c000", "b", "two")]))
+    writer.close()
+    rows = read_table(folder, "turns", ["role"])
+    assert rows.num_rows == 2
+    for column in rows.columns:
+        assert all(buffer is None or buffer.parent is None for chunk in column.chunks for buffer in chunk.buffers())
+    owner.release()
+
+
 async def test_the_first_vector_of_a_text_wins_on_reading(folder: RunFolder) -> None:
     owner = Ownership.acquire(folder)
     schema = JOURNAL["embeddings"]
