@@ -35,8 +35,8 @@ def exporters(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether the environment requests export of traces by OTLP."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
-    named = [name.strip() for name in environ.get("OTEL_TRACES_EXPORTER", "").lower().split(",") if name.strip()]
-    return "otlp" in named if named else any(environ.get(name) for name in _ENDPOINTS)
+    names = [name.strip() for name in environ.get("OTEL_TRACES_EXPORTER", "").lower().split(",") if name.strip()]
+    return "otlp" in names if names else any(environ.get(name) for name in _ENDPOINTS)
 
 
 def untraceable(environ: Mapping[str, str] = os.environ) -> str:
@@ -48,10 +48,10 @@ def untraceable(environ: Mapping[str, str] = os.environ) -> str:
     if requested != _SUPPORTED:
         return f"protocol {requested} is not supported: set {_PROTOCOLS[1]}={_SUPPORTED}"
     try:
-        found = find_spec("opentelemetry.exporter.otlp.proto.http")
+        package = find_spec("opentelemetry.exporter.otlp.proto.http")
     except ModuleNotFoundError:
-        found = None
-    return "" if found else "tracing needs an extra: pip install 'moot[tracing]'"
+        package = None
+    return "" if package else "tracing needs an extra: pip install 'moot[tracing]'"
 
 
 class Span:

@@ -66,12 +66,12 @@ def run_with_progress(prepared: Prepared, *, quiet: bool, watch: bool = False) -
     """
     listener = progress_listener(quiet=quiet, gated=prepared.gated)
     session = _watched(prepared, listener) if watch else Session(prepared, listener)
-    tried = dict.fromkeys(member.model for member in prepared.members if not is_embedded(member.model))
-    if tried and not prepared.record.exists():
-        print_status(f"testing {', '.join(tried)} before the first debate ...", quiet=quiet)
+    models = dict.fromkeys(member.model for member in prepared.members if not is_embedded(member.model))
+    if models and not prepared.record.exists():
+        print_status(f"testing {', '.join(models)} before the first debate ...", quiet=quiet)
     if prepared.config.engine == "ray" and not quiet:
-        where = cluster_address(prepared.config.address)
-        starting = "starting a local Ray ..." if where is None else f"joining the Ray cluster at {where} ..."
+        address = cluster_address(prepared.config.address)
+        starting = "starting a local Ray ..." if address is None else f"joining the Ray cluster at {address} ..."
         print_status(starting, quiet=not sys.stderr.isatty())
     return run_in_thread(session, on_signals=lambda: report_stopping(session))
 
@@ -168,10 +168,10 @@ def _may_succeed(row: Mapping[str, Any]) -> bool:
 
 def print_next_commands(commands: Iterable[tuple[str, str]]) -> None:
     """Print suggested commands, each with a description of its output."""
-    shown = list(commands)
-    width = max(len(command) for command, _ in shown)
+    pairs = list(commands)
+    width = max(len(command) for command, _ in pairs)
     print("\nnext:")
-    for command, about in shown:
+    for command, about in pairs:
         line = f"  {command:<{width}}  {about}"
         print(line if len(line) <= _WIDTH else f"  {command}\n      {about}")
 

@@ -47,8 +47,8 @@ def decide(
     if not given and pending.form.takes_text(action) and sys.stdin.isatty():
         given = _text_from_terminal(action, pending.form)
     decided(folder, case, action, given)
-    shown = f"{action}, with the text: {given}" if given else action
-    print(f"recorded for {visible_line(case)}: {visible_line(shown)}")
+    decision = f"{action}, with the text: {given}" if given else action
+    print(f"recorded for {visible_line(case)}: {visible_line(decision)}")
     print("to resume, repeat the command that started the run", file=sys.stderr)
 
 

@@ -54,7 +54,7 @@ def doctor(
     if debates and model is None:
         raise ConfigError(f"--{'protocol' if preset is None else 'preset'} needs --model")
     flags = {"protocol": protocol, "preset": preset, "set": parse_settings(set_ or ())}
-    wanted = RunConfig.build(None, flags, flag_of)
+    config = RunConfig.build(None, flags, flag_of)
     findings = list(machine())
     if model is not None:
         named = {"model": model, "api_key_env": api_key_env, "base_url": base_url}
@@ -66,6 +66,6 @@ def doctor(
     if any(each.state == "failed" for each in findings):
         raise typer.Exit(2)
     if debates:
-        trial = asyncio.run(try_protocol(binding, wanted, limit))
+        trial = asyncio.run(try_protocol(binding, config, limit))
         print("", *map(visible, trial.lines()), sep="\n")
         raise typer.Exit(0 if trial.finished == trial.cases else 3)

@@ -34,7 +34,7 @@ def configs_by_protocol(config: RunConfig, names: Sequence[str]) -> list[RunConf
     searched, classified = False, False
     for name in names:
         fixed = name in PROTOCOLS and "agents" in PROTOCOLS[name].fixed
-        alone = config.model_copy(
+        own_config = config.model_copy(
             update={
                 "protocol": name,
                 "out": below(out, name.replace(":", "-")),
@@ -43,7 +43,7 @@ def configs_by_protocol(config: RunConfig, names: Sequence[str]) -> list[RunConf
                 "set": settings_for(name, names, config.set),
             }
         )
-        protocol = _protocol(name, alone)
+        protocol = _protocol(name, own_config)
         searched, classified = searched or protocol.reads_documents, classified or protocol.classifies
         roles = _roles_for(protocol, config)
         asked |= {family: max(asked.get(family, 0), len(members)) for family, members in roles.items()}
@@ -52,7 +52,7 @@ def configs_by_protocol(config: RunConfig, names: Sequence[str]) -> list[RunConf
             "docs": config.docs if protocol.reads_documents else (),
             "classifier": config.classifier if protocol.classifies else None,
         }
-        configs.append(alone.model_copy(update=changes))
+        configs.append(own_config.model_copy(update=changes))
     _check_all_are_asked(config, asked)
     if config.docs and not searched:
         raise ConfigError("--docs: none of these protocols searches documents")
@@ -61,17 +61,17 @@ def configs_by_protocol(config: RunConfig, names: Sequence[str]) -> list[RunConf
     return configs
 
 
-def unused_roles(config: RunConfig, alone: RunConfig) -> list[str]:
+def unused_roles(config: RunConfig, own_config: RunConfig) -> list[str]:
     """Notices about the preset and the roles of a common configuration that one of its protocols does not use."""
     lines = []
-    if config.preset is not None and alone.preset is None:
-        lines.append(f"{alone.protocol} runs without preset {config.preset!r}, which is another protocol's")
+    if config.preset is not None and own_config.preset is None:
+        lines.append(f"{own_config.protocol} runs without preset {config.preset!r}, which is another protocol's")
     for family, members in config.roles.items():
-        asked = len(alone.roles.get(family, ()))
+        asked = len(own_config.roles.get(family, ()))
         if not asked:
-            lines.append(f"{alone.protocol} has no role {family!r}: it runs without")
+            lines.append(f"{own_config.protocol} has no role {family!r}: it runs without")
         elif asked < len(members):
-            lines.append(f"{alone.protocol} asks {asked} of {len(members)} members of {family!r}: the first")
+            lines.append(f"{own_config.protocol} asks {asked} of {len(members)} members of {family!r}: the first")
     return lines
 
 
@@ -103,18 +103,20 @@ def _dotted(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield f"{prefix}{key}", value
 
 
-def _protocol(name: str, alone: RunConfig) -> DebateProtocol:
+def _protocol(name: str, own_config: RunConfig) -> DebateProtocol:
     make_protocol(name)  # an unknown protocol is not reported as an error of a setting
     try:
-        return make_protocol(name, alone.settings())
+        return make_protocol(name, own_config.settings())
     except ConfigError as error:
         hint = "`--set PROTOCOL.KEY=VALUE` sets it for one protocol"
         raise ConfigError(f"protocol {name!r}: {error}; {hint}") from error
 
 
 def _roles_for(protocol: DebateProtocol, config: RunConfig) -> dict[str, list[dict[str, Any]]]:
-    most = protocol.most_members
-    return {family: config.roles[family][: most.get(family)] for family in protocol.roles if family in config.roles}
+    max_members = protocol.most_members
+    return {
+        family: config.roles[family][: max_members.get(family)] for family in protocol.roles if family in config.roles
+    }
 
 
 def _check_all_are_asked(config: RunConfig, asked: Mapping[str, int]) -> None:

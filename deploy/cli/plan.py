@@ -54,7 +54,7 @@ def plan(
     from moot.deploy.studies.planning.show import check_output_form, show_plan
 
     check_output_form(form)
-    found = planned(
+    run_plan = planned(
         pilot,
         prices=prices,
         cases=cases,
@@ -68,4 +68,4 @@ def plan(
         cpu_ms_per_call=cpu_ms_per_call,
         seed=seed,
     )
-    show_plan(found, form)
+    show_plan(run_plan, form)

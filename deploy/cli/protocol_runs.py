@@ -100,15 +100,15 @@ def show_plans(runs: Sequence[Prepared]) -> None:
 
 def _next_commands(runs: Sequence[Prepared], results: Sequence[Run]) -> list[tuple[str, str]]:
     """Next commands: the report; for one run a debate and its figures, for several their differences and failures."""
-    alone, folders = len(runs) == 1, " ".join(map(folder_as_given, runs))
+    is_single, folders = len(runs) == 1, " ".join(map(folder_as_given, runs))
     commands = [(f"moot report {folders}", "one page: charts, all cases, transcripts")]
-    if not alone:
+    if not is_single:
         commands.append((f"moot compare {folders} --cases", "the cases that they answer differently"))
         commands.append((f"moot show {folder_as_given(runs[0])}", "the figures of one run"))
     for each, result in zip(runs, results, strict=True):
-        if (alone or result.failed == result.done) and (example := _example_case(result)) is not None:
+        if (is_single or result.failed == result.done) and (example := _example_case(result)) is not None:
             commands.append((f"moot show {folder_as_given(each)} {shell_case_id(example[0])}", example[1]))
-    if alone:
+    if is_single:
         commands.append((f"moot show {folder_as_given(runs[0])} --format json", "these figures as JSON"))
         if runs[0].settings.get("both_branches"):
             commands.append((f"moot calibrate {folder_as_given(runs[0])}", "thresholds for the gate"))

@@ -29,13 +29,13 @@ def verify(
     if salvage:
         for line in salvaged(record):
             print(line)
-    found = verified(record)
-    unchecked = f", {found.unchecked:,} files of an earlier version without checksum" if found.unchecked else ""
-    print(f"{display_name(folder)}: {'damaged' if found.faults else 'whole'}")
-    print(f"  {found.files:,} files compared with their checksums{unchecked}")
-    if found.rows:
-        print(f"  {', '.join(f'{table} {rows:,}' for table, rows in found.rows.items())}")
-    for fault in found.faults:
+    result = verified(record)
+    unchecked = f", {result.unchecked:,} files of an earlier version without checksum" if result.unchecked else ""
+    print(f"{display_name(folder)}: {'damaged' if result.faults else 'whole'}")
+    print(f"  {result.files:,} files compared with their checksums{unchecked}")
+    if result.rows:
+        print(f"  {', '.join(f'{table} {rows:,}' for table, rows in result.rows.items())}")
+    for fault in result.faults:
         print(f"  {visible_line(with_uris(fault))}")
-    if found.faults:
+    if result.faults:
         raise typer.Exit(DAMAGED)

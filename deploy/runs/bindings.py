@@ -44,10 +44,10 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
         ConfigError: `roles` names a family that the protocol does not ask, or more members than it asks, or a model's
             name is malformed.
     """
-    most = protocol.most_members
+    max_members = protocol.most_members
     for family in config.roles:
         if family not in protocol.roles:
-            if family == "judge" and most.get("agent") == 1:
+            if family == "judge" and max_members.get("agent") == 1:
                 raise ConfigError(f"protocol {protocol.name!r} asks one agent here, and then no judge: leave it out")
             unknown = str(unknown_name("role", family, protocol.roles)).removeprefix("unknown role ")
             raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
@@ -60,7 +60,7 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     bindings = {}
     for family in protocol.roles:
         members = _members(config, family, {"max_tokens": lengths[family]} if family in lengths else {})
-        _check_all_are_asked(family, config.roles.get(family, ()), most.get(family), protocol.name)
+        _check_all_are_asked(family, config.roles.get(family, ()), max_members.get(family), protocol.name)
         if family in temperatures:
             members = _at_temperatures(family, members, temperatures[family], protocol.name)
         if family in top_ps:
@@ -87,17 +87,19 @@ def roles_shown_pictures(protocol: DebateProtocol) -> frozenset[str]:
     return (speaking_roles(protocol) | judges) & frozenset(protocol.roles)
 
 
-def _check_all_are_asked(family: str, members: Sequence[object], most: int | None, protocol: str) -> None:
+def _check_all_are_asked(family: str, members: Sequence[object], max_members: int | None, protocol: str) -> None:
     """Check that the protocol asks all members.
 
     Raises:
         ConfigError: it would never ask some of them.
     """
-    if most is not None and len(members) > most:
+    if max_members is not None and len(members) > max_members:
         entry = PROTOCOLS.get(protocol)
         counted = entry is not None and "agents" in entry.settings_model.model_fields and "agents" not in entry.fixed
         more = f" (--agents {len(members)} asks them all)" if family == "agent" and counted else ""
-        raise ConfigError(f"role {family!r} has {len(members)} members: protocol {protocol!r} asks {most} only{more}")
+        raise ConfigError(
+            f"role {family!r} has {len(members)} members: protocol {protocol!r} asks {max_members} only{more}"
+        )
 
 
 def _at_temperatures(
@@ -127,11 +129,11 @@ def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> lis
     members = []
     given = config.roles.get(family, [{}])
     for number, change in enumerate(given):
-        named = {"model": config.model, **config.of_all_roles(), **change}
-        recorded = recorded_members(named["model"], family) or [{}]
+        explicit = {"model": config.model, **config.of_all_roles(), **change}
+        recorded = recorded_members(explicit["model"], family) or [{}]
         chosen = recorded if len(given) == 1 else [recorded[number % len(recorded)]]
-        usual = model_defaults(named["model"])
-        members += [RoleBinding(**{**usual, **defaults, **each, **named}) for each in chosen]
+        usual = model_defaults(explicit["model"])
+        members += [RoleBinding(**{**usual, **defaults, **each, **explicit}) for each in chosen]
     return members
 
 
@@ -150,6 +152,6 @@ def _with_alternatives(binding: RoleBinding) -> RoleBinding:
     """The member with the alternatives that the protocol needs as a default, which is not an explicit setting."""
     if binding.top_logprobs:
         return binding
-    asked = binding.model_copy(update={"top_logprobs": ALTERNATIVES})
-    asked.model_fields_set.discard("top_logprobs")
-    return asked
+    changed = binding.model_copy(update={"top_logprobs": ALTERNATIVES})
+    changed.model_fields_set.discard("top_logprobs")
+    return changed

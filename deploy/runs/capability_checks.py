@@ -18,15 +18,17 @@ def check_declared(model: Model, roles: list[RoleBinding], protocol: DebateProto
         CapabilityMissing: it lacks one of them.
         ConfigError: it does not support a role's setting.
     """
-    most = model.capabilities.max_alternatives
-    asked = max(role.top_logprobs or 0 for role in roles)
-    if protocol.needs_logprobs and asked and not most:
+    max_alternatives = model.capabilities.max_alternatives
+    requested = max(role.top_logprobs or 0 for role in roles)
+    if protocol.needs_logprobs and requested and not max_alternatives:
         raise no_logprobs(model, protocol)
-    if asked > most:
-        raise ConfigError(f"model {model.name!r} gives at most {most} alternatives per token, not {asked}")
+    if requested > max_alternatives:
+        raise ConfigError(
+            f"model {model.name!r} gives at most {max_alternatives} alternatives per token, not {requested}"
+        )
     check_schema_support(model, roles)
     replayed = is_replay(model.name)  # early stopping was applied when its replies were recorded
-    if any(role.early_stop for role in roles) and not (replayed or (most and model.capabilities.streaming)):
+    if any(role.early_stop for role in roles) and not (replayed or (max_alternatives and model.capabilities.streaming)):
         raise CapabilityMissing(f"model {model.name!r} does not stream log-probabilities: leave `early_stop` out")
     _check_sampling(model, roles)
 
@@ -49,7 +51,7 @@ def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
     Raises:
         ConfigError: it does not support one.
     """
-    most = model.capabilities.max_temperature
+    max_temperature = model.capabilities.max_temperature
     for role in roles:
         for name in ("seed", "stop", "repetition_penalty", "reasoning_effort", "extra"):
             if getattr(role, name) not in (None, (), {}) and name not in model.capabilities.settings:
@@ -59,11 +61,13 @@ def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
             known = ", ".join(efforts)
             raise ConfigError(f"model {model.name!r} takes a `reasoning_effort` of {known}, not {effort!r}")
         written = [name for name in ("temperature", "top_p") if getattr(role, name) is not None]
-        if most is None:
+        if max_temperature is None:
             for name in sorted(role.model_fields_set.intersection(written)):
                 raise ConfigError(f"model {model.name!r} takes no `{name}`: leave it out of the role's settings")
-        elif role.temperature is not None and role.temperature > most:
-            raise ConfigError(f"model {model.name!r} takes a temperature of at most {most:g}, not {role.temperature:g}")
+        elif role.temperature is not None and role.temperature > max_temperature:
+            raise ConfigError(
+                f"model {model.name!r} takes a temperature of at most {max_temperature:g}, not {role.temperature:g}"
+            )
 
 
 def no_logprobs(model: Model, protocol: DebateProtocol) -> CapabilityMissing:

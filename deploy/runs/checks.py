@@ -49,29 +49,29 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
         CapabilityMissing: a model gives no log-probabilities though the protocol needs them, has no constrained
             decoding though a role requires it, or takes no pictures though cases have some; or a package is missing.
     """
-    wanted: dict[ModelBinding, list[tuple[str, RoleBinding]]] = {}
+    roles_by_model: dict[ModelBinding, list[tuple[str, RoleBinding]]] = {}
     for family, members in prepared.bindings.items():
         for member in members:
-            wanted.setdefault(model_binding(member), []).append((family, member))
+            roles_by_model.setdefault(model_binding(member), []).append((family, member))
     if not network:
         await check_own_templates(prepared)
         if prepared.reuse is not None:
             await asyncio.to_thread(reusable_replies, prepared.reuse)
-    shown = _models_shown_pictures(prepared)
+    shown_pictures = _models_shown_pictures(prepared)
     profiles: dict[_Endpoint, ModelProfile | None] = {}
-    known = await asyncio.to_thread(_known_profiles, prepared) if network else None
+    known_profiles = await asyncio.to_thread(_known_profiles, prepared) if network else None
     trials = TrialResults() if trials is None else trials
-    for binding, roles in wanted.items():
+    for binding, roles in roles_by_model.items():
         model = make_model(binding, seed=prepared.config.seed, answer_key=None)
         try:
-            if binding in shown and not model.capabilities.images:
+            if binding in shown_pictures and not model.capabilities.images:
                 raise CapabilityMissing(f"model {model.name!r} takes no pictures, but the cases have some")
             check_declared(model, [role for _, role in roles], prepared.protocol)
             if network:
                 await model.check()
                 check_schema_support(model, [role for _, role in roles])
-                if known is not None:
-                    profiles[_endpoint(binding)] = known.get(_endpoint(binding))
+                if known_profiles is not None:
+                    profiles[_endpoint(binding)] = known_profiles.get(_endpoint(binding))
                 elif not is_embedded(binding.model):
                     profiles[_endpoint(binding)] = await ModelTrial(prepared, roles, trials).profile(model, binding)
                 elif model.capabilities.structured_output != "no":

@@ -102,11 +102,11 @@ async def examine(binding: ModelBinding, prices: str | None = None) -> list[Find
     spec = ModelSpec.parse(binding.model)
     if not spec.more_urls:
         return await _examined(binding, prices)
-    found = []
+    findings = []
     for url in (spec.base_url, *spec.more_urls):
         one = binding.model_copy(update={"model": f"{url}#{spec.model}"})
-        found += [Finding("server", "ok", url), *await _examined(one, prices)]
-    return found
+        findings += [Finding("server", "ok", url), *await _examined(one, prices)]
+    return findings
 
 
 async def _examined(binding: ModelBinding, prices: str | None) -> list[Finding]:
@@ -114,22 +114,22 @@ async def _examined(binding: ModelBinding, prices: str | None) -> list[Finding]:
     price = price_table(prices).price(canonical_model(binding.model))
     model = make_model(binding, seed=0, answer_key=None)
     used: Usage | None = None
-    found = [Finding("declares", "ok", in_one_line(describe_capabilities(model.capabilities)))]
+    findings = [Finding("declares", "ok", in_one_line(describe_capabilities(model.capabilities)))]
     try:
         await model.check()
-        found.append(Finding("reachable", "ok", "key and server" if binding.model.startswith("http") else "yes"))
+        findings.append(Finding("reachable", "ok", "key and server" if binding.model.startswith("http") else "yes"))
         from_calls, used = await _call_findings(model, binding)
-        found += from_calls
+        findings += from_calls
     except OnlyOverResponses as error:
         if (other := over_responses(binding)) is not None:
             return await _examined(other, prices)
-        found.append(Finding("a call", "failed", str(error)))
+        findings.append(Finding("a call", "failed", str(error)))
     except UserError as error:
-        found.append(Finding("reachable", "failed", str(error)))
+        findings.append(Finding("reachable", "failed", str(error)))
     finally:
         await model.close()
-    found.append(_priced(price, used))
-    return found
+    findings.append(_priced(price, used))
+    return findings
 
 
 def _priced(price: Price | None, used: Usage | None) -> Finding:
@@ -195,8 +195,8 @@ def _differences(model: Model, profile: ModelProfile) -> Iterator[Finding]:
 
 async def _called(model: Model, role: RoleBinding) -> tuple[list[Finding], Usage | None]:
     """Findings from one call, and its usage; None if it failed."""
-    asked = _alternatives(model)
-    decoding = sent_decoding(role, Decoding(temperature=0.0, top_p=None, max_tokens=64, top_logprobs=asked))
+    alternatives = _alternatives(model)
+    decoding = sent_decoding(role, Decoding(temperature=0.0, top_p=None, max_tokens=64, top_logprobs=alternatives))
     began = time.perf_counter()
     try:
         async with asyncio.timeout(role.timeout_s):
@@ -205,13 +205,15 @@ async def _called(model: Model, role: RoleBinding) -> tuple[list[Finding], Usage
         return [Finding("a call", "failed", f"{error.kind}: {error.message}"), *_limits(error.limits)], None
     except TimeoutError:
         return [Finding("a call", "failed", f"no reply within {role.timeout_s:g} s")], None
-    took = time.perf_counter() - began
+    latency_s = time.perf_counter() - began
     usage = reply.usage
     tokens = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens" if usage != Usage() else "usage unknown"
-    found = [Finding("a call", "ok", f"{took:.2f} s, {tokens}, finished by {reply.finish_reason or 'unknown'!r}")]
-    if asked:
-        found.append(check_logprobs(reply.tokens))
-    return found + _limits(reply.limits), usage
+    findings = [
+        Finding("a call", "ok", f"{latency_s:.2f} s, {tokens}, finished by {reply.finish_reason or 'unknown'!r}")
+    ]
+    if alternatives:
+        findings.append(check_logprobs(reply.tokens))
+    return findings + _limits(reply.limits), usage
 
 
 def _alternatives(model: Model) -> int | None:
@@ -279,11 +281,11 @@ def check_logprobs(tokens: TokenLogprobs | None) -> Finding:
     """Check whether log-probabilities are present and plausible: some servers send zeros, or only -9999."""
     if tokens is None:
         return Finding(_LOGPROBS, "note", f"none given: {_SELENE_HINT}")
-    known = tokens.alt_logprob[np.isfinite(tokens.alt_logprob)]
-    if not known.size:
+    finite = tokens.alt_logprob[np.isfinite(tokens.alt_logprob)]
+    if not finite.size:
         return Finding(_LOGPROBS, "note", f"no alternative has a number: {_SELENE_HINT}")
     sums = np.nansum(np.exp(np.where(np.isfinite(tokens.alt_logprob), tokens.alt_logprob, -np.inf)), axis=1)
-    if not np.any(known) or not np.any(tokens.logprob):
+    if not np.any(finite) or not np.any(tokens.logprob):
         return Finding(_LOGPROBS, "failed", "bogus: every one is 0")
     if np.any(sums > 1.0 + _SUM_SLACK):
         return Finding(_LOGPROBS, "failed", f"bogus: the probabilities of one token add up to {sums.max():.2f}")

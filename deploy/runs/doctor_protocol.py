@@ -40,10 +40,17 @@ class TemplateTrial:
 
     def cells(self) -> tuple[str, ...]:
         """Table row, in the order of `HEADER`."""
-        found = self.replies
-        counts = (found.asks, found.usable, found.repaired, found.reasked, found.truncated, found.outside_labels)
+        replies = self.replies
+        counts = (
+            replies.asks,
+            replies.usable,
+            replies.repaired,
+            replies.reasked,
+            replies.truncated,
+            replies.outside_labels,
+        )
         means = ("-" if mean is None else f"{mean:,.1f}" for mean in (self.tokens, self.seconds))
-        return (found.role, found.template, *(f"{count:,}" for count in counts), *means)
+        return (replies.role, replies.template, *(f"{count:,}" for count in counts), *means)
 
 
 HEADER = ("role", "template", "asks", "usable", "repaired", "reasked", "truncated", "outside", "tokens", "seconds")
@@ -81,32 +88,32 @@ class ProtocolTrial:
             yield self.commonest_failure
 
 
-async def try_protocol(binding: ModelBinding, wanted: RunConfig, cases: int) -> ProtocolTrial:
+async def try_protocol(binding: ModelBinding, config: RunConfig, cases: int) -> ProtocolTrial:
     """Debate a few cases of the protocol's bundled sample in this process; keeps no record.
 
     Args:
         binding: the model of every role.
-        wanted: the protocol, its settings and its preset.
+        config: the protocol, its settings and its preset.
         cases: number of cases.
 
     Raises:
         UserError: the model cannot be used, or the protocol or a setting is unknown.
     """
-    made = make_protocol(wanted.protocol, wanted.settings())
-    roles = {family: [binding.model_dump(exclude_none=True)] for family in made.roles}
-    with tempfile.TemporaryDirectory(prefix="moot-doctor-") as place:
-        folder = Path(place) / "run"
+    protocol = make_protocol(config.protocol, config.settings())
+    roles = {family: [binding.model_dump(exclude_none=True)] for family in protocol.roles}
+    with tempfile.TemporaryDirectory(prefix="moot-doctor-") as directory:
+        folder = Path(directory) / "run"
         fields = {
-            "task": made.sample,
+            "task": protocol.sample,
             "roles": roles,
             "limit": cases,
             "engine": "inline",
             "out": str(folder),
         }
-        done = await Session(prepare(RunConfig.build(wanted, fields))).run()
+        done = await Session(prepare(RunConfig.build(config, fields))).run()
         summary = done.summary
         (profile,) = (recorded_profiles(RunFolder(folder)) or {}).values()
-        asked = {role: made.replies.get(role, ()) for role in made.roles}
+        asked = {role: protocol.replies.get(role, ()) for role in protocol.roles}
         modes = () if profile is None else tuple(schema_mode_rows(profile, asked))
         trials = tuple(_trials(folder))
         return ProtocolTrial(trials, modes, summary.finished, summary.cases, commonest_failure(folder))
@@ -114,13 +121,13 @@ async def try_protocol(binding: ModelBinding, wanted: RunConfig, cases: int) -> 
 
 def _trials(folder: Path) -> Iterator[TemplateTrial]:
     table = read_table(folder, "turns", ["role", "template", "outcome", "completion_tokens", "latency_s"]).to_pylist()
-    for found in model_replies(folder):
-        key = (found.role, found.template)
+    for replies in model_replies(folder):
+        key = (replies.role, replies.template)
         rows = [row for row in table if (family_of(row["role"] or ""), row["template"] or "") == key]
         tokens = [row["completion_tokens"] for row in rows if row["completion_tokens"] is not None]
         seconds = [row["latency_s"] for row in rows if row["outcome"] in USABLE]
         yield TemplateTrial(
-            found,
+            replies,
             statistics.fmean(tokens) if tokens else None,
             statistics.fmean(seconds) if seconds else None,
         )

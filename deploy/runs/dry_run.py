@@ -115,8 +115,8 @@ def _documents(prepared: Prepared, docs: DocumentSet, library: Path) -> str:
     if docs.documents is None:
         return f"an existing library of {chunks}"
     files = LibraryFolder(library)
-    done = files.embedded(files.manifest()) if files.exists() else 0
-    texts = len({chunk.text for chunk in docs.chunks[done:]})
+    embedded = files.embedded(files.manifest()) if files.exists() else 0
+    texts = len({chunk.text for chunk in docs.chunks[embedded:]})
     once = "" if library.is_relative_to(prepared.folder) else ", once for all runs that share them"
     encoder = prepared.config.encoder
     by = f", {texts:,} texts to embed with {encoder}{once}" if is_served(encoder) else ""

@@ -89,7 +89,7 @@ class StubAgentPool:
     async def answer(self, ask: Ask) -> AskResult:
         """See `AgentPool.answer`."""
         binding = self.roles.binding(ask.role)
-        most = sent_decoding(binding, ask.decoding).max_tokens
+        max_tokens = sent_decoding(binding, ask.decoding).max_tokens
         if self.calls.count >= _MAX_CALLS:
             raise RuntimeError(f"no end after {_MAX_CALLS:,} calls")
         try:
@@ -98,8 +98,8 @@ class StubAgentPool:
             self.unrendered = self.unrendered or error
             raise
         prompt = _tokens(sum(estimated_length(message.content) for message in messages))
-        text, parsed = self._reply(ask, most)
-        usage = Usage(prompt, most if self.differ else _tokens(len(text)))
+        text, parsed = self._reply(ask, max_tokens)
+        usage = Usage(prompt, max_tokens if self.differ else _tokens(len(text)))
         self.calls += CallEstimate(1, prompt, usage.completion_tokens or 0, prompt)
         answered = AskResult(path=ask.path, reply_id=ask.path, model=binding.model, text=text, usage=usage)
         if parsed is None:
@@ -110,58 +110,58 @@ class StubAgentPool:
         intrinsic = Intrinsic(normalised=confidence, printed=confidence, raw=confidence)
         return msgspec.structs.replace(answered, data=parsed.data, answer=parsed.answer, intrinsic=intrinsic)
 
-    def _reply(self, ask: Ask, most: int) -> tuple[str, Parsed | None]:
+    def _reply(self, ask: Ask, max_tokens: int) -> tuple[str, Parsed | None]:
         model = load_reply(ask.reply)
         if model is FreeText:
-            text = _text(most * CHARACTERS_PER_TOKEN if self.differ else 1)
+            text = _text(max_tokens * CHARACTERS_PER_TOKEN if self.differ else 1)
             return text, parse_reply(text, model)
         schema = msgspec.json.decode(
-            reply_schema(model, "vllm", ask.labels, most, sizes=slot_sizes(model, ask.slots)).body
+            reply_schema(model, "vllm", ask.labels, max_tokens, sizes=slot_sizes(model, ask.slots)).body
         )
-        place, turn = _last_number(ask.role), _last_number(ask.path.replace(ask.role, ""))
+        option, turn = _last_number(ask.role), _last_number(ask.path.replace(ask.role, ""))
         # Texts are alternately all equal and all different, so that successive rounds differ.
         mark = ask.step_key if self.differ and turn % 2 == 0 else ""
-        place = place if self.differ else 0
+        option = option if self.differ else 0
         for full in (self.differ, False):
-            text = msgspec.json.encode(_stub_value(schema, full, place, mark)).decode()
+            text = msgspec.json.encode(_stub_value(schema, full, option, mark)).decode()
             try:
                 return text, parse_reply(text, model, ask.labels, ask.choices, ask.aliases)
             except InvalidReply:
-                place = 0
+                option = 0
         return text, None
 
     async def drain(self) -> None:
         """See `AgentPool.drain`."""
 
 
-def _stub_value(schema: Mapping[str, Any], full: bool, place: int, mark: str, index: int = 0) -> object:
+def _stub_value(schema: Mapping[str, Any], full: bool, option: int, mark: str, index: int = 0) -> object:
     """Value that fits a schema: the smallest, or the largest permitted one.
 
     Args:
         schema: a JSON schema.
         full: whether the value is the largest.
-        place: index of the chosen option of an enumeration.
+        option: index of the chosen option of an enumeration.
         mark: seed of texts and numbers; empty for equal ones.
         index: index of the list item that contains the value.
     """
     if "enum" in schema:
-        return schema["enum"][place % len(schema["enum"])]
+        return schema["enum"][option % len(schema["enum"])]
     if "const" in schema:
         return schema["const"]
     if "anyOf" in schema:
-        return _stub_value(schema["anyOf"][0], full, place, mark, index)
+        return _stub_value(schema["anyOf"][0], full, option, mark, index)
     match schema.get("type"):
         case "object":
             parts: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
-            return {name: _stub_value(part, full, place, mark, index) for name, part in parts.items()}
+            return {name: _stub_value(part, full, option, mark, index) for name, part in parts.items()}
         case "array":
-            least = max(1, schema.get("minItems", 0))
-            count = max(least, schema.get("maxItems", least)) if full else least
+            minimum = max(1, schema.get("minItems", 0))
+            count = max(minimum, schema.get("maxItems", minimum)) if full else minimum
             marks = [mark and f"{mark}/{item}" for item in range(count)]
-            return [_stub_value(schema["items"], full, place + item, of, item) for item, of in enumerate(marks)]
+            return [_stub_value(schema["items"], full, option + item, of, item) for item, of in enumerate(marks)]
         case "string" if "pattern" not in schema:
-            least = schema.get("minLength", 1)
-            return _text(max(least, schema.get("maxLength", least)) if full else least, mark)
+            minimum = schema.get("minLength", 1)
+            return _text(max(minimum, schema.get("maxLength", minimum)) if full else minimum, mark)
         case "string":
             return "0"
         case "number" | "integer":

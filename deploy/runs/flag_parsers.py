@@ -66,11 +66,11 @@ def _models_of(models: str) -> list[str]:
     >>> _models_of("openai/a,http://x:1,y:2/v1#m,simulated")
     ['openai/a', 'http://x:1,y:2/v1#m', 'simulated']
     """
-    found: list[str] = []
+    names: list[str] = []
     for part in models.split(","):
-        whole = not found or not found[-1].startswith(("http://", "https://")) or "#" in found[-1]
-        found = [*found, part.strip()] if whole else [*found[:-1], f"{found[-1]},{part.strip()}"]
-    return found
+        is_new = not names or not names[-1].startswith(("http://", "https://")) or "#" in names[-1]
+        names = [*names, part.strip()] if is_new else [*names[:-1], f"{names[-1]},{part.strip()}"]
+    return names
 
 
 def parse_settings(flags: Iterable[str], name: str = "--set", such_as: str = "gate.tau_d=0.2") -> dict[str, Any]:

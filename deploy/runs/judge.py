@@ -65,38 +65,38 @@ def panel(rubric: Rubric, judges: Role | Sequence[Role], passes: int) -> dict[st
     return {"protocol": PROTOCOL, "roles": {"judge": members}, "set": settings}
 
 
-def rubric_of(named: str | Path | Rubric | Mapping[str, Any]) -> Rubric:
+def rubric_of(source: str | Path | Rubric | Mapping[str, Any]) -> Rubric:
     """Load a rubric: a built-in one by name, from a YAML file, or from data.
 
     Raises:
         ConfigError: there is no such rubric, or it is invalid.
     """
-    if isinstance(named, Rubric):
-        return named
-    if isinstance(named, Mapping):
-        return rubric_of_data(named)
-    path = Path(named).expanduser()
-    if isinstance(named, Path) or path.suffix.lower() in (".yaml", ".yml") or len(path.parts) > 1:
+    if isinstance(source, Rubric):
+        return source
+    if isinstance(source, Mapping):
+        return rubric_of_data(source)
+    path = Path(source).expanduser()
+    if isinstance(source, Path) or path.suffix.lower() in (".yaml", ".yml") or len(path.parts) > 1:
         return read_rubric(path)
-    return shipped_rubric(named)
+    return shipped_rubric(source)
 
 
-def replies_spec(named: str) -> str:
+def replies_spec(source: str) -> str:
     """Task spec of a file of replies, of `-` for standard input, or of the bundled replies.
 
     >>> replies_spec("sample-replies"), replies_spec("mine.jsonl")
     ('sample-replies', 'replies:mine.jsonl')
     """
-    bundled = named == _BUNDLED and not Path(named).exists()
-    return named if bundled else f"replies:{named}"
+    bundled = source == _BUNDLED and not Path(source).exists()
+    return source if bundled else f"replies:{source}"
 
 
-def default_judge_out(named: str, rubric: Rubric, seed: int, model: str) -> str:
+def default_judge_out(source: str, rubric: Rubric, seed: int, model: str) -> str:
     """Default folder of a judging run, the same for the same command.
 
     >>> from moot.protocols.rubrics.rubric import shipped_rubric
     >>> default_judge_out("data/mine.jsonl", shipped_rubric("factual"), 0, "simulated")
     'runs/judge-mine-factual-s0'
     """
-    stem = "stdin" if named == "-" else PurePath(named).stem
+    stem = "stdin" if source == "-" else PurePath(source).stem
     return default_out("judge", f"{stem}-{rubric.name}", seed, model)

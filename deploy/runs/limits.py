@@ -138,5 +138,7 @@ def unsettled_usage(folder: Path, epoch: int, spent: Mapping[str, float]) -> dic
         epoch: the owner's epoch.
         spent: the recorded use, see `spent_by_earlier_sessions`.
     """
-    found = {name: at_most - spent.get(name, 0.0) for name, at_most in Ledger(RunFolder(folder), epoch).bound().items()}
-    return {name: amount for name, amount in found.items() if amount > _ROUNDING}
+    unsettled = {
+        name: at_most - spent.get(name, 0.0) for name, at_most in Ledger(RunFolder(folder), epoch).bound().items()
+    }
+    return {name: amount for name, amount in unsettled.items() if amount > _ROUNDING}

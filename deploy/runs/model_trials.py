@@ -132,13 +132,13 @@ def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared)
     A user's own protocol without declared reply types is assumed to ask for positions.
     """
     declared, labels = _needs_of_first_cases(prepared)
-    asked = [
+    expected = [
         ExpectedReply(reply, labels, member.max_tokens, _logprobs_of(member, prepared.protocol))
         for family, member in roles
         if member.structured is not False
         for reply in declared.get(family, () if declared else (Position,))
     ]
-    return tuple(dict.fromkeys(asked))
+    return tuple(dict.fromkeys(expected))
 
 
 def _needs_of_first_cases(
@@ -154,8 +154,8 @@ def _needs_of_first_cases(
         by_family = prepared.protocol.replies_for(each.case)
         needed |= {(family, reply) for family, replies in by_family.items() for reply in replies}
         closed += [each.case.labels] if each.case.labels else []
-    asked = {family: [r for r in replies if (family, r) in needed] for family, replies in declared.items()}
-    return asked, max(closed, key=lambda labels: (len(labels), sum(map(len, labels))), default=None)
+    by_role = {family: [r for r in replies if (family, r) in needed] for family, replies in declared.items()}
+    return by_role, max(closed, key=lambda labels: (len(labels), sum(map(len, labels))), default=None)
 
 
 def _logprobs_of(member: RoleBinding, protocol: DebateProtocol) -> Literal["no", "wanted", "needed"]:

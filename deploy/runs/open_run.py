@@ -164,8 +164,8 @@ class OpenRun:
 
     async def lookup(self, case_id: str) -> DebateResult | None:
         """Recorded result of a case; None without a verdict."""
-        found = await self._require_open().recorded_result(case_id)
-        return None if found is None else self._with_cost(found)
+        result = await self._require_open().recorded_result(case_id)
+        return None if result is None else self._with_cost(result)
 
     def _with_cost(self, result: DebateResult) -> DebateResult:
         usage = {

@@ -178,8 +178,8 @@ class Prepared:
 
     def _key(self) -> dict[int, str]:
         """Answer key of cases in memory, for the simulated model."""
-        wanted = self.simulated and self.task.replayable
-        return AnswerKey.from_cases(replace(self.task, load_picture=None).cases()).slots if wanted else {}
+        needs_key = self.simulated and self.task.replayable
+        return AnswerKey.from_cases(replace(self.task, load_picture=None).cases()).slots if needs_key else {}
 
 
 def prepare(
@@ -201,23 +201,25 @@ def prepare(
         UserError: the first error found.
     """
     _check_engine(config)
-    made = make_protocol(config.protocol, config.settings()) if protocol is None else _user_protocol(protocol, config)
-    found = open_task_for(config.task, made) if task is None else task_from_cases(task)
-    checked = found.validate()
-    check_first_case(made, found)
-    bindings = bind_roles(config, made)
+    instance = (
+        make_protocol(config.protocol, config.settings()) if protocol is None else _user_protocol(protocol, config)
+    )
+    opened = open_task_for(config.task, instance) if task is None else task_from_cases(task)
+    checked = opened.validate()
+    check_first_case(instance, opened)
+    bindings = bind_roles(config, instance)
     members = [member for each in bindings.values() for member in each]
-    templates = _templates(config.prompts, made)
-    out = config.out or default_out(run_name(made.name, config.preset), found.name, config.seed, config.model)
+    templates = _templates(config.prompts, instance)
+    out = config.out or default_out(run_name(instance.name, config.preset), opened.name, config.seed, config.model)
     mirror = run_mirror(out) if is_uri(out) else None
     folder = run_folder(out) if mirror is None else mirror.folder
     reuse = reused_folder(config.model_copy(update={"out": out}), folder) if config.reuse else None
-    encoder = identity(chosen_encoder(config, made, [each.model for each in members], folder, reuse))
-    tested = made.embedding_threshold is not None
-    made = made.for_encoder(encoder)
-    if config.docs and not made.reads_documents:
-        raise ConfigError(f"--docs: protocol {made.name!r} searches no documents")
-    filled_in = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
+    encoder = identity(chosen_encoder(config, instance, [each.model for each in members], folder, reuse))
+    tested = instance.embedding_threshold is not None
+    instance = instance.for_encoder(encoder)
+    if config.docs and not instance.reads_documents:
+        raise ConfigError(f"--docs: protocol {instance.name!r} searches no documents")
+    filled_in = {"out": out, "encoder": encoder, "task": opened.spec, "protocol": _named(config, protocol, instance)}
     config = config.model_copy(update=filled_in)
     docs, library = run_documents(config.docs, encoder, folder, shared_libraries) if config.docs else (None, None)
     if mirror is not None and docs is not None and docs.library is None:
@@ -226,11 +228,11 @@ def prepare(
         )
     return Prepared(
         config=config,
-        task=found,
+        task=opened,
         checked=checked,
         in_memory=task is not None,
-        protocol=made,
-        settings=_settings_of(made, config),
+        protocol=instance,
+        settings=_settings_of(instance, config),
         bindings=bindings,
         templates=templates,
         folder=folder,
@@ -240,8 +242,8 @@ def prepare(
         reuse=reuse,
         docs=docs,
         library=library,
-        d_untested=tested and made.embedding_threshold is None,
-        classifier=_classifier(config, made, encoder),
+        d_untested=tested and instance.embedding_threshold is None,
+        classifier=_classifier(config, instance, encoder),
     )
 
 
@@ -279,8 +281,8 @@ def _user_protocol(protocol: object, config: RunConfig) -> DebateProtocol:
     return adopted
 
 
-def _named(config: RunConfig, protocol: object | None, made: DebateProtocol) -> str:
-    return config.protocol if protocol is None else made.name
+def _named(config: RunConfig, protocol: object | None, instance: DebateProtocol) -> str:
+    return config.protocol if protocol is None else instance.name
 
 
 def _templates(prompts: str | None, protocol: DebateProtocol) -> Templates:

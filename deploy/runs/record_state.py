@@ -79,9 +79,9 @@ class RecordState:
 def record_files(folder: RunFolder) -> RecordFiles | None:
     """Names and sizes of all segments and committed parts; files are only added, and segments only grow. None if a file
     disappears meanwhile."""
-    found = [*folder.journal.glob("*.arrows"), *folder.parts.glob("*.json")]
+    files = [*folder.journal.glob("*.arrows"), *folder.parts.glob("*.json")]
     try:
-        return frozenset((file.name, file.stat().st_size) for file in found)
+        return frozenset((file.name, file.stat().st_size) for file in files)
     except OSError:
         return None
 

@@ -80,9 +80,9 @@ def describe(prepared: Prepared) -> dict[str, Any]:
 
 
 def _configuration(config: RunConfig) -> dict[str, Any]:
-    shown = config.model_dump(mode="json", exclude_none=True)
-    shown["roles"] = {family: ms[0] if len(ms) == 1 else ms for family, ms in shown["roles"].items()}
-    return shown
+    fields = config.model_dump(mode="json", exclude_none=True)
+    fields["roles"] = {family: ms[0] if len(ms) == 1 else ms for family, ms in fields["roles"].items()}
+    return fields
 
 
 def identity_digest(prepared: Prepared) -> str:

@@ -304,8 +304,8 @@ def check_members(roles: Mapping[str, Iterable[Mapping[str, Any]]], where: str =
                     unknown = unknown_name("key", str(key), _MEMBER_KEYS)
                     raise _prefixed(f"{where}`roles.{family}`: ", unknown)
             binding = validate_model(RoleBinding, member, f"{where}roles.{family}: ")
-            named = binding.model_dump(include=set(ModelBinding.model_fields))
-            validate_model(ModelBinding, named, f"{where}roles.{family}: ")
+            fields = binding.model_dump(include=set(ModelBinding.model_fields))
+            validate_model(ModelBinding, fields, f"{where}roles.{family}: ")
 
 
 def _merge_roles(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

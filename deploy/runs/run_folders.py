@@ -94,7 +94,7 @@ def run_mirror(uri: str) -> Mirror:
 
 
 def _check_begun(out: str, names: Iterable[str]) -> None:
-    found = set(names)
-    foreign = found - _BEFORE_RUN_YAML
-    if "run.yaml" not in found and foreign:
+    existing = set(names)
+    foreign = existing - _BEFORE_RUN_YAML
+    if "run.yaml" not in existing and foreign:
         raise ConfigError(f"--out {out}: the folder contains other files and no run ({min(foreign)}); name another one")

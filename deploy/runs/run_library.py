@@ -35,11 +35,11 @@ class LibraryCache:
         self._folder = Path(out).expanduser().absolute() / _NAME
         self._opened: dict[tuple[Sequence[str], str], DocumentSet] = {}
 
-    def docs(self, named: Sequence[str], encoder: str) -> DocumentSet:
+    def docs(self, paths: Sequence[str], encoder: str) -> DocumentSet:
         """Documents as `moot.actors.retrieval.documents.docs.open_documents` returns them, read on first use."""
-        key = (tuple(named), encoder)
+        key = (tuple(paths), encoder)
         if key not in self._opened:
-            self._opened[key] = open_documents(named, encoder)
+            self._opened[key] = open_documents(paths, encoder)
         return self._opened[key]
 
     def library_path(self, digest: str, encoder: str) -> Path:
@@ -53,7 +53,7 @@ class LibraryCache:
 
 
 def run_documents(
-    named: Sequence[str], encoder: str, folder: Path, shared_libraries: LibraryCache | None
+    paths: Sequence[str], encoder: str, folder: Path, shared_libraries: LibraryCache | None
 ) -> tuple[DocumentSet, Path]:
     """Documents of a run and the absolute folder of their library.
 
@@ -61,7 +61,7 @@ def run_documents(
     missing, the run continues without reading them.
 
     Args:
-        named: the values of `--docs`; at least one.
+        paths: the values of `--docs`; at least one.
         encoder: identity of the run's encoder.
         folder: the run's folder, absolute.
         shared_libraries: the shared libraries of related runs; None for a run with a library of its own.
@@ -72,11 +72,11 @@ def run_documents(
     """
     content = read_run_yaml(RunFolder(folder)) if RunFolder(folder).exists() else {}
     begun = _recorded_library(content, folder)
-    if begun is not None and content.get("docs") == list(named) and is_missing(named):
+    if begun is not None and content.get("docs") == list(paths) and is_missing(paths):
         digest, size = content.get("docs_digest"), _finished_size(begun, encoder, content.get("docs_digest"))
         if size is not None:
             return DocumentSet(str(digest), size, library=begun), begun
-    docs = open_documents(named, encoder) if shared_libraries is None else shared_libraries.docs(named, encoder)
+    docs = open_documents(paths, encoder) if shared_libraries is None else shared_libraries.docs(paths, encoder)
     if docs.library is not None:
         return docs, docs.library
     if begun is not None and _is_of(LibraryFolder(begun), docs.digest, encoder):
@@ -91,9 +91,9 @@ def default_library_folder(folder: Path) -> Path:
     return folder / _NAME
 
 
-def is_missing(named: Sequence[str]) -> bool:
+def is_missing(paths: Sequence[str]) -> bool:
     """Whether one of the documents is missing."""
-    return not all(Path(each).expanduser().exists() for each in named)
+    return not all(Path(each).expanduser().exists() for each in paths)
 
 
 def recorded_library_path(library: Path, folder: Path) -> str:

@@ -183,8 +183,8 @@ class Session:
 
     async def _poll(self, writers: WriterPool) -> None:
         if self._listener.wants_events:
-            while found := await writers.events():
-                self._listener.events(found)
+            while batch := await writers.events():
+                self._listener.events(batch)
             if time.monotonic() - self._signals_at >= _SIGNALS_S:
                 await self._report_signals(writers)
         counts = await writers.counts()

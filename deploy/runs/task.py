@@ -24,12 +24,12 @@ def as_claim_task(spec: str) -> str:
     >>> as_claim_task("nq:NQ-open.dev.jsonl"), as_claim_task("fever:dev.jsonl")
     ('nq:NQ-open.dev.jsonl:as=claims', 'fever:dev.jsonl')
     """
-    found = TaskSpec.parse(spec)
-    kind = TASKS.get(found.name)
-    if kind is None or not found.path or "as" not in kind.options:
+    parsed = TaskSpec.parse(spec)
+    kind = TASKS.get(parsed.name)
+    if kind is None or not parsed.path or "as" not in kind.options:
         return spec
-    found = found.with_options(kind.options)
-    return str(replace(found, options={**found.options, "as": "claims"}))
+    parsed = parsed.with_options(kind.options)
+    return str(replace(parsed, options={**parsed.options, "as": "claims"}))
 
 
 def claim_forms() -> list[str]:
@@ -112,6 +112,6 @@ def _with_pictures(case: LabelledCase | Mapping[str, object]) -> LabelledCase | 
         return case
     from moot.actors.models.pictures import load_images
 
-    named = [place for place, image in enumerate(given) if isinstance(image, str | bytes | Path)]
-    loaded = dict(zip(named, load_images([given[place] for place in named]), strict=True))
-    return {**case, "images": [loaded.get(place, image) for place, image in enumerate(given)]}
+    to_load = [index for index, image in enumerate(given) if isinstance(image, str | bytes | Path)]
+    loaded = dict(zip(to_load, load_images([given[index] for index in to_load]), strict=True))
+    return {**case, "images": [loaded.get(index, image) for index, image in enumerate(given)]}

@@ -43,5 +43,5 @@ def validate_model(
         inner = key.partition(".")[2]
         typed_as = f"{flag} {inner}" if flag and inner else flag
         # The message of an error about several keys names them itself.
-        named = f"{typed_as or f'`{key}`'}: " if path else ""
-        raise ConfigError(f"{where if flag is None else ''}{named}{message}") from None
+        subject = f"{typed_as or f'`{key}`'}: " if path else ""
+        raise ConfigError(f"{where if flag is None else ''}{subject}{message}") from None

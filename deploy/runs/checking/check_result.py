@@ -158,12 +158,12 @@ def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
 
 
 def _cost(folder: str | Path) -> AttemptCost:
-    whole = run_totals((record := RunRecord(folder)).replies, record.bookkeeping, {})
+    totals = run_totals((record := RunRecord(folder)).replies, record.bookkeeping, {})
     return AttemptCost(
-        calls=whole["calls"],
-        tokens=whole["tokens_paid"],
-        tokens_reused=whole["tokens_reused"],
-        calls_without_usage=whole["calls_without_usage"],
+        calls=totals["calls"],
+        tokens=totals["tokens_paid"],
+        tokens_reused=totals["tokens_reused"],
+        calls_without_usage=totals["calls_without_usage"],
     )
 
 

@@ -164,8 +164,8 @@ class DebateStage(Stage):
         **options: Any,
     ) -> None:
         built, protocol = _build_config(config, options)
-        found = make_protocol(built.protocol, built.settings()) if protocol is None else adopt_protocol(protocol)
-        claims = found.needs_claims
+        instance = make_protocol(built.protocol, built.settings()) if protocol is None else adopt_protocol(protocol)
+        claims = instance.needs_claims
         constants = {**(constant or {}), **({} if labels is None else {"labels": list(labels)})}
         fields = ColumnMapping(
             known=(*KEYS, *SHORTHAND),

@@ -57,7 +57,7 @@ WRONG: dict[tuple[str, ...], list[tuple[list[str], str]]] = {
         (["--rpm", "-1"], "--rpm: expected at least 1, not -1"),
         (["--max-cost", "-1"], "--max-cost: "),
         (["--model", "openai/gpt-4o", "--max-cost", "0"], "--max-cost 0 "),
-        (["cases.csv"], "given as --task cases.csv"),
+        (["cases.csv"], "as --task cases.csv"),
         (["--protocol", "mine"], "--protocol mine:Mine"),
         (["limits.yaml"], "limits.yaml: `requests_per_min`: "),
         (["limits.yaml", "--rpm", "9", "--limit", "0"], "--limit: "),
