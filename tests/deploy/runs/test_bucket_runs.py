@@ -317,7 +317,7 @@ def test_what_a_bucket_cannot_do_is_refused_before_anything_is_written(bucket: O
         (lambda: run_in_bucket(bucket.uri("run", bucket="other")), "there is no 'other'"),
         (lambda: run_in_bucket(f"s3://runs/x?{here}&secret_key=s"), "holds a secret"),
         (lambda: run_in_bucket("s3://runs/x?endpoint_override=127.0.0.1:1&scheme=http"), "cannot be reached"),
-        (lambda: run_in_bucket(bucket.uri("full")), r"no run but other files \(notes.txt\)"),
+        (lambda: run_in_bucket(bucket.uri("full")), r"other files and no run \(notes.txt\)"),
         (lambda: run_in_bucket(bucket.uri("docs"), **claims), "a library that every node sees"),
         (lambda: run_in_bucket(tmp_path / "x", model=f"replay/{uri}"), "copy the run into one"),
         (
