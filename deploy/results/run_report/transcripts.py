@@ -29,17 +29,18 @@ _LEVEL = 6
 """Level of the compression: the highest takes three times as long, and saves a hundredth."""
 
 _FIRST = 100
-"""Transcripts read first; their size determines how many more fit."""
+"""Transcripts packed first; their size determines how many more fit."""
 
 
 def transcripts_data(run: RunData, columns: Sequence[CaseColumn], size: int = TRANSCRIPT_BYTES) -> dict[str, Any]:
     """Transcripts by case as JSON values, as many as fit into `size` bytes, and the command that shows all."""
     values = {column.name: column.values for column in columns}
     wanted = sample_order([str(case_id) for case_id in values["case"]], [str(each) for each in values["outcome"]])
-    packed = _packed(run, wanted[:_FIRST])
+    tables = DebateTables(run.folder, wanted, with_requests=True)
+    packed = _packed(tables, wanted[:_FIRST])
     used = sum(map(len, packed.values()))
     if used and len(wanted) > _FIRST:
-        packed |= _packed(run, wanted[_FIRST : int(len(packed) * size / used)])
+        packed |= _packed(tables, wanted[_FIRST : int(len(packed) * size / used)])
     kept = dict(_fitting(packed, size))
     return {"run": run.info.name, "packed": kept, "command": f"moot view {run.info.name}"}
 
@@ -74,12 +75,8 @@ def _checksum(case_id: str) -> tuple[int, str]:
     return zlib.crc32(case_id.encode()), case_id
 
 
-def _packed(run: RunData, case_ids: Sequence[str]) -> dict[str, str]:
-    """Transcripts by case, compressed: many texts in them occur several times.
-
-    The tables are read for these cases alone: with what was sent and all tokens they are many times as large.
-    """
-    tables = DebateTables(run.folder, case_ids, with_requests=True)
+def _packed(tables: DebateTables, case_ids: Sequence[str]) -> dict[str, str]:
+    """Transcripts of some of the tables' cases, compressed: many texts in them occur several times."""
     sent = SentReplies(tables, case_ids)
     return {debate.case_id: pack(debate_page(debate, sent)) for debate in build_transcripts(tables, case_ids)}
 
