@@ -48,7 +48,8 @@ def read_replies(folder: str | Path) -> list[ReplyRow]:
 
 def reply_rows(turns: pa.Table) -> pa.Table:
     """Table with the fields of `ReplyRow` as columns and a row for every paid or reused reply."""
-    table = turns.filter(pc.not_equal(pc.fill_null(turns["role"], ""), "person"))
+    table = turns.select(["case_id", "attempt", "path", "superseded", *_REPLY_TEXTS, *_REPLY_COLUMNS])
+    table = table.filter(pc.not_equal(pc.fill_null(table["role"], ""), "person"))
     estimated = pc.or_(pc.is_valid(table["prompt_tokens_stated"]), pc.is_valid(table["completion_tokens_stated"]))
     columns = {
         **{name: table[name] for name in ("case_id", "attempt", "path")},

@@ -67,7 +67,7 @@ class RoundFlips(FrozenModel):
 def agent_answers(record: RunRecord, verdicts: Sequence[VerdictRow]) -> AgentAnswers:
     """The answers of the debates whose verdict can be scored."""
     scored = {verdict.case_id: verdict for verdict in verdicts if verdict.correct is not None}
-    table = record.turns
+    table = record.turns.select(["case_id", "attempt", "path", "answer", "superseded"])
     effective = pc.and_(pc.is_valid(table["answer"]), pc.invert(pc.fill_null(table["superseded"], False)))
     table = table.filter(pc.and_(effective, pc.match_substring_regex(table["path"], _PATTERN)))
     case, path = CodedTexts.of(table["case_id"]), CodedTexts.of(table["path"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -126,7 +127,9 @@ class RunReport:
         """The page."""
         for run in self.runs:
             run.read_ahead()
-        return report_html(self.title, self.blocks, self.data())
+        with ThreadPoolExecutor(1) as beside:  # the transcripts' tables are unpacked while blocks are computed
+            data = beside.submit(self.data)
+            return report_html(self.title, self.blocks, data.result())
 
 
 def _by_part(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:

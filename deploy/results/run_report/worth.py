@@ -112,18 +112,18 @@ def _point(place: int, price: _Price) -> Series:
 def _price(run: RunData, name: str, verdicts: Sequence[VerdictRow]) -> _Price | None:
     """Accuracy and cost of some cases' verdicts; None where either is unknown."""
     accuracy, interval, n = accuracy_of(verdicts, run.references)
-    tokens = mean_of(run.costs[verdict.key].method for verdict in verdicts)
-    usd = mean_of(run.prices[verdict.key].method for verdict in verdicts)
+    keys, costs, prices = [verdict.key for verdict in verdicts], run.costs, run.prices
+    tokens, usd = mean_of(costs[key].method for key in keys), mean_of(prices[key].method for key in keys)
     return None if accuracy is None or tokens is None else _Price(name, tokens, usd, accuracy, interval, n)
 
 
 def _baseline(run: RunData, finished: Sequence[VerdictRow], baseline: Baseline) -> _Price | None:
     """Accuracy and cost of a baseline; None where its tokens are unknown."""
     accuracy, interval, n = share(baseline.right.values())
-    tokens = mean_of(baseline.cost(run.costs[verdict.key]) for verdict in finished)
+    keys, costs, prices = [verdict.key for verdict in finished], run.costs, run.prices
+    tokens, usd = (mean_of(baseline.cost(of[key]) for key in keys) for of in (costs, prices))
     if not run.references.independent(baseline.right):
         interval = None
-    usd = mean_of(baseline.cost(run.prices[verdict.key]) for verdict in finished)
     return None if accuracy is None or tokens is None else _Price(baseline.name, tokens, usd, accuracy, interval, n)
 
 

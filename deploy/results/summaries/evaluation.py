@@ -207,7 +207,7 @@ def scored_confidences(
     """
     right = {verdict.key: verdict.correct for verdict in counted if verdict.correct is not None}
     by_kind: dict[tuple[str, str], list[ScoredConfidence]] = {}
-    for key, (source, stage, confidence) in _confidences(record).items():
+    for key, (source, stage, confidence) in record.once(_confidences).items():
         if key in right:
             by_kind.setdefault((source, stage), []).append(ScoredConfidence(key[0], confidence, right[key]))
     return dict(sorted(by_kind.items()))

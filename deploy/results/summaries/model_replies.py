@@ -111,7 +111,8 @@ def model_replies(*runs: RunRecord | str | Path) -> list[ModelReplies]:
 
 def _kinds_of_replies(record: RunRecord) -> list[dict[str, Any]]:
     """Replies of the attempts that count, grouped by the counted properties; `count_all` is a group's size."""
-    table = record.rows_that_count(record.turns)
+    columns = ["case_id", "attempt", "superseded", "text", "reasoning_tokens", *_COLUMNS]
+    table = record.rows_that_count(record.turns.select(columns))
     asked = pc.not_equal(pc.fill_null(table["role"], ""), "person")
     table = table.filter(pc.and_(asked, pc.invert(table["superseded"])))
     table = table.append_column("repetitive", _repetitive(table["text"]))
