@@ -27,7 +27,10 @@ def _without_collector() -> Iterator[None]:
 def report(
     folders: options.Reported,
     out: Annotated[
-        Path | None, typer.Option(help="File to write (default: report.html); an existing report is replaced.")
+        Path | None,
+        typer.Option(
+            help="File to write (default: report.html); an existing report is replaced, missing folders are made."
+        ),
     ] = None,
     figures: Annotated[
         Path | None, typer.Option(help="Folder for all charts as SVG and PNG; needs the extra plot.")

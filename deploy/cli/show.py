@@ -15,7 +15,8 @@ def show(
     case: Annotated[str | None, typer.Argument(help="Id of a case: show its debate.")] = None,
     attempt: Annotated[int | None, typer.Option(help="Attempt of the case (default: the latest).")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="With a case: also plot its rounds to this .svg or .png file.")
+        Path | None,
+        typer.Option(help="With a case: also plot its rounds to this .svg or .png file; missing folders are made."),
     ] = None,
     questioned: Annotated[
         bool, typer.Option("--questioned", help="List the labels that a confident consensus contradicts.")

@@ -45,6 +45,7 @@ def test_a_server_that_is_busy_is_not_one_that_has_died(
         opened.page.clock.install()
         opened.page.clock.fast_forward(LATER)
         opened.page.get_by_text("Reading the record ... The figures are those of ").wait_for()
+        assert not opened.page.get_by_text("The server does not answer.").count()
 
 
 def test_a_refused_page_says_why(run: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,8 +57,10 @@ def test_a_refused_page_says_why(run: Path, open_page: OpenPage, monkeypatch: py
         opened.page.clock.install()
         opened.page.clock.fast_forward(LATER)
         refused.wait_for()
+        assert not opened.page.get_by_text("The server does not answer.").count()
         monkeypatch.undo()
         opened.page.get_by_text(UNDER_WAY).wait_for()
+        assert not refused.count()
     opened.said.clear()  # the browser's own errors of what was refused
 
 
@@ -65,7 +68,10 @@ def test_a_page_connects_to_a_server_that_starts_again(run: Path, open_page: Ope
     with viewed(run.parent) as address:
         opened = open_page(f"{address}runs/open/")
         opened.page.get_by_text(UNDER_WAY).wait_for()
-    opened.page.get_by_text("The server does not answer.").wait_for()
+    silent = opened.page.get_by_text("The server does not answer.")
+    silent.wait_for()
+    assert not opened.page.get_by_text(UNDER_WAY).count()
     with viewed(run.parent, urlsplit(address).port or 0):
         opened.page.get_by_text(UNDER_WAY).wait_for()
+        assert not silent.count()
     opened.said.clear()  # the browser's own errors of a broken connection

@@ -39,20 +39,17 @@ def check_figure_file(file: Path) -> None:
     """Validates the file name of a figure.
 
     Raises:
-        ConfigError: it has none of the `SUFFIXES`, its folder does not exist, it is a folder itself, or matplotlib is
-            not installed.
+        ConfigError: it has none of the `SUFFIXES`, it is a folder, or matplotlib is not installed.
     """
     if file.suffix.lower() not in SUFFIXES:
         raise ConfigError(f"--plot {file}: a figure's name ends in {' or '.join(SUFFIXES)}")
-    if not file.parent.is_dir():
-        raise ConfigError(f"--plot {file}: the folder {file.parent} does not exist")
     if file.is_dir():
         raise ConfigError(f"--plot {file}: that is a folder")
     require_matplotlib("--plot")
 
 
 def save_figure(debate: Transcript, file: Path) -> None:
-    """Writes a debate's figure; an existing file is replaced atomically.
+    """Writes a debate's figure; an existing file is replaced atomically, a missing folder is made.
 
     Raises:
         ConfigError: see `check_figure_file`; or no round of the debate has a plotted measure.
