@@ -8,10 +8,9 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moot.actors.debate.run_spec import Engine
-from moot.actors.models.pictures import PictureSource
 from moot.deploy.runs.checking.check_result import CASE_ID, Checked, read_checked
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.prior_runs import reused_folder
@@ -22,6 +21,9 @@ from moot.deploy.runs.run_library import default_library_folder
 from moot.deploy.runs.single_debate import Subject, default_engine
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
 from moot.protocols.errors import ConfigError
+
+if TYPE_CHECKING:  # with aiohttp, it takes a tenth of the start of every command that runs debates
+    from moot.actors.models.pictures import PictureSource
 
 PROTOCOL = "ceda"
 
