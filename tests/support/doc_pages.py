@@ -10,9 +10,10 @@ A page is README.md or a file below docs/. Its fenced blocks are processed in or
 - a `console` block with `terminal=yes` is a session in a real terminal: its only command is run there, and the text
   after the prompts `> ` and `  | ` is typed.
 
-A command `moot ...` and a Python block run in this process, because starting one for each of two hundred takes longer
-than most of them run. All other lines run in one bash, and so does everything in a block with `process=yes`. Ports that
-a page gives by `--port` are replaced by free ones; processes that it leaves in the background are killed by their id.
+A command `moot ...`, also with ` > FILE` at its end, and a Python block run in this process, because starting one for
+each of two hundred takes longer than most of them run. All other lines run in one bash, and so does everything in a
+block with `process=yes`. Ports that a page gives by `--port` are replaced by free ones; processes that it leaves in the
+background are killed by their id.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -189,8 +190,9 @@ class PageReader:
             log.write(f"== {where} $ {command}\n")
         words = command.split()
         ours = words[:1] == ["moot"] or words[:3] == ["python", "-m", "moot"]
-        if ours and not apart and not _SHELL.search(command):
-            self._check(self._command(shlex.split(command)), code, where)
+        plain, _, target = command.replace("\\\n", " ").partition(" > ")
+        if ours and not apart and not _SHELL.search(plain + target):
+            self._check(self._command(shlex.split(plain), target), code, where)
             return
         self._shell = self._shell or _Shell(self._folder, self.log)
         if command.endswith("&"):
@@ -200,10 +202,14 @@ class PageReader:
         else:
             self._check(self._shell.run(command), code, where)
 
-    def _command(self, words: list[str]) -> int:
+    def _command(self, words: list[str], target: str) -> int:
         from moot.deploy.cli.main import main
 
-        with _as_a_script(self._folder, self.log, ["moot", *words[3 if words[0] == "python" else 1 :]]):
+        argv = ["moot", *words[3 if words[0] == "python" else 1 :]]
+        with _as_a_script(self._folder, self.log, argv), ExitStack() as redirected:
+            if target:
+                out = redirected.enter_context(open(self._folder / target, "w", encoding="utf-8"))
+                redirected.enter_context(redirect_stdout(out))
             try:
                 main()
             except SystemExit as ended:
