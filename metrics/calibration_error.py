@@ -194,8 +194,9 @@ def calibration_null_band(
     """Null band of the calibration error: the error of a perfectly calibrated forecaster with these confidences.
 
     In each replicate every answer is right with exactly its stated probability, and is binned as in
-    `expected_calibration_error`. With more than 20,000 cases, the number of right answers in a bin of more than 500 is
-    drawn from a normal approximation. A measured error below `high` is no evidence of miscalibration.
+    `expected_calibration_error`. With more than 20,000 cases, the number of right answers in a bin of more than 500,
+    and of a variance `sum c (1 - c)` above 25, is drawn from a normal approximation. A measured error below `high` is
+    no evidence of miscalibration.
 
     Args:
         confidence: `(n,)`, in [0, 1]; NaN (or None) is left out.
@@ -244,12 +245,21 @@ def _replicated(
 def _excess(stated: Floats, replicates: int, random: np.random.Generator) -> Floats:
     """Number of right answers in a bin minus the number expected, `(replicates,)`.
 
-    For many answers that are not nearly certain, it is drawn from the normal approximation.
+    It is drawn from the normal approximation for many answers that are not nearly certain, else exactly: the less
+    likely outcomes are the cases that a Poisson process hits at least once, so only these few are drawn.
     """
     variance = float((stated * (1.0 - stated)).sum())
     if len(stated) > _MANY_IN_A_BIN and variance > _LEAST_VARIANCE:
         return random.normal(0.0, np.sqrt(variance), replicates)
-    return _replicated(stated, lambda drawn: (drawn - stated).sum(axis=1), replicates, random)
+    is_likely = stated > 0.5
+    n, rates = len(stated), -np.log1p(-np.minimum(stated, 1.0 - stated))  # of hits, so that P(no hit) = 1 - p
+    ends = np.cumsum(rates)
+    hits = random.poisson(ends[-1], replicates)
+    hit = np.searchsorted(ends, random.random(hits.sum()) * ends[-1], side="right")
+    replicate, case = np.divmod(np.unique(np.repeat(np.arange(replicates), hits) * n + np.minimum(hit, n - 1)), n)
+    changes = np.bincount(replicate, np.where(is_likely, -1.0, 1.0)[case], replicates)
+    found: Floats = np.count_nonzero(is_likely) + changes - stated.sum()
+    return found
 
 
 def _check_draws(level: float, replicates: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -56,6 +57,27 @@ def test_the_band_is_that_of_the_error_on_drawn_outcomes() -> None:
     assert (band.low, band.high) == pytest.approx(tuple(np.quantile(drawn, [0.05, 0.95])), abs=0.006)
     assert band == calibration_null_band(confidence, bins=5, replicates=4000, level=0.9, seed=2)
     assert band != calibration_null_band(confidence, bins=5, replicates=4000, level=0.9, seed=3)
+
+
+@pytest.mark.parametrize("p", [0.9999, 0.0001])
+def test_the_band_of_many_nearly_certain_cases_is_that_of_binomial_sums(p: float) -> None:
+    """Their sums are too skewed for the normal approximation."""
+    n, sums = 100_000, stats.binom(100_000, p)
+    band = calibration_null_band(np.full(n, p), bins=1)
+    errors = np.abs(sums.rvs(20_000, random_state=5) - n * p) / n
+    assert band.mean == pytest.approx(errors.mean(), rel=0.05)
+    assert band.high == pytest.approx(np.quantile(errors, 0.975), rel=0.1)
+    [of_bin] = reliability_null_bands(np.full(n, p), bins=1)
+    assert of_bin.low == pytest.approx(sums.ppf(0.025) / n, abs=1.5 / n)
+    assert of_bin.high == pytest.approx(sums.ppf(0.975) / n, abs=1.5 / n)
+
+
+def test_only_the_unlikely_outcomes_of_nearly_certain_cases_are_drawn() -> None:
+    """All outcomes of all replicates, 800 million draws, would take more than half a minute of processor time."""
+    began = time.process_time()
+    band = calibration_null_band(1.0 - np.arange(400_000) * 1e-12)
+    assert time.process_time() - began < 8
+    assert 0.0 <= band.low <= band.high < 1e-5
 
 
 def test_unknown_cases_are_left_out() -> None:
