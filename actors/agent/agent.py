@@ -287,7 +287,8 @@ class Agent:
         reply = attempt.reply
         usage = reply.usage if reply else Usage()
         if attempt.usage_before is not None:
-            usage = add_usage(usage, attempt.usage_before)
+            used_again = reply is not None or attempt.unconfirmed.attempts > 0
+            usage = add_usage(usage, attempt.usage_before) if used_again else attempt.usage_before
         return AskResult(
             path=attempt.ask.path,
             reply_id=attempt.reply_id,

@@ -281,6 +281,8 @@ class CaseFloor(Lookups):
         self.calls += 1
         prompt, completion = answered.usage.prompt_tokens, answered.usage.completion_tokens
         stopped = answered.stopped or self._history.has_cuts(answered.path)
+        if answered.free:
+            prompt = completion = 0
         self.calls_without_usage += stopped or prompt is None or completion is None
         self.prompt_tokens += prompt or 0
         self.completion_tokens += completion or 0

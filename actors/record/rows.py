@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from moot.actors.models.interface import TokenLogprobs
@@ -130,6 +131,16 @@ def recorded_replies(batch: pa.RecordBatch | pa.Table) -> list[tuple[str, int, R
     return [(row["case_id"], row["attempt"], recorded_reply(row)) for row in rows]
 
 
+def used_nothing(failed: npt.ArrayLike, unconfirmed: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Whether asks used nothing although no usage is reported: they failed, and no attempt may have been billed.
+
+    Args:
+        failed: whether the outcome is `failed`, of one ask or of several.
+        unconfirmed: number of attempts that may have been billed without reported usage.
+    """
+    return np.logical_and(failed, np.equal(unconfirmed, 0))
+
+
 def recorded_reply(row: dict[str, Any]) -> RecordedReply:
     """Recorded reply from a row of the stream `replies`, without token columns."""
     intrinsic = None
@@ -154,6 +165,8 @@ def recorded_reply(row: dict[str, Any]) -> RecordedReply:
         outcome=row["outcome"] if row["outcome"] not in ("invalid", "cut") else "failed",
         failure=row["failure"] or "",
         error=row["error"] or "",
+        free=row["prompt_tokens"] is None
+        and bool(used_nothing(row["outcome"] == "failed", row["unconfirmed_attempts"] or 0)),
     )
     return RecordedReply(row["path"], row["fingerprint"] or "", answered, row["reused_from"] or "")
 
@@ -218,9 +231,10 @@ def merge_reasks(replies: Sequence[RecordedReply]) -> dict[str, RecordedReply]:
         del by_path[path]
         final = by_path.get(path.removesuffix(INVALID_SUFFIX))
         if final is not None and first.answered.reply_id == final.answered.reply_id + INVALID_SUFFIX:
-            usage = add_usage(final.answered.usage, first.answered.usage)
+            of_first, of_final = first.answered.usage, final.answered.usage
+            usage = of_first if final.answered.free else add_usage(of_final, of_first)
             reasked = (first.answered.text, first.answered.error)
-            answered = msgspec.structs.replace(final.answered, usage=usage, reasked=reasked)
+            answered = msgspec.structs.replace(final.answered, usage=usage, reasked=reasked, free=False)
             by_path[final.path] = msgspec.structs.replace(final, answered=answered)
     return by_path
 

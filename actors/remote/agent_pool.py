@@ -138,6 +138,7 @@ class RemoteAgentPool:
                 "failure": "timeout",
                 "error": message,
                 "reply_id": answered.reply_id,
+                "unconfirmed_attempts": 1,
                 "at": time.time(),
             },
         )

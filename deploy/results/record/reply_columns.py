@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.record.rows import used_nothing
 from moot.deploy.results.record.rows import ReplyRow
 from moot.protocols.errors import UNSENT
 
@@ -117,7 +118,7 @@ class ReplyColumns:
     @cached_property
     def lacks_usage(self) -> Flags:
         """Whether the usage of each reply is unknown in part; a failure without a billed attempt has used nothing."""
-        return ~self.has_tokens & (~self.is_failed | (self.count("unconfirmed") > 0))
+        return ~self.has_tokens & ~used_nothing(self.is_failed, self.count("unconfirmed"))
 
     def flag(self, name: str) -> Flags:
         """Column of truth values, with False for null."""

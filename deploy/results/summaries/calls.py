@@ -8,6 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.record.rows import used_nothing
 from moot.protocols.errors import UNSENT
 
 USED = ("prompt_tokens", "completion_tokens")
@@ -35,6 +36,6 @@ def has_known_tokens(calls: pa.Table) -> pa.ChunkedArray:
     return pc.or_(pc.or_(prompt.is_valid(), completion.is_valid()), _is_free(calls))
 
 
-def _is_free(calls: pa.Table) -> pa.ChunkedArray:
+def _is_free(calls: pa.Table) -> pa.Array:
     failed = pc.equal(pc.fill_null(calls["outcome"], ""), "failed")
-    return pc.and_(failed, pc.equal(pc.fill_null(calls["unconfirmed_attempts"], 0), 0))
+    return pa.array(used_nothing(failed, pc.fill_null(calls["unconfirmed_attempts"], 0)))

@@ -100,7 +100,7 @@ def case_costs(
     is_single = np.array([text == _SINGLE for text in steps.texts], np.bool_)[step]
     is_opening = np.array([text.startswith(_OPENINGS) for text in steps.texts], np.bool_)[step]
     is_pass = np.array(["/judge/" in s and JUDGE_PASS.fullmatch(s) is not None for s in steps.texts], np.bool_)[step]
-    tokens, known, n = replies.known_tokens[rows], replies.has_tokens[rows], len(order)
+    tokens, known, n = replies.known_tokens[rows], ~replies.lacks_usage[rows], len(order)
     parts = (slice(None), is_single, is_opening)
     totals, singles, openings = (
         [None if total is None else int(total) for total in _totals(debate[some], tokens[some], known[some], n)]
@@ -125,7 +125,7 @@ def _usd(replies: ReplyColumns, prices: Mapping[str, Price]) -> tuple[Floats, Fl
     per_token = per_token.reshape(-1, 2)[replies.model.codes] / PER_TOKENS
     usd: Floats = replies.count("prompt") * per_token[:, 0] + replies.count("completion") * per_token[:, 1]
     has_price = np.array([each is not None for each in of_models], np.bool_)[replies.model.codes]
-    return usd, has_price & replies.has_tokens
+    return usd, has_price & ~replies.lacks_usage
 
 
 _BRANCHES = {"": 0, "skip": 1, "debate": 2}

@@ -21,6 +21,7 @@ from moot.actors.limits.limiter_client import LimiterClient
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.retry import RetryPolicy
+from moot.actors.record.rows import batch_of, merge_reasks, recorded_replies
 from moot.protocols.messages import Ask, Decoding, Event, Message, Usage
 from moot.protocols.templates import Templates
 
@@ -161,6 +162,20 @@ async def test_an_ask_that_the_server_refuses_to_work_on_is_free(agent: Agent, m
     model.fails_with = ModelError("request", "no such parameter", may_be_billed=billed)
     answered = await agent.answer(_ask())
     assert (answered.failure, answered.usage, answered.free) == ("request", Usage(), not billed)
+
+
+@pytest.mark.parametrize(("billed", "usage"), [(False, Usage(3, 1)), (True, Usage())])
+async def test_a_refused_second_ask_leaves_the_usage_of_the_first(
+    billed: bool, usage: Usage, agent: Agent, model: GatedModel, sink: KeepingSink
+) -> None:
+    model.replies = [ModelReply("", "stop", Usage(3, 1))]
+    asked = await _started(agent, _ask())
+    model.fails_with = ModelError("request", "no such parameter", may_be_billed=billed)
+    model.gate.set()
+    answered = await asked
+    recorded = merge_reasks([reply for _, _, reply in recorded_replies(batch_of("replies", sink))])["a"].answered
+    for found in (answered, recorded):
+        assert (found.failure, found.usage, found.free) == ("request", usage, False)
 
 
 async def test_who_joined_is_answered_even_if_the_first_asker_gives_up(

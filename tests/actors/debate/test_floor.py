@@ -187,6 +187,9 @@ def test_terminal_failures_are_journalled(seen: ObservedRun) -> None:
         "a/status-500": 3,
     }
     assert turns["a/status-500"]["prompt_tokens"] is None
+    assert seen.verdict("failure_kinds")["calls_without_usage"] == sum(
+        row["prompt_tokens"] is None and bool(row["unconfirmed_attempts"]) for row in turns.values()
+    ), "a refused request has used nothing"
 
 
 @pytest.mark.parametrize("name", ["path_reused", "path_reused_at_once"])

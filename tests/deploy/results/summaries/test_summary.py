@@ -11,10 +11,11 @@ import pytest
 from not_none import not_none
 from planted_records import PlantedSession, Printed
 
+from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.show import show
 from moot.deploy.results.summaries.case_costs import measurement_only
 from moot.deploy.results.summaries.evaluation import confidence_rows
-from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.summaries.summary import costs_of_finished, prices_of_finished, record_summary, summarise
 from moot.deploy.results.summaries.summary_rows import summary_rows
 from moot.metrics.significance import wilson_interval
 from moot.protocols.errors import RecordError
@@ -217,6 +218,23 @@ def test_no_usage_at_all_is_unknown(session: PlantedSession) -> None:
     session.verdict("a")
     found = summarise(session.plant())
     assert (found.tokens_paid, found.token_cost_x, found.calls_without_usage) == (None, None, 1)
+
+
+@pytest.mark.parametrize(("unconfirmed", "tokens"), [(None, 15), (1, None)])
+def test_a_failed_ask_that_used_nothing_leaves_the_debates_cost_known(
+    unconfirmed: int | None, tokens: int | None, session: PlantedSession
+) -> None:
+    session.case("a")
+    session.reply("a", "opening/agent/0", 10)
+    session.reply("a", "opening/agent/1", 5)
+    failed: dict[str, Any] = {"outcome": "failed", "failure": "request", "unconfirmed_attempts": unconfirmed}
+    session.reply("a", "round/1/agent/0", None, **failed)
+    session.verdict("a")
+    record = RunRecord(session.plant(models={"agent": ["m"]}, price_table={"m": {"input": 1, "output": 1}}))
+    [cost], [price] = costs_of_finished(record).values(), prices_of_finished(record).values()
+    assert (cost.method, cost.openings) == (tokens, 15)
+    assert price.method == (None if tokens is None else pytest.approx(tokens / 1e6))
+    assert record_summary(record).tokens_per_case == tokens
 
 
 def test_a_killed_session_leaves_wall_time_unknown_and_says_since_when(session: PlantedSession) -> None:
