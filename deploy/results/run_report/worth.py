@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from moot.actors.record.schema import CaseKey
 from moot.deploy.results.endings import ending_words
 from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.report.blocks import Block, Chart, Heading, Note, Series, Table
 from moot.deploy.results.run_report.answers import flips
-from moot.deploy.results.run_report.baselines import Baseline, baselines
+from moot.deploy.results.run_report.baselines import Baseline, PartOfCost, baselines
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.accuracy import accuracy_of, share
+from moot.deploy.results.summaries.case_costs import CaseCost, CasePrice
 from moot.deploy.results.text import Interval, count, mean_of, number, percent
+
+
+class _Mean(NamedTuple):
+    """Mean cost of a case, over the `n` of its row's `of` cases whose costs are known."""
+
+    value: float
+    n: int
+    of: int
+
+    def text(self, value: str) -> str:
+        return value if self.n == self.of else f"{value} (n = {self.n:,})"
 
 
 class _Price(NamedTuple):
     """Accuracy of a way to answer, with its cost."""
 
     name: str
-    tokens: float
-    usd: float | None
+    tokens: _Mean
+    usd: _Mean | None
     accuracy: float
     interval: Interval | None
     n: int
@@ -65,7 +78,7 @@ def baseline_blocks(run: RunData) -> Iterator[Block]:
     if run.summary.judging is not None or (whole := _price(run, "all cases", run.counted)) is None:
         return
     priced = [(each, _baseline(run, run.counted, each)) for each in run.once(baselines)]
-    cheaper = [(each, price) for each, price in priced if price is not None and price.tokens < whole.tokens]
+    cheaper = [(each, price) for each, price in priced if price is not None and price.tokens.value < whole.tokens.value]
     if cheaper:
         table = _price_table([*(price for _, price in cheaper), whole])
         yield table._replace(title="Without a debate, and with it")
@@ -78,10 +91,12 @@ def _gain(baseline: Baseline) -> Note:
 
 def _price_table(found: Sequence[_Price]) -> Table:
     """Table of the ways to answer; with USD where a model costs any."""
-    header, costs = ["", "tokens per case"], [[count(round(price.tokens))] for price in found]
-    if any(price.usd for price in found):
+    header = ["", "tokens per case"]
+    costs = [[price.tokens.text(count(round(price.tokens.value)))] for price in found]
+    if any(price.usd and price.usd.value for price in found):
         header.append("USD per case")
-        costs = [[*row, number(price.usd, 6)] for row, price in zip(costs, found, strict=True)]
+        in_usd = [price.usd.text(number(price.usd.value, 6)) if price.usd else number(None) for price in found]
+        costs = [[*row, usd] for row, usd in zip(costs, in_usd, strict=True)]
     accuracies = [percent(price.accuracy, price.interval, price.n) for price in found]
     rows = [(price.name, *row, text) for price, row, text in zip(found, costs, accuracies, strict=True)]
     return Table("", (*header, "accuracy"), rows)
@@ -106,25 +121,45 @@ def _rounds_words(rounds: int) -> str:
 
 def _point(place: int, price: _Price) -> Series:
     low, high = price.interval or (None, None)
-    return Series(price.name, [price.tokens], [price.accuracy], low=[low], high=[high], style=place)
+    return Series(price.name, [price.tokens.value], [price.accuracy], low=[low], high=[high], style=place)
 
 
 def _price(run: RunData, name: str, verdicts: Sequence[VerdictRow]) -> _Price | None:
     """Accuracy and cost of some cases' verdicts; None where either is unknown."""
     accuracy, interval, n = accuracy_of(verdicts, run.references)
-    keys, costs, prices = [verdict.key for verdict in verdicts], run.costs, run.prices
-    tokens, usd = mean_of(costs[key].method for key in keys), mean_of(prices[key].method for key in keys)
+    tokens, usd = _mean(run, run.costs, verdicts, _method), _mean(run, run.prices, verdicts, _method)
     return None if accuracy is None or tokens is None else _Price(name, tokens, usd, accuracy, interval, n)
 
 
 def _baseline(run: RunData, finished: Sequence[VerdictRow], baseline: Baseline) -> _Price | None:
     """Accuracy and cost of a baseline; None where its tokens are unknown."""
     accuracy, interval, n = share(baseline.right.values())
-    keys, costs, prices = [verdict.key for verdict in finished], run.costs, run.prices
-    tokens, usd = (mean_of(baseline.cost(of[key]) for key in keys) for of in (costs, prices))
+    tokens, usd = _mean(run, run.costs, finished, baseline.cost), _mean(run, run.prices, finished, baseline.cost)
     if not run.references.independent(baseline.right):
         interval = None
     return None if accuracy is None or tokens is None else _Price(baseline.name, tokens, usd, accuracy, interval, n)
+
+
+def _method(cost: CaseCost | CasePrice) -> float | None:
+    return cost.method
+
+
+def _mean(
+    run: RunData,
+    costs: Mapping[CaseKey, CaseCost | CasePrice],
+    verdicts: Sequence[VerdictRow],
+    part: PartOfCost,
+) -> _Mean | None:
+    """Mean of a part of the verdicts' costs; None where none is known.
+
+    It is over the cases of which all ways to answer have a known cost, so that rows compare the same cases: a call of
+    unknown usage is likelier in a long debate.
+    """
+    ways = [_method, *(each.cost for each in run.once(baselines))]
+    priced = [way for way in ways if any(way(each) is not None for each in costs.values())]
+    shared = [cost for cost in (costs[each.key] for each in verdicts) if all(way(cost) is not None for way in priced)]
+    mean = mean_of(map(part, shared))
+    return None if mean is None else _Mean(mean, len(shared), len(verdicts))
 
 
 def _flips(run: RunData) -> Iterator[Block]:

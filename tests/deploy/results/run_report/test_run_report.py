@@ -128,6 +128,20 @@ def test_a_way_to_answer_costs_what_the_runs_prices_say(session: PlantedSession,
     assert usd == pytest.approx([400 / 1e6 + per_call, 1200 / 1e6 + 3 * per_call, 1300 / 1e6 + 4 * per_call], rel=1e-3)
 
 
+def test_ways_to_answer_are_priced_on_the_same_cases(session: PlantedSession) -> None:
+    """The debate of a costly case has a call of unknown usage: its first answers must not count against the others."""
+    for case_id, of_agent, judged in (("short", 100, 50), ("long", 900, None)):
+        session.case(case_id)
+        for agent in range(3):
+            session.reply(case_id, f"opening/agent/{agent}", of_agent, answer="Yes")
+        session.reply(case_id, "judge/candidate/0/judge/0/variant/0/pass/0", judged)
+        session.verdict(case_id, answer="Yes")
+    blocks = build_report(session.plant(schema_version=1)).blocks
+    [table] = [block for block in blocks if isinstance(block, Table) and "tokens per case" in block.header]
+    tokens = {row[0]: row[1] for row in table.rows}
+    assert tokens == {"agent 0's first answer": "100 (n = 1)", VOTE: "300 (n = 1)", "all cases": "350 (n = 1)"}
+
+
 def test_what_next_names_what_the_run_needs(selene: Path) -> None:
     done = summarise(selene)
     assert "--wrong" in " ".join(next_steps(done))
