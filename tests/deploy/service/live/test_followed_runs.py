@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Mapping
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from planted_records import PlantedSession
 from server_client import parsed, until
 
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.follow import Added, RecordFollower
 from moot.actors.record.ownership import Ownership
 from moot.deploy.service.errors import RequestError
 from moot.deploy.service.live.live_run import LiveRun
@@ -148,3 +151,36 @@ async def test_a_server_that_stops_ends_its_pages_without_reading_the_rest(run: 
         assert not open_files(run.path)
         with pytest.raises(RequestError, match="stopping"):
             await followed.follow(run, page)
+
+
+async def test_reads_of_all_runs_stop_at_once_between_chunks(run: FoundRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run's read is under way when the server stops: both get their end before either read goes on."""
+    other = FoundRun("other", run.path.with_name("other"))
+    shutil.copytree(run.path, other.path)
+    go_on, chunks = threading.Event(), dict[RecordFollower, list[str]]()
+    whole = RecordFollower.read
+
+    def gated(follower: RecordFollower) -> Iterator[Added]:
+        for added in whole(follower):
+            chunks.setdefault(follower, []).append(added.table)
+            go_on.wait()
+            yield added
+
+    monkeypatch.setattr(RecordFollower, "read", gated)
+    monkeypatch.setattr("moot.deploy.service.live.live_run.STOP_S", 600.0)
+    followed, owners = FollowedRuns(), [Ownership.acquire(RunFolder(each.path)) for each in (run, other)]
+    with ExitStack() as page:
+        lives = [await followed.follow(each, page) for each in (run, other)]
+        await until(lambda: len(chunks) == 2)
+        closing = asyncio.create_task(followed.close())
+        try:
+            await until(lambda: all(live.has_ended for live in lives))
+            assert not closing.done(), "it waits for the reads, whose files are open"
+        finally:
+            go_on.set()
+        await closing
+    assert not any("verdicts" in tables for tables in chunks.values()), "the last table is not read any more"
+    for owner in owners:
+        owner.release()
+    assert not open_files(run.path)
+    assert not open_files(other.path)
