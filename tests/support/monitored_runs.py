@@ -15,8 +15,10 @@ from typing import Any
 
 import psutil
 import ray
+from ray._private.metrics_agent import PrometheusServiceDiscoveryWriter
 
 import moot
+from moot.actors.remote.ray_session import without_idle_processes
 from moot.actors.remote.run_actor import LimiterActor
 
 
@@ -46,17 +48,20 @@ def _is_limiter(process: psutil.Process) -> bool:
 def main() -> None:
     """See the module."""
     told, sys.stdout = sys.stdout, sys.stderr  # Ray prints which processes have died
-    context = ray.init(
-        address="local",
-        num_cpus=2,
-        include_dashboard=True,
-        log_to_driver=False,
-        logging_level="error",
-        object_store_memory=100 * 2**20,
-        _system_config={"metrics_report_interval_ms": 1000},
-    )
+    with without_idle_processes():
+        context = ray.init(
+            address="local",
+            num_cpus=2,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="error",
+            object_store_memory=100 * 2**20,
+            _system_config={"metrics_report_interval_ms": 1000},
+        )
     try:
         folder = Path(context.address_info["session_dir"])
+        # The dashboard would write this file, and start ten processes.
+        PrometheusServiceDiscoveryWriter(context.address_info["gcs_address"], str(folder)).write()
         print(json.dumps({"discovery": str(folder / "prom_metrics_service_discovery.json")}), file=told, flush=True)
         for line in sys.stdin:
             print(json.dumps({"ended": asyncio.run(_run(json.loads(line)))}), file=told, flush=True)

@@ -88,10 +88,10 @@ class Prometheus:
         assert found["resultType"] == "vector", expression
         return [(one["metric"], float(one["value"][1])) for one in found["result"]]
 
-    def total(self, expression: str) -> float:
-        """The one value of an expression, now."""
-        ((_, value),) = self.ask(expression)
-        return value
+    def is_up(self, at: float) -> bool:
+        """Whether the last scrape of every target had succeeded."""
+        found = self.ask('up{job="ray"}', at)
+        return bool(found) and all(value == 1.0 for _, value in found)
 
 
 @contextmanager
@@ -138,13 +138,23 @@ def _scraping(folder: Path, discovery: str) -> Iterator[Prometheus]:
 
 @dataclass(frozen=True)
 class MonitoredRuns:
-    """Two runs that were watched: where they lie, their models, and a time at which both were under way."""
+    """Two runs that were watched: where they lie, their models, and times while both were under way and after them."""
 
     prometheus: Prometheus
     selene: Path
     evince: Path
     priced: str
     at: float
+    ended: float
+
+    def ask(self, expression: str) -> list[tuple[dict[str, str], float]]:
+        """Labels and values of an expression after the runs, when every scrape had succeeded."""
+        return self.prometheus.ask(expression, self.ended)
+
+    def total(self, expression: str) -> float:
+        """The one value of an expression then."""
+        ((_, value),) = self.ask(expression)
+        return value
 
 
 def _cases(number: int, **more: Any) -> list[dict[str, Any]]:
@@ -190,8 +200,11 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MonitoredRuns]
                 ended = time.time()
                 assert told, ray_log.read_text()[-2000:]
                 assert json.loads(told)["ended"] == ["finished", "finished"]
+                at = _under_way(prometheus, ended)
                 time.sleep(4.0)  # the last numbers of processes that have ended, and a scrape of them
-                yield MonitoredRuns(prometheus, tmp / "selene", tmp / "evince", priced, _under_way(prometheus, ended))
+                # On a busy machine a scrape may take longer than its second, and then nothing is known at that time.
+                last = wait_until(lambda: (now := time.time()) * prometheus.is_up(now))
+                yield MonitoredRuns(prometheus, tmp / "selene", tmp / "evince", priced, at, last)
 
 
 def _under_way(prometheus: Prometheus, ended: float) -> float:
@@ -218,7 +231,7 @@ class TestWatchedRuns:
             assert any(math.isfinite(value) for _, value in found), (title, expression, found)
 
     def test_the_counters_end_where_the_record_does(self, watched: MonitoredRuns) -> None:
-        ask, total = watched.prometheus.ask, watched.prometheus.total
+        ask, total = watched.ask, watched.total
         for run in (watched.selene, watched.evince):
             name = f'protocol="{run.name}"'
             verdicts, turns = read_table(run, "verdicts").to_pylist(), read_table(run, "turns").to_pylist()
@@ -249,16 +262,16 @@ class TestWatchedRuns:
             for turn in turns
             if turn["prompt_tokens"] is not None
         )
-        ((labels, cost),) = watched.prometheus.ask("sum by (model) (ray_moot_cost_usd_total)")
+        ((labels, cost),) = watched.ask("sum by (model) (ray_moot_cost_usd_total)")
         assert labels == {"model": watched.priced}
         assert cost == pytest.approx(dollars)
-        unknown = watched.prometheus.ask('ray_moot_calls_of_unknown_cost_total{why="price"} > 0')
+        unknown = watched.ask('ray_moot_calls_of_unknown_cost_total{why="price"} > 0')
         assert {labels["protocol"] for labels, _ in unknown} == {"evince"}
-        answered = watched.prometheus.total('sum(ray_moot_calls_total{protocol="evince", outcome="answered"})')
+        answered = watched.total('sum(ray_moot_calls_total{protocol="evince", outcome="answered"})')
         assert sum(value for _, value in unknown) >= answered
 
     def test_the_histograms_contain_the_measured_values(self, watched: MonitoredRuns) -> None:
-        total = watched.prometheus.total
+        total = watched.total
         slow = total('histogram_quantile(0.5, sum by (le) (ray_moot_call_seconds_bucket{protocol="selene"}))')
         assert LATENCY_MS / 1000.0 * 0.9 < slow < 5.0
         fastest = total('sum(ray_moot_call_seconds_bucket{le="0.1"})')
@@ -278,7 +291,7 @@ class TestWatchedRuns:
             assert total(f"sum(ray_moot_judge_disagreement_count{{{name}}})") > 0
 
     def test_a_restarted_process_is_reported(self, watched: MonitoredRuns) -> None:
-        found = watched.prometheus.ask("sum by (actor) (ray_moot_actor_restarts_total)")
+        found = watched.ask("sum by (actor) (ray_moot_actor_restarts_total)")
         assert {labels["actor"]: value for labels, value in found} == {
             "agent": 0.0,
             "limiter": 1.0,
@@ -290,5 +303,5 @@ class TestWatchedRuns:
         tables = [read_table(run, "cases") for run in (watched.selene, watched.evince)]
         cases = {case_id for table in tables for case_id in table["case_id"].to_pylist()}
         assert cases
-        for labels, _ in watched.prometheus.ask('{__name__=~"ray_moot_.*"}'):
+        for labels, _ in watched.ask('{__name__=~"ray_moot_.*"}'):
             assert not cases & set(labels.values()), labels
