@@ -80,7 +80,7 @@ def run_until_done(folder: Path, task: str, model: str, placement: str, **env: s
     command += ["--placement", placement, "--out", str(folder), "--max-open", str(OPEN), "--quiet"]
     for _ in range(1, MOST_STARTS):
         done = subprocess.run(
-            command, env={**os.environ, **env}, capture_output=True, text=True, timeout=180, check=False
+            command, env={**os.environ, **env}, capture_output=True, text=True, timeout=300, check=False
         )
         if done.returncode == 0:
             return
