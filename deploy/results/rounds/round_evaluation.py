@@ -111,10 +111,9 @@ def _case(verdict: ConsensusVerdict, rounds: Sequence[str], place: int) -> _Case
         return _Case(verdict.case_id, truth, rows)
     together: dict[str, Sequence[float]] = {MIXTURE: reliable_mixture(np.array(list(rows.values()))).tolist()}
     if place < 0:
-        end = score_distribution(verdict.distribution, verdict.labels, verdict.gold)
-        if not isinstance(end, ScoredDistribution):
+        if not isinstance(verdict.score, ScoredDistribution):
             return None
-        together[CONSENSUS] = end.row
+        together[CONSENSUS] = verdict.score.row
     return _Case(verdict.case_id, truth, rows | together)
 
 

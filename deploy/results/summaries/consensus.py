@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import isnan, nan
 from typing import Literal, NamedTuple
 
@@ -15,7 +16,7 @@ from moot.protocols.distribution import OTHER
 from moot.protocols.evince.events import ConsensusPayload
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConsensusVerdict:
     """Finished verdict whose payload has `distribution_from: consensus`.
 
@@ -39,6 +40,11 @@ class ConsensusVerdict:
     crit_mean: float | None
     labels: tuple[str, ...]
     distribution: Distribution | None
+
+    @cached_property
+    def score(self) -> ScoredDistribution | Unscorable:
+        """Score of the distribution, or the reason why it has none; computed once, because several figures use it."""
+        return score_distribution(self.distribution, self.labels, self.gold)
 
 
 @once_per_record

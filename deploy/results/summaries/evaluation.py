@@ -17,7 +17,7 @@ from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.estimates import calibration_words, measure_calibration, null_words, too_few_words
 from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
-from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
+from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution
 from moot.deploy.results.text import Interval, number, percent
 from moot.metrics.brier import brier_stated, brier_top_label
 from moot.metrics.detection import macro_f1
@@ -110,8 +110,7 @@ def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> 
 
 
 def _scored(verdicts: Sequence[ConsensusVerdict]) -> list[tuple[ConsensusVerdict, ScoredDistribution]]:
-    pairs = [(verdict, score_distribution(verdict.distribution, verdict.labels, verdict.gold)) for verdict in verdicts]
-    return [(verdict, each) for verdict, each in pairs if isinstance(each, ScoredDistribution)]
+    return [(verdict, verdict.score) for verdict in verdicts if isinstance(verdict.score, ScoredDistribution)]
 
 
 def top_label_confidences(verdicts: Sequence[ConsensusVerdict]) -> list[ScoredConfidence]:
