@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
@@ -10,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.agent.attempt import LENGTH
-from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.endings import failure_words
 from moot.deploy.results.record.readers import data_frame
@@ -57,7 +57,7 @@ class CaseRow(FrozenModel):
         disagreement: how far its agents were apart, in the measure of its protocol; None when unknown.
         tokens: of the replies that the verdict rests on; None when unknown.
         debated: whether it finished after a debate.
-        truncated: replies of its latest attempt that ended at their token limit.
+        truncated: replies that ended at their token limit, of the attempt that counts.
     """
 
     case_id: str
@@ -189,14 +189,10 @@ def case_list(run: RunData | str | Path) -> CaseList:
 
 
 def _truncated(run: RunData) -> dict[str, int]:
-    """By case, the replies of its latest attempt that ended at their token limit."""
+    """By case, the replies that ended at their token limit, of the attempts that count."""
     turns = run.turns
     cut = turns.filter(pc.and_(pc.equal(turns["finish_reason"], LENGTH), pc.invert(turns["superseded"])))
-    counts: dict[CaseKey, int] = {}
-    for key in zip(cut["case_id"].to_pylist(), cut["attempt"].to_pylist(), strict=True):
-        counts[key] = counts.get(key, 0) + 1
-    latest = {case_id: verdict.attempt for case_id, verdict in run.by_case.items()}
-    return {case_id: n for (case_id, attempt), n in counts.items() if attempt >= latest.get(case_id, 0)}
+    return Counter(run.rows_that_count(cut)["case_id"].to_pylist())
 
 
 def _is_of(row: CaseRow, kind: str) -> bool:

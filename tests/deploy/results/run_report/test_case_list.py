@@ -17,7 +17,8 @@ from moot.protocols.errors import ConfigError
 
 @pytest.fixture
 def planted(session: PlantedSession) -> Path:
-    """One case of every kind; two of them had a reply that was cut off, one of these in an attempt that was retried."""
+    """One case of every kind; three of them had a reply that was cut off, one of these in an attempt that was retried,
+    one in a retry that has no verdict yet."""
     for case_id in ("skipped", "debated", "wrong", "failed", "open", "retried"):
         session.case(case_id, question=f"Is {case_id} it?")
     session.event("skipped", "gate", "gate", gate(0.1, 0.1))
@@ -33,6 +34,7 @@ def planted(session: PlantedSession) -> Path:
     again.case("retried", question="Is retried it?")
     again.reply("retried", "opening/agent/0", 9, attempt=1)
     again.verdict("retried", "No", "vote", attempt=1)
+    again.reply("failed", "opening/agent/0", 9, attempt=1, finish_reason="length")
     return session.plant(again, simulated=True)
 
 
