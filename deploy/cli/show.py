@@ -13,7 +13,9 @@ from moot.deploy.cli import options
 def show(
     folder: options.Folder,
     case: Annotated[str | None, typer.Argument(help="Id of a case: show its debate.")] = None,
-    attempt: Annotated[int | None, typer.Option(help="Attempt of the case (default: the latest).")] = None,
+    attempt: Annotated[
+        int | None, typer.Option(help="Attempt of the case (default: the latest with a verdict).")
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(help="With a case: also plot its rounds to this .svg or .png file; missing folders are made."),

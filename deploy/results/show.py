@@ -43,7 +43,7 @@ def show(
     Args:
         folder: the run's folder.
         case_id: the debate to show; None for the summary.
-        attempt: number of the attempt; None for the latest one.
+        attempt: number of the attempt; None for the latest one with a verdict, or the latest if none has one.
         form: `text`, `json` or `md`.
         plot: a file, .svg or .png, for a plot of the debate's rounds; an existing file is replaced.
         verbose: whether a transcript shows the path of each reply and event in the record.

@@ -99,7 +99,7 @@ class Run(DisplayMixin):
 
         Args:
             case_id: id of the case.
-            attempt: number of the attempt; None for the latest.
+            attempt: number of the attempt; None for the latest one with a verdict, or the latest if none has one.
 
         Raises:
             ConfigError: there is no such case (the message names the nearest) or attempt.

@@ -37,7 +37,7 @@ class DebateTranscript:
             RecordError: the record cannot be read.
         """
         blocks: list[Block] = []
-        for section in build_transcript(self._folder, self._case_id).sections:
+        for section in build_transcript(self._folder, self._case_id, under_way=True).sections:
             turns = [turn for turn in section.turns if self._is_new_turn(turn)]
             spoken = [turn for turn in turns if turn.role != "person"]
             events = [event for event in section.events if self._is_new_event(event)]
@@ -53,7 +53,7 @@ class DebateTranscript:
         Raises:
             RecordError: the record cannot be read.
         """
-        return report_text(debate_blocks(build_transcript(self._folder, self._case_id)))
+        return report_text(debate_blocks(build_transcript(self._folder, self._case_id, under_way=True)))
 
     def _is_new_turn(self, turn: TurnView) -> bool:
         return not (turn.superseded or turn.role.startswith("judge")) and self._is_new(turn.path, turn.text)

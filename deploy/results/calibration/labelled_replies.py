@@ -15,6 +15,7 @@ from moot.actors.agent.attempt import LENGTH
 from moot.actors.models.sampling import UNKNOWN, mask_forced_tokens, may_be_masked
 from moot.actors.record.rows import step_of
 from moot.actors.record.tables import read_table
+from moot.deploy.results.record.readers import counted_rows
 from moot.deploy.results.record.references import References
 from moot.deploy.results.summaries.model_replies import USABLE
 from moot.metrics.confidence_features import Statistic, window_statistic
@@ -71,8 +72,8 @@ def read_labelled_replies(
 ) -> tuple[list[LabelledReplies], dict[str, int]]:
     """Labelled replies of a role by model, temperature and stage, and the number of excluded replies by reason.
 
-    Truncated replies are excluded unless `keep_truncated`. Replies that were stopped early are excluded, and so are
-    their replacements, which are a biased sample.
+    They are of the attempts that count (see `counted_rows`). Truncated replies are excluded unless `keep_truncated`.
+    Replies that were stopped early are excluded, and so are their replacements, which are a biased sample.
 
     Raises:
         ConfigError: no reply can be used.
@@ -83,7 +84,8 @@ def read_labelled_replies(
     logprobs = _logprobs(folder)
     columns = ["role", "model", "temperature", "answer", "outcome", "reply_id", "finish_reason"]
     columns += ["logprob_stage", "held"]
-    rows = [row for row in read_table(folder, "turns", columns).to_pylist() if family_of(row["role"] or "") == role]
+    turns = counted_rows(read_table(folder, "turns", columns), read_table(folder, "verdicts", []))
+    rows = [row for row in turns.to_pylist() if family_of(row["role"] or "") == role]
     replaced = {(row["case_id"], row["attempt"], step_of(row["path"])) for row in rows if row["outcome"] == "cut"}
     left_out: Counter[str] = Counter()
     groups: defaultdict[tuple[str, float | None, str], list[_Scored]] = defaultdict(list)

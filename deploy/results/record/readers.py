@@ -120,7 +120,13 @@ def latest_rows(rows: pa.Table) -> pa.Table:
 
 
 def counted_rows(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
-    """Rows of the attempts that count, in their order: each case's latest attempt with a verdict.
+    """Rows of the attempts that count, in their order; see `is_counted`."""
+    counted = is_counted(rows, verdicts)
+    return rows if counted is None else rows.filter(counted)
+
+
+def is_counted(rows: pa.Table, verdicts: pa.Table) -> pa.ChunkedArray | None:
+    """Whether each row is of an attempt that counts: each case's latest attempt with a verdict; None if all are.
 
     Of a case without a verdict, all attempts count. An unfinished retry does not count.
 
@@ -129,7 +135,7 @@ def counted_rows(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
         verdicts: verdicts of all attempts.
     """
     if not any(table.num_rows and pc.max(table["attempt"]).as_py() for table in (rows, verdicts)):
-        return rows
+        return None
     last = verdicts.group_by("case_id").aggregate([("attempt", "max")])
     latest = last["attempt_max"].take(pc.index_in(rows["case_id"], value_set=last["case_id"].combine_chunks()))
-    return rows.filter(pc.fill_null(pc.equal(rows["attempt"], latest), True))
+    return pc.fill_null(pc.equal(rows["attempt"], latest), True)

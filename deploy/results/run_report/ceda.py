@@ -31,8 +31,8 @@ _LONGEST_TEXT = 160
 
 def ceda(run: RunData) -> Iterator[Block]:
     """Claims that were checked; nothing for a run over anything else."""
-    gathered = [(row.case_id, each) for row, each in run.events(EvidenceGathered)]
-    stances = [(row.case_id, each) for row, each in run.events(StanceTaken)]
+    gathered = [(row.case_id, each) for row, each in run.counted_events(EvidenceGathered)]
+    stances = [(row.case_id, each) for row, each in run.counted_events(StanceTaken)]
     claims = counted_claims(read_claims(run))
     if not gathered and not stances and not claims:
         return

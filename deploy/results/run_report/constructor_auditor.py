@@ -30,7 +30,7 @@ _CASE = [column.key for column in CASES].index("case")
 
 def constructor_auditor(run: RunData) -> Iterator[Block]:
     """Replies that judges read under a rubric; nothing for a run without any."""
-    if next(run.events(ReplyAssessed), None) is None:
+    if not run.counted_events(ReplyAssessed):
         return
     try:
         replies = replies_of_runs([run.folder])

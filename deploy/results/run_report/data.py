@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
-from typing import TypeVar
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.detection.claims import ids_trained_on, read_claims
-from moot.deploy.results.record.rows import EventPlace, VerdictRow
+from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.rounds.dynamics import Dynamics, round_dynamics
 from moot.deploy.results.run_report.answers import AgentAnswers, agent_answers
 from moot.deploy.results.summaries.case_costs import CaseCost, CasePrice
 from moot.deploy.results.summaries.summary import Summary, costs_of_finished, prices_of_finished, record_summary
 from moot.protocols.errors import ConfigError
-from moot.protocols.events import DebateEvent
-
-E = TypeVar("E", bound=DebateEvent)
 
 
 class RunData(RunRecord):
@@ -64,10 +59,3 @@ class RunData(RunRecord):
             return round_dynamics(self)
         except ConfigError:
             return None
-
-    def events(self, event_type: type[E]) -> Iterator[tuple[EventPlace, E]]:
-        """The events of a type in the attempt of each case's latest verdict, or of a case without one in any."""
-        for place, event in self.typed_events(event_type):
-            verdict = self.by_case.get(place.case_id)
-            if verdict is None or verdict.attempt == place.attempt:
-                yield place, event

@@ -13,7 +13,7 @@ from moot.protocols.evince.events import EvinceRoundEnded
 
 def evince(run: RunData) -> Iterator[Block]:
     """The rounds of debates whose sides state distributions; nothing for a run without any."""
-    if run.dynamics is None or next(run.events(EvinceRoundEnded), None) is None:
+    if run.dynamics is None or not run.counted_events(EvinceRoundEnded):
         return
     yield Heading("Debates round by round")
     yield from round_charts(run)

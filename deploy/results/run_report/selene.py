@@ -30,7 +30,7 @@ class _Gated(NamedTuple):
 
 def selene(run: RunData) -> Iterator[Block]:
     """The gate and the judges of SELENE; nothing for a run without a gate and without judged candidates."""
-    gated = [_Gated(row.case_id, gate, _correct(run, row.case_id)) for row, gate in run.events(GateDecided)]
+    gated = [_Gated(row.case_id, gate, _correct(run, row.case_id)) for row, gate in run.counted_events(GateDecided)]
     judged = _scores_by_variant(run)
     if not gated and not judged:
         return
@@ -141,7 +141,7 @@ Scores = dict[tuple[bool | None, int], list[tuple[str, float | None]]]
 def _scores_by_variant(run: RunData) -> Scores:
     """Scores of candidates judged on several variants: others would differ from these by more than the evidence."""
     found: Scores = defaultdict(list)
-    for row, judged in run.events(CandidatesJudged):
+    for row, judged in run.counted_events(CandidatesJudged):
         verdict = run.by_case.get(row.case_id)
         if judged.branch == "audit" or verdict is None or verdict.failed:
             continue

@@ -37,11 +37,11 @@ def socrasynth(run: RunData) -> Iterator[Block]:
 def _contentiousness(run: RunData) -> dict[str, list[tuple[str, float]]]:
     """Contentiousness of each debate by stage, in order."""
     found: dict[int, list[tuple[str, float]]] = defaultdict(list)
-    for row, event in run.events(SocraSynthRoundEnded):
+    for row, event in run.counted_events(SocraSynthRoundEnded):
         found[event.round].append((row.case_id, event.kappa))
     stages = {_OPENING if n == 0 else f"round {n}": values for n, values in sorted(found.items())}
-    closed = [(row.case_id, each.kappa) for row, each in run.events(SidesClosed)]
-    joint = [(row.case_id, each.kappa) for row, each in run.events(ProposalNegotiated)]
+    closed = [(row.case_id, each.kappa) for row, each in run.counted_events(SidesClosed)]
+    joint = [(row.case_id, each.kappa) for row, each in run.counted_events(ProposalNegotiated)]
     return stages | ({_CLOSING: closed} if closed else {}) | ({_JOINT: joint} if joint else {})
 
 
@@ -71,7 +71,7 @@ class _BothOrders(NamedTuple):
 
 
 def _panel(run: RunData) -> Iterator[Block]:
-    panels = [(row.case_id, panel) for row, panel in run.events(PanelJudged)]
+    panels = [(row.case_id, panel) for row, panel in run.counted_events(PanelJudged)]
     if not panels:
         return
     pairs = [pair for case_id, panel in panels for pair in _pairs(case_id, panel.orders)]
@@ -151,7 +151,7 @@ def _points(words: Agreement, pairs: Sequence[_BothOrders]) -> Series:
 
 
 def _topics(run: RunData) -> Iterator[Block]:
-    fixed = [(row.case_id, each) for row, each in run.events(TopicsFixed)]
+    fixed = [(row.case_id, each) for row, each in run.counted_events(TopicsFixed)]
     if not fixed:
         return
     rows = [

@@ -13,6 +13,7 @@ from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.claims import ids_trained_on, read_claims
 from moot.deploy.results.detection.detection import Detection, measure_detection
+from moot.deploy.results.record.readers import is_counted
 from moot.deploy.results.record.reply_columns import Flags, ReplyColumns
 from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.record.run_info import RunInfo
@@ -227,7 +228,7 @@ def summarise(folder: str | os.PathLike[str]) -> Summary:
 def record_summary(record: RunRecord) -> Summary:
     """Summary of a record, computed once per record."""
     facts, verdicts, references, replies = record.info, record.verdicts, record.references, record.replies
-    latest = _of_latest_attempts(replies, record.by_case)
+    counted_replies = _are_counted(replies, record)
     finished = [verdict for verdict in verdicts if not verdict.failed]
     costs = record.once(costs_of_finished)
     claims = read_claims(record, {key: cost.method for key, cost in costs.items()})
@@ -248,8 +249,8 @@ def record_summary(record: RunRecord) -> Summary:
         reused=_reused(facts, verdicts),
         how=_counted(verdict.how or "unknown" for verdict in verdicts),
         failures=_counted(verdict.failure or "unknown" for verdict in verdicts if verdict.failed),
-        asks_failed=_named(replies.failure.counted(latest & replies.is_failed)),
-        replies=_named(replies.outcome.counted(latest)),
+        asks_failed=_named(replies.failure.counted(counted_replies & replies.is_failed)),
+        replies=_named(replies.outcome.counted(counted_replies)),
         model_replies=(reply_counts := model_replies(record)),
         warnings=warnings_of(reply_counts),
         audit=audit_difference(record, counted),
@@ -273,15 +274,10 @@ def record_summary(record: RunRecord) -> Summary:
     )
 
 
-def _of_latest_attempts(replies: ReplyColumns, verdicts: Mapping[str, VerdictRow]) -> Flags:
-    """Replies of each case's latest attempt with a verdict; all replies of a case without one."""
-    attempts = [verdicts[case_id].attempt if case_id in verdicts else _ANY for case_id in replies.case.texts]
-    latest = np.array(attempts, np.int64)[replies.case.codes]
-    found: Flags = (latest == _ANY) | (latest == replies.attempt)
-    return found
-
-
-_ANY = -1
+def _are_counted(replies: ReplyColumns, record: RunRecord) -> Flags:
+    """Whether each reply is of an attempt that counts."""
+    counted = is_counted(replies.places, record.verdict_table)
+    return np.ones(len(replies), np.bool_) if counted is None else np.asarray(counted.to_numpy(), np.bool_)
 
 
 def costs_of_finished(record: RunRecord) -> dict[CaseKey, CaseCost]:

@@ -35,13 +35,16 @@ from moot.protocols.errors import UNSENT, ConfigError
 from moot.protocols.events import RoundFigures
 
 
-def build_transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> Transcript:
+def build_transcript(
+    folder: str | Path, case_id: str, attempt: int | None = None, *, under_way: bool = False
+) -> Transcript:
     """Transcript of one debate, finished or not.
 
     Args:
         folder: the run's folder.
         case_id: the id of a case of the run.
-        attempt: number of the attempt; None for the latest one in the record.
+        attempt: number of the attempt; None for the latest with a verdict, or for the latest if none has one.
+        under_way: whether the latest attempt is read instead, although it may have no verdict yet.
 
     Raises:
         ConfigError: the case (the message names the nearest ones) or the attempt is unknown.
@@ -50,11 +53,11 @@ def build_transcript(folder: str | Path, case_id: str, attempt: int | None = Non
     debates = _Debates(DebateTables(folder, [case_id]), [case_id])
     if case_id not in debates.cases:
         raise unknown_case(case_id, read_table(folder, "cases", [])["case_id"].to_pylist())
-    return debates.transcript(case_id, attempt)
+    return debates.transcript(case_id, attempt, under_way=under_way)
 
 
 def build_transcripts(tables: DebateTables, case_ids: Iterable[str]) -> Iterator[Transcript]:
-    """Transcripts of the latest attempts of several debates, without unregistered cases; each table is read once.
+    """Transcripts of the attempts that count of several debates, without unregistered cases; each table is read once.
 
     Raises:
         RecordError: the folder has no run or cannot be read.
@@ -78,8 +81,8 @@ class _Debates:
         self._events = _by_case(rows_of_cases(tables.events, case_ids))
         self._verdicts = _by_case(rows_of_cases(tables.verdicts, case_ids))
 
-    def transcript(self, case_id: str, attempt: int | None = None) -> Transcript:
-        """Transcript of an attempt at a registered case; of the latest attempt for None.
+    def transcript(self, case_id: str, attempt: int | None = None, *, under_way: bool = False) -> Transcript:
+        """Transcript of an attempt at a registered case; see `build_transcript`.
 
         Raises:
             ConfigError: the attempt is unknown.
@@ -88,7 +91,7 @@ class _Debates:
         verdicts = {row["attempt"]: row for row in self._verdicts.get(case_id, [])}
         attempts = sorted({row["attempt"] for row in (*turns, *events)} | set(verdicts)) or [0]
         if attempt is None:
-            attempt = attempts[-1]
+            attempt = max(verdicts) if verdicts and not under_way else attempts[-1]
         elif attempt not in attempts:
             known = ", ".join(map(str, attempts))
             raise ConfigError(f"case {visible_line(case_id)!r} has no attempt {attempt}: it has {known}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -207,7 +206,7 @@ class _Routes:
     async def case(self, request: Request) -> Response:
         """One debate."""
         run = await self._find(request)
-        return _json(await asyncio.to_thread(_debate, run.path, request.path_params["case"]))
+        return _json(await asyncio.to_thread(_debate, run, request.path_params["case"]))
 
     async def _find(self, request: Request) -> FoundRun:
         run = await asyncio.to_thread(self._catalogue.find, request.path_params["name"])
@@ -233,9 +232,10 @@ async def _body(request: Request, what: type[T]) -> T:
         raise RequestError(422, str(error)) from None
 
 
-def _debate(folder: Path, case_id: str) -> dict[str, Any]:
-    sent = SentReplies(DebateTables(folder, [case_id], with_requests=True), [case_id])
-    return debate_page(build_transcript(folder, case_id), sent)
+def _debate(run: FoundRun, case_id: str) -> dict[str, Any]:
+    """A debate of a run; while a process works on the run, a retry is shown as it is written."""
+    sent = SentReplies(DebateTables(run.path, [case_id], with_requests=True), [case_id])
+    return debate_page(build_transcript(run.path, case_id, under_way=run.is_live()), sent)
 
 
 def _redirect(request: Request, place: str) -> Response:

@@ -209,7 +209,7 @@ A setting such as contentiousness affects how sides argue, even if it changes no
 
 
 def debate_scores(folder: str | Path) -> dict[str, Scores]:
-    """Mean over the rounds of each case's latest attempt, by key of `MEASURES`; without keys that no round has.
+    """Mean over the rounds of each case's attempt that counts, by key of `MEASURES`; without keys that no round has.
 
     Raises:
         RecordError: the record cannot be read.

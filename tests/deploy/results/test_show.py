@@ -123,6 +123,21 @@ def test_a_failed_case_and_its_second_attempt(session: PlantedSession, printed: 
     assert "quorum_failed" in text
     assert "0 of 2 openings" in text
     assert "No (wrong)" in printed(show, run, "c1")
+
+
+def test_a_retry_without_a_verdict_is_read_where_it_is_named_or_under_way(session: PlantedSession) -> None:
+    """Without a number it is the attempt that counts in every figure of the run."""
+    session.case("c1")
+    session.reply("c1", "opening/agent/0", 3)
+    assert build_transcript(session.plant(), "c1").state == "open"
+    session.verdict("c1", None, "failed", failure="quorum_failed")
+    retry = session.new()
+    retry.reply("c1", "opening/agent/0", 3, attempt=1)
+    run = session.plant(retry)
+    counted = build_transcript(run, "c1")
+    assert (counted.attempt, counted.attempts, counted.state) == (0, [0, 1], "failed")
+    for found in (build_transcript(run, "c1", 1), build_transcript(run, "c1", under_way=True)):
+        assert (found.attempt, found.state) == (1, "open")
     with pytest.raises(ConfigError, match="has no attempt 7: it has 0, 1"):
         build_transcript(run, "c1", 7)
 

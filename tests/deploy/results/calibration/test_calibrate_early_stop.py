@@ -128,6 +128,13 @@ def test_what_cannot_be_used_is_counted(session: PlantedSession) -> None:
     assert sum(each.n_learning + each.n_held_out for each in found.signals) == 2 * CASES - 2
 
 
+def test_replies_of_a_retry_without_a_verdict_are_not_used(session: PlantedSession) -> None:
+    _plant(session, -0.8)
+    session.replies += [{**row, "reply_id": f"{row['reply_id']}-again", "attempt": 1} for row in session.replies[:2]]
+    found = calibrate_early_stop(session.plant())
+    assert sum(each.n_learning + each.n_held_out for each in found.signals) == 2 * CASES
+
+
 def test_a_run_without_log_probabilities_is_refused_with_what_to_do(session: PlantedSession) -> None:
     _plant(session, 0.0, token=None, logprob=None)
     with pytest.raises(ConfigError, match=r"300 .*`top_logprobs: 1`"):

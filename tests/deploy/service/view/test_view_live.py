@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
+from planted_records import PlantedSession
 from server_client import ServerClient, listening
 from waiting import wait_until
 
 import moot
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import Ownership
 from moot.actors.record.tables import read_table
 from moot.deploy.runs.decide import pending_forms
 from moot.deploy.service.view.app import make_view
@@ -102,6 +106,24 @@ async def test_a_run_of_another_process_is_followed_and_stopped(tmp_path: Path) 
             assert (await client.post("/runs/live/stop", {})).status == 409
             last = [told async for name, told in streamed(client, "/runs/live/events") if name == "figures"][-1]
     assert last["finished"] == read_table(out, "verdicts").num_rows
+
+
+@pytest.fixture
+def retried(session: PlantedSession) -> Path:
+    """A run whose only case failed, with a reply of its retry."""
+    session.case("c1")
+    session.verdict("c1", None, "failed", failure="quorum_failed")
+    session.reply("c1", "opening/agent/0", 3, attempt=1)
+    return session.plant()
+
+
+async def test_a_retry_is_read_while_a_process_works_on_the_run(retried: Path) -> None:
+    page = f"/runs/{retried.name}/cases/c1.json"
+    async with viewed(retried.parent) as client:
+        assert (await client.get(page)).json["state"] == "failed"
+        owner = Ownership.acquire(RunFolder(retried))
+        assert (await client.get(page)).json["state"] == "open"
+        owner.release()
 
 
 async def test_a_debate_that_waits_for_a_person_is_answered(tmp_path: Path) -> None:
