@@ -49,8 +49,8 @@ def test_a_run_that_has_ended_shows_its_forms_and_takes_an_answer(
         draft = page.locator(".form textarea").first
         draft.fill("Only one: <b>topic</b>")
         page.get_by_role("button", name="edit, with this text").click()
-        page.get_by_text("run the run's own command to resume").wait_for()
-        assert page.locator(".form button:enabled").count() == 0
+        page.locator(".form").wait_for(state="detached")
+        page.get_by_text(f"{asked.case_id}: recorded; run the run's own command to resume").wait_for()
         assert decided(out) == [asked.path]
         assert not pending_forms(out)
     done = apart(lambda: moot.run(**SUBJECT, attended=True, out=out))
@@ -61,12 +61,16 @@ def test_a_run_that_has_ended_shows_its_forms_and_takes_an_answer(
 def test_a_watched_run_goes_on_with_each_answer(tmp_path: Path, start: Start, open_page: OpenPage) -> None:
     out = tmp_path / "watched"
     options = ("--task", "sample-subjects", "--protocol", "socrasynth", "--limit", "1", "--engine", "inline")
-    process = start("run", *options, "--quiet", "--watch", "--attended", "--max-tokens", "1000000", "--out", str(out))
+    models = ("--model", "simulated?latency_ms=200", "--max-tokens", "1000000")
+    process = start("run", *options, *models, "--quiet", "--watch", "--attended", "--out", str(out))
     opened = open_page(address_of(process))
     page = opened.page
     page.get_by_role("heading", name="Debates that wait for you").wait_for()
     page.locator(".live-facts dd").get_by_text("left of 1,000,000").wait_for()
+    (asked,) = opened.texts(".form h3 a")
     page.get_by_role("button", name="go on").click()
+    page.locator(".form").wait_for(state="detached")
+    page.get_by_text(f"{asked}: the debate continues").wait_for()
     page.get_by_role("button", name="end", exact=True).click()  # of the next form, which comes when the round has ended
     page.get_by_text("Finished: 1 of 1 cases").wait_for()
     assert process.wait(60) == 0

@@ -25,27 +25,50 @@
   moot.Forms = class {
     constructor(address) {
       this.address = address;
-      this.box = element("section", { "aria-live": "polite" });
-      this.shown = new Map();
+      this.heading = element("h2", {}, "Debates that wait for you");
+      this.list = element("div", { "aria-live": "polite" });
+      this.status = element("p", { className: "dim", role: "status" });
+      this.box = element("section", {}, this.list, this.status);
+      this.forms = new Map();
+      this.answered = ""; // the message of the last answer, shown once its form has left
       this.askedAt = -ASK_MS;
     }
 
     async update(waiting) {
       const time = performance.now();
-      if ((!waiting && !this.shown.size) || time - this.askedAt < ASK_MS) return;
+      if ((!waiting && !this.list.children.length) || time - this.askedAt < ASK_MS) return;
       this.askedAt = time;
-      const answer = await fetch(this.address);
-      if (!answer.ok) return;
-      const forms = new Map((await answer.json()).map((form) => [[form.case, form.title, form.body].join("\n"), form]));
-      if (forms.size === this.shown.size && [...forms.keys()].every((key) => this.shown.has(key))) return;
-      this.shown = new Map([...forms].map(([key, form]) => [key, this.shown.get(key) || this.form(form, key)]));
-      const heading = this.shown.size ? [element("h2", {}, "Debates that wait for you")] : [];
-      this.box.replaceChildren(...heading, ...this.shown.values());
+      const waits = await this.pending();
+      if (!waits || this.askedAt !== time) return; // it was asked again since
+      const keyed = waits.map((form) => [[form.case, form.title, form.body].join("\n"), form]);
+      this.forms = new Map(keyed.map(([key, form]) => [key, this.forms.get(key) || this.form(form, key)]));
+      this.show(this.forms.size ? [this.heading, ...this.forms.values()] : []);
+    }
+
+    // The debates that wait; null where the server does not say: it is asked again.
+    async pending() {
+      try {
+        const answer = await fetch(this.address);
+        return answer.ok ? await answer.json() : null;
+      } catch {
+        return null;
+      }
+    }
+
+    // What stays is not moved, so that it keeps the focus.
+    show(nodes) {
+      const gone = [...this.list.children].filter((each) => !nodes.includes(each));
+      if (!gone.length && nodes.length === this.list.children.length) return;
+      gone.forEach((each) => each.remove());
+      nodes.forEach((each, i) => {
+        if (this.list.children[i] !== each) this.list.insertBefore(each, this.list.children[i] || null);
+      });
+      [this.status.textContent, this.answered] = [this.answered, ""];
     }
 
     // No answer is taken any more.
     close() {
-      this.shown.clear();
+      this.forms.clear();
       this.box.replaceChildren();
     }
 
@@ -60,8 +83,11 @@
           try {
             const body = { case: form.case, action: each.action, text: each.takes_text ? texts.get(each.action).value : "" };
             status.textContent = moot.visible(await moot.post(this.address.replace(/\.json$/, ""), body));
+            this.answered = moot.visible(`${form.case}: `) + status.textContent;
             buttons.forEach((one) => { one.disabled = true; });
-            this.shown.delete(key);
+            this.forms.delete(key);
+            this.askedAt = -ASK_MS;
+            await this.update(true);
           } catch (error) {
             status.textContent = moot.visible(error.message);
           }

@@ -144,8 +144,12 @@
       window.addEventListener(kind, () => { touched = true; }, { once: true });
     }
     for (;;) {
-      const answer = await fetch(address);
-      if (!answer.ok || (await answer.json()).ready) break;
+      try {
+        const answer = await fetch(address);
+        if (!answer.ok || (await answer.json()).ready) break;
+      } catch {
+        await new Promise((done) => setTimeout(done, AGAIN_MS)); // the server does not answer
+      }
     }
     if (!touched) return location.reload();
     const link = document.createElement("a");
