@@ -28,6 +28,8 @@ class NumberRange(NamedTuple):
     def parse(cls, text: str) -> NumberRange | None:
         """The range that a text says; None for what is not understood.
 
+        A number alone is every value that is it when rounded to its decimals: cells show fewer than values have.
+
         >>> NumberRange.parse("> 0.5"), NumberRange.parse("1..2"), NumberRange.parse("many")
         (NumberRange(low=0.5, high=inf, is_open=True), NumberRange(low=1.0, high=2.0, is_open=False), None)
         """
@@ -36,8 +38,16 @@ class NumberRange(NamedTuple):
         if (bound := _BOUND.fullmatch(text.strip())) is None:
             return None
         sign, value = bound[1] or "=", float(bound[2])
+        if sign == "=":
+            half = _half_unit(bound[2])
+            return cls(value - half, value + half)
         low, high = (-math.inf if "<" in sign else value, math.inf if ">" in sign else value)
         return cls(low, high, is_open=sign in ("<", ">"))
+
+
+def _half_unit(number: str) -> float:
+    """Half a unit of a number's last decimal, and a little more: halves are not exact in binary."""
+    return float(f"5.000001e-{len(number.partition('.')[2]) + 1}")
 
 
 def is_number(kind: pa.DataType) -> bool:
