@@ -155,6 +155,7 @@ class _Page:
         body = turn_body(turn)
         tokens = self._sent.tokens(turn)
         data: dict[str, Any] = {
+            "path": turn.path,
             "role": turn.role,
             "facts": turn_facts(turn),
             "marks": turn_marks(turn),

@@ -16,13 +16,14 @@
   moot.pairs = (rows) =>
     element("dl", {}, rows.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))));
 
-  const folded = (pairs) => element("details", {}, element("summary", {}, `${pairs.length} values`), moot.pairs(pairs));
+  const folded = (pairs, i) =>
+    element("details", { "data-key": `values ${i}` }, element("summary", {}, `${pairs.length} values`), moot.pairs(pairs));
 
   moot.blocks = (blocks) =>
-    blocks.map((block) => {
+    blocks.map((block, i) => {
       if (block.note !== undefined) return element("p", { className: block.style === "strong" ? "title" : block.style }, block.note);
       if (block.table) return table(block);
-      if (block.pairs) return block.pairs.length > MANY ? folded(block.pairs) : moot.pairs(block.pairs);
+      if (block.pairs) return block.pairs.length > MANY ? folded(block.pairs, i) : moot.pairs(block.pairs);
       if (block.heading !== undefined) return element(`h${block.level + 2}`, {}, block.heading);
       if (block.quote !== undefined) {
         return element("figure", {}, element("figcaption", {}, block.head), element("pre", {}, block.quote));

@@ -22,11 +22,13 @@
     return answer.json();
   };
 
-  function details(summary, fill, className = "") {
-    const made = element("details", { className }, element("summary", {}, summary));
-    made.addEventListener("toggle", () => {
-      if (made.open && made.children.length === 1) made.append(...[fill()].flat());
-    });
+  // Made when it is opened. Its key, inside of what it stands in, names it when the transcript is shown again.
+  function details(key, summary, fill, className = "") {
+    const made = element("details", { className, "data-key": key }, element("summary", {}, summary));
+    made.fill = () => {
+      if (made.children.length === 1) made.append(...[fill()].flat());
+    };
+    made.addEventListener("toggle", () => made.open && made.fill());
     return made;
   }
 
@@ -37,7 +39,7 @@
 
   function asSent(sent, texts) {
     if (sent.why) return element("p", { className: "dim" }, sent.why);
-    const made = details("As sent", () => [
+    const made = details("sent", "As sent", () => [
       sent.messages.map(([role, place]) =>
         element("figure", {}, element("figcaption", {}, role), element("pre", {}, texts[place]))),
       sent.pictures.length
@@ -52,19 +54,19 @@
 
   function written(turn) {
     if (turn.tokens) {
-      return details("As written, with token probabilities",
+      return details("written", "As written, with token probabilities",
         () => [moot.shadedTokens(turn.tokens), moot.tokenStage(turn.tokens.stage)].filter(Boolean), "with-tokens");
     }
-    return turn.written === undefined ? null : details("As written", () => element("pre", {}, turn.written));
+    return turn.written === undefined ? null : details("written", "As written", () => element("pre", {}, turn.written));
   }
 
   function judging(judged, texts) {
     const scores = judged.scores.length ? judged.scores.join("; ") : "no score";
     return element("aside", { className: "judging", "aria-label": "Judges" },
       element("p", { className: "title" }, `Judges: ${scores}`),
-      judged.notes.length ? details("What they found", () => moot.blocks(judged.notes)) : null,
+      judged.notes.length ? details("found", "What they found", () => moot.blocks(judged.notes)) : null,
       judged.turns.length
-        ? details(`Their replies (${judged.turns.length})`, () => judged.turns.map((turn) => card(turn, texts)))
+        ? details("judges", `Their replies (${judged.turns.length})`, () => judged.turns.map((turn) => card(turn, texts)))
         : null);
   }
 
@@ -74,7 +76,7 @@
   function card(turn, texts) {
     const [who, ...facts] = turn.facts;
     const plain = isPlain(turn);
-    return element("article", { className: turn.failed ? "turn failed" : "turn" },
+    return element("article", { className: turn.failed ? "turn failed" : "turn", "data-key": turn.path },
       element("h3", {}, who),
       element("p", { className: "facts" }, facts.join(" · ")),
       turn.marks.map((mark) => element("p", { className: "mark" }, `! ${mark}`)),
@@ -100,8 +102,8 @@
     });
     grid.style.setProperty("--columns", String(columns.length));
     const others = alone.map((turn) => card(turn, texts));
-    const several = others.length > 3 ? [details(`${others.length} replies`, () => others)] : others;
-    return element("section", { className: "stage" },
+    const several = others.length > 3 ? [details("replies", `${others.length} replies`, () => others)] : others;
+    return element("section", { className: "stage", "data-key": part.title },
       element("h2", {}, part.title),
       beside.length ? grid : null,
       several,
@@ -142,7 +144,7 @@
   }
 
   function asDocument(blocks) {
-    const made = details("The debate as a document", () => moot.blocks(blocks), "document");
+    const made = details("document", "The debate as a document", () => moot.blocks(blocks), "document");
     made.open = true;
     return made;
   }
@@ -162,7 +164,7 @@
       folded ? openTokens(box) : null,
       withTokens ? moot.tokenLegend() : null,
       debate.stages.map((part) => stage(part, debate.columns, debate.texts)),
-      debate.trace.length ? element("section", {}, element("h2", {}, "Round by round"), moot.blocks(debate.trace)) : null,
+      debate.trace.length ? element("section", { "data-key": "trace" }, element("h2", {}, "Round by round"), moot.blocks(debate.trace)) : null,
     ].flat().filter(Boolean));
     return box;
   }
@@ -209,15 +211,32 @@
     if (wanted === id) article.replaceChildren(...shown);
   };
 
+  function placeOf(node) {
+    const outer = node.parentElement.closest("[data-key]");
+    return outer ? `${placeOf(outer)}\n${node.dataset.key}` : node.dataset.key;
+  }
+
+  const detailsOf = (box) => [...box.querySelectorAll("details[data-key]")];
+
+  // Outermost first: what stands inside of another is there once that has been filled.
+  function reopen(box, open) {
+    for (const each of detailsOf(box)) {
+      each.open = open.get(placeOf(each)) ?? each.open;
+      if (!each.open || !each.fill) continue;
+      each.fill();
+      reopen(each, open);
+    }
+  }
+
   // The same debate again, which has grown: what was open stays open, and who reads its end sees what is new.
   moot.refreshTranscript = async (article, id) => {
     const debate = await moot.fetchTranscript(id).catch(() => null);
     if (debate === null || wanted !== id) return;
-    const open = [...article.querySelectorAll("details")].map((each) => each.open);
+    const open = new Map(detailsOf(article).map((each) => [placeOf(each), each.open]));
     const atEnd = window.innerHeight + window.scrollY > document.body.scrollHeight - 80;
     moot.hideTokenTip();
     article.replaceChildren(...whole(debate, [], id));
-    article.querySelectorAll("details").forEach((each, i) => { each.open = Boolean(open[i]); });
+    reopen(article, open);
     if (atEnd) window.scrollTo(0, document.body.scrollHeight);
   };
 })();
