@@ -1,4 +1,5 @@
-"""The page of a run under way while its server is busy, refuses, or stops: its first line says what is known."""
+"""Pages of a run under way, and of one of its debates: what they say while their server is busy, refuses, or stops, and
+what they keep when they grow."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from opened_page import Apart, OpenPage
-from planted_records import PlantedSession, plant
+from planted_records import PlantedSession, extend, plant
 from viewed_runs import viewed
 
 from moot.actors.record.folder import RunFolder
@@ -21,17 +22,27 @@ LATER = 60_000
 """Milliseconds after which a page gives up a server that is silent, or not reachable."""
 
 
+OPEN = "all => all.map(each => each.closest('.turn').querySelector('h3').textContent + each.firstChild.textContent)"
+"""Of open details: whose reply they are of, and their summary."""
+
+
 @pytest.fixture
-def run(tmp_path: Path, apart: Apart) -> Iterator[Path]:
-    """A run that this process works on, with an open debate."""
+def owned(tmp_path: Path, apart: Apart) -> Iterator[tuple[Path, Ownership]]:
+    """A run that this process works on, with an open debate; and its owner."""
     session = PlantedSession(compacts=False)
     session.case("open")
     session.reply("open", "opening/agent/0", 10)
     settings = {"schema_version": 1, "cases": 2, "sessions": [{"status": "running"}]}
     planted = apart(lambda: plant(tmp_path / "runs" / "open", [session], settings))
     owner = Ownership.acquire(RunFolder(planted))
-    yield planted
+    yield planted, owner
     owner.release()
+
+
+@pytest.fixture
+def run(owned: tuple[Path, Ownership]) -> Path:
+    """Its folder."""
+    return owned[0]
 
 
 def test_a_server_that_is_busy_is_not_one_that_has_died(
@@ -75,3 +86,45 @@ def test_a_page_connects_to_a_server_that_starts_again(run: Path, open_page: Ope
         opened.page.get_by_text(UNDER_WAY).wait_for()
         assert not silent.count()
     opened.said.clear()  # the browser's own errors of a broken connection
+
+
+def test_a_debate_that_is_refused_says_why_and_is_followed_again(
+    run: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with viewed(run.parent) as address:
+        opened = open_page(f"{address}runs/open/")
+        page = opened.page
+        page.get_by_text(UNDER_WAY).wait_for()
+        monkeypatch.setattr("moot.deploy.service.view.followed._MOST_VIEWERS", 1)
+        page.clock.install()
+        page.get_by_role("link", name="open", exact=True).first.click()
+        refused = page.get_by_text("This debate cannot be followed: 1 pages follow runs: close one.")
+        refused.wait_for()
+        monkeypatch.undo()
+        page.clock.fast_forward(LATER)
+        refused.wait_for(state="detached")
+        assert page.locator("#transcript .turn").count() == 1
+    opened.page.get_by_text("The server does not answer. The transcript is that of before.").wait_for()
+    opened.said.clear()  # the browser's own errors of what was refused, and of a broken connection
+
+
+def test_what_is_open_in_a_transcript_stays_open_when_it_grows(
+    owned: tuple[Path, Ownership], apart: Apart, open_page: OpenPage
+) -> None:
+    run, owner = owned
+    first, later = PlantedSession(compacts=False), PlantedSession(compacts=False)
+    for session, agent in ((later, "agent/0"), (first, "agent/1")):
+        session.said("open", f"round/1/{agent}", "Yes", 0.5, "It is.")
+        session.said("open", f"crit/round/1/{agent}/judge/0", "Yes", 0.5, "It is good.")
+    apart(lambda: extend(run, first, owner))
+    with viewed(run.parent) as address:
+        page = open_page(f"{address}runs/open/#case=open").page
+        page.locator(".judging summary").click()
+        page.locator(".judging .turn summary").click()
+        page.locator(".judging pre").wait_for()
+        is_open = page.locator("#transcript details[open]").evaluate_all(OPEN)
+        assert len(is_open) == 2
+        apart(lambda: extend(run, later, owner))
+        page.locator(".judging").nth(1).wait_for()
+        assert page.locator("#transcript details[open]").evaluate_all(OPEN) == is_open
+        assert page.locator(".judging pre").count() == 1

@@ -158,22 +158,31 @@ def plant(path: Path, sessions: Sequence[PlantedSession], run_yaml: dict[str, An
     return path
 
 
+def extend(path: Path, session: PlantedSession, owner: Ownership) -> None:
+    """Write a session's rows to a record that this process owns."""
+    asyncio.run(_write(path, session, owner))
+
+
 async def _plant(path: Path, session: PlantedSession) -> None:
     owner = Ownership.acquire(RunFolder(path))
     try:
-        writer = RecordWriter(path, owner.epoch)
-        await writer.load()
-        await writer.register(session.cases)
-        if session.replies:
-            rows = RowBuffer("replies")
-            for reply in session.replies:
-                rows.append(**reply)
-            writer.add_replies(rows.flush())
-        writer.add_events(session.events)
-        assert all(await writer.commit(session.closings))
-        await writer.close(compact=session.compacts)
+        await _write(path, session, owner)
     finally:
         owner.release()
+
+
+async def _write(path: Path, session: PlantedSession, owner: Ownership) -> None:
+    writer = RecordWriter(path, owner.epoch)
+    await writer.load()
+    await writer.register(session.cases)
+    if session.replies:
+        rows = RowBuffer("replies")
+        for reply in session.replies:
+            rows.append(**reply)
+        writer.add_replies(rows.flush())
+    writer.add_events(session.events)
+    assert all(await writer.commit(session.closings))
+    await writer.close(compact=session.compacts)
 
 
 class PlantedGrid:

@@ -146,7 +146,7 @@ class _Routes:
             return _html(make_page(title, [*blocks, note], {"ready": "ready.json?of=cases"}, ["text.js", "runs.js"]))
         if "report" not in request.query_params and await asyncio.to_thread(run.is_live):
             data = {"live": "events", "others": self._others, **self._cache.data(index)}
-            return _html(make_page(title, blocks, data, [*FORMS, "figures.js", "streams.js", "live.js"]))
+            return _html(make_page(title, blocks, data, [*FORMS, "figures.js", "streams.js", "live.js", "reading.js"]))
         if index.total > _MOST_REPORTED:
             note = Note(f"Of so many cases the figures are not computed here: moot report {run.path}", "strong")
             return _html(make_page(title, [*blocks, note], self._cache.data(index), FORMS))

@@ -6,7 +6,6 @@
   const GROW_MS = 3000; // between two updates of the table of cases
   const OLD_MS = 20000; // after which figures are said to be old: they come every two seconds at least
   const READING = "Reading the record ...";
-  const unreadable = (reason, then) => `The record can no longer be followed: ${reason}. ${then}`;
 
   function make(tag, className, text, ...children) {
     const made = document.createElement(tag);
@@ -148,16 +147,21 @@
     button.type = "button";
     const status = make("span", "dim");
     status.setAttribute("role", "status");
+    const is = { alive: true, used: false };
+    const set = (state) => {
+      Object.assign(is, state);
+      button.disabled = !is.alive || is.used; // once: a second interrupt would end calls in flight
+    };
     button.addEventListener("click", async () => {
-      button.disabled = true;
+      set({ used: true });
       try {
-        status.textContent = await moot.post("stop", {});
+        write(status, await moot.post("stop", {}));
       } catch (error) {
-        status.textContent = error.message;
-        button.disabled = false;
+        write(status, error.message);
+        set({ used: false });
       }
     });
-    return { button, status };
+    return { button, status, setAlive: (alive) => set({ alive }) };
   }
 
   moot.showLive = (place, address) => {
@@ -165,7 +169,7 @@
     head.setAttribute("role", "status");
     const bar = make("progress");
     bar.setAttribute("aria-label", "cases with a verdict");
-    const { button, status } = stopButton();
+    const { button, status, setAlive } = stopButton();
     const report = make("a", "", "Report so far");
     report.href = "?report";
     const [figures, charts, debates, forms] = [new Facts(), new Charts(), new Debates(), new moot.Forms("decisions.json")];
@@ -180,7 +184,7 @@
     function showState() {
       const isAlive = !stream.refusal && !stream.isSilent;
       if (isAlive !== (head.className === "strong")) {
-        button.disabled = !isAlive;
+        setAlive(isAlive);
         if (of) figures.update(moot.figureRows(of, !isAlive));
       }
       head.className = isAlive ? "strong" : "warning";
@@ -204,7 +208,8 @@
       debates.update(of.debates, of.open);
       forms.update(of.waiting);
       const state = [of.finished, of.failed, of.open].join();
-      if (state !== grown && performance.now() - grownAt > GROW_MS) {
+      const isOver = moot.data.others && !of.open; // the server ends with the run, and would break a request off
+      if (state !== grown && !isOver && performance.now() - grownAt > GROW_MS) {
         [grown, grownAt] = [state, performance.now()];
         moot.growCases();
       }
@@ -222,7 +227,7 @@
       if (end.reason) {
         head.className = "warning";
         const next = end.hint ? ` To read it: ${end.hint}` : "";
-        write(head, unreadable(end.reason, `These figures no longer change; the run may still be under way.${next}`));
+        write(head, moot.unreadable(end.reason, `These figures no longer change; the run may still be under way.${next}`));
         return;
       }
       write(head, moot.endLine(of, end));
@@ -243,47 +248,4 @@
     });
     const watch = setInterval(showState, 1000);
   };
-
-  // One debate, read as it is written: its transcript, again whenever something was added, at most once a second.
-  let reading = null;
-
-  function readLive(article, id) {
-    if (reading) reading.close();
-    const stream = new EventSource(`cases/${encodeURIComponent(id)}/events`);
-    reading = stream;
-    let due = false;
-    let showing = moot.showTranscript(article, id);
-    const refresh = () => {
-      if (due) return;
-      due = true;
-      setTimeout(async () => {
-        await showing.catch(() => {});
-        due = false;
-        if (reading === stream) showing = moot.refreshTranscript(article, id);
-      }, 1000);
-    };
-    stream.addEventListener("note", refresh);
-    const giveUp = async (reason) => {
-      await showing.catch(() => {});
-      if (reading === stream) article.prepend(make("p", "warning", unreadable(reason, "This transcript no longer grows.")));
-    };
-    stream.addEventListener("end", ({ data }) => {
-      const { reason } = JSON.parse(data);
-      stream.close();
-      if (reason) giveUp(reason);
-      else refresh();
-    });
-    stream.onerror = async () => {
-      const refusal = stream.readyState === EventSource.CLOSED ? await moot.refusalOf(stream.url) : null;
-      if (refusal) giveUp(refusal.message);
-    };
-  }
-
-  window.addEventListener("hashchange", () => {
-    if (reading && !location.hash.startsWith("#case=")) {
-      reading.close();
-      reading = null;
-    }
-  });
-  moot.openTranscript = readLive;
 })();
