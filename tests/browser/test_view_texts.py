@@ -50,7 +50,7 @@ def test_the_list_has_each_run_and_leads_to_its_report(address: str, run_of: Run
     assert {"selene", "odd-ids"} <= rows.keys()
     assert summary.accuracy is not None
     assert rows["selene"]["state"] == "finished"
-    assert rows["selene"]["accuracy"] == f"{percent(summary.accuracy)} (n = {summary.scored})"
+    assert rows["selene"]["accuracy"] == percent(summary.accuracy, summary.accuracy_interval, summary.scored)
     assert rows["selene"]["tokens"] == f"{summary.tokens_paid:,}"
     opened.page.get_by_role("link", name="selene", exact=True).click()
     opened.page.locator("h1").filter(has_text="selene").wait_for()
