@@ -41,8 +41,9 @@ _WIDTH_OF_A_PIPE = 1000
 _GAP, _LONGEST_RULE = 2, 120
 _STYLES = {"strong": "bold", "warning": "bold yellow", "dim": "dim"}
 _FIGURE = re.compile(r"[-+<]?\s?\d\S*( \[[^\]]*\])?( %| x| USD)?( \[[^\]]*\])?( \(n = [\d,]+\))?")
-_LEAST_CUT, _ENOUGH = 12, 40
-"""Fewest characters of a truncated cell; width of the last column below which an optional column is omitted."""
+_LEAST_CUT, _LEAST_LAST, _ENOUGH = 12, 24, 40
+"""Fewest characters of a truncated cell; those for which the last column has the others truncated further; width of
+the last column below which an optional column is omitted."""
 
 _WORD_LENGTH = 24
 """Characters of a word in a cell that are not broken at most."""
@@ -238,12 +239,11 @@ def _cut_widths(table: Table, whole: Sequence[int], width: int) -> dict[int, int
     while optional and width - sum(whole[i] + _GAP for i in (0, *middle)) < min(whole[last], _ENOUGH):
         middle.remove(optional.pop(0))
     room = width - whole[0] - _GAP * (len(middle) + 1)
-    longest = max(whole[i] for i in middle)
-    most = min(longest, width)
-    while sum(min(whole[i], most) for i in middle) + min(whole[last], _LEAST_CUT) > room:
+    most = min(width, max(whole[i] for i in middle))
+    while most > _LEAST_CUT and sum(min(whole[i], most) for i in middle) + min(whole[last], _LEAST_LAST) > room:
         most -= 1
-        if most < min(longest, _LEAST_CUT):
-            return None
+    if sum(min(whole[i], most) for i in middle) + min(whole[last], _LEAST_CUT) > room:
+        return None
     widths = {0: whole[0]} | {i: min(whole[i], most) for i in middle}
     return widths | {last: min(whole[last], room - sum(widths[i] for i in middle))}
 
