@@ -178,10 +178,11 @@ def compare_records(records: Sequence[RunRecord], *, cases: bool = False) -> Run
             are = "is" if len(shared) == 1 else "are"
             only = f"only {number_of_cases(len(shared))} {are} shared with {summaries[0].run}"
             warnings.append(f"{summary.run}: {only}")
+        scored = [i for i in shared if each.right.get(i) is not None and first.right.get(i) is not None]
         paired = compare_paired(
-            [each.right.get(i) for i in shared],
-            [first.right.get(i) for i in shared],
-            independent=first.references.independent(shared),
+            [each.right[i] for i in scored],
+            [first.right[i] for i in scored],
+            independent=first.references.independent(scored),
         )
         rows.append(
             RunRow(

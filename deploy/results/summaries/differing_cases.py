@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.detection.claims import ids_trained_on, read_claims
 from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.report.blocks import Block, Note, Table
@@ -55,7 +56,8 @@ class DifferingCase(FrozenModel):
 def differing_cases(runs: Sequence[RunRecord | str | Path]) -> list[DifferingCase]:
     """Differing cases of runs: those whose outcome differs first, then in the order of the first run's file.
 
-    Only cases with the same content in all runs are compared.
+    Only cases with the same content in all runs are compared, without claims that the classifier of one of them was
+    trained on, or claims of their groups.
 
     Raises:
         RecordError: a record cannot be read.
@@ -63,11 +65,12 @@ def differing_cases(runs: Sequence[RunRecord | str | Path]) -> list[DifferingCas
     records = [RunRecord.of(run) for run in runs]
     tables = [_contents(record) for record in records]
     verdicts = [record.by_case for record in records]
+    trained_on = frozenset[str]().union(*(ids_trained_on(read_claims(record)) for record in records))
     found = []
     columns = ["case_id", "content_hash", "question", "gold", "index"]
     for row in records[0].cases.select(columns).sort_by("index").to_pylist():
         case_id = row["case_id"]
-        if any(each.get(case_id) != row["content_hash"] for each in tables):
+        if case_id in trained_on or any(each.get(case_id) != row["content_hash"] for each in tables):
             continue
         answers = [_answer(each.get(case_id)) for each in verdicts]
         if len({(each.answer, each.correct, each.state) for each in answers}) > 1:

@@ -97,6 +97,8 @@ def test_claims_that_the_classifier_knows_are_in_no_accuracy_and_no_pair(
     pairs = [row.vs_first for row in found.rows[1:] if row.vs_first]
     assert [(each.n, each.only_first, each.difference) for each in pairs] == [(5, 1, 1 / 5), (0, 0, None)]
     assert [row.accuracy for row in found.rows] == [5 / 8, 1.0, None]
+    [differing] = compare(bare, run, cases=True).cases or []
+    assert differing.case_id == "02-hallucinated"
     assert "accuracy unknown" in " ".join(printed(show, whole).split())
 
 

@@ -18,7 +18,7 @@ from moot.deploy.results.summaries.compare import RunComparison, compare
 from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
 from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.results.summaries.summary_rows import summary_rows
-from moot.protocols.case import JudgedReply
+from moot.protocols.case import JudgedReply, Reference
 
 
 def run_of(session: PlantedSession, right: dict[str, bool | None], **case: Any) -> Any:
@@ -31,6 +31,23 @@ def run_of(session: PlantedSession, right: dict[str, bool | None], **case: Any) 
         else:
             made.verdict(case_id, "Yes" if is_right else "No", "single")
     return made
+
+
+def test_pairs_are_independent_where_no_two_compared_cases_share_a_text(session: PlantedSession) -> None:
+    of_text = {"alone": "x", "shared": "y", "failed-there": "y"}
+    runs = []
+    for right in (
+        {"alone": True, "shared": True, "failed-there": True},
+        {"alone": True, "shared": False, "failed-there": None},
+    ):
+        made = session.new()
+        for case_id, is_right in right.items():
+            made.case(case_id, reference=Reference(group=of_text[case_id]))
+            made.verdict(case_id, "Yes" if is_right else "No", "single", failure="bug" if is_right is None else "")
+        runs.append(made.plant())
+    paired = not_none(compare(runs).rows[1].vs_first)
+    assert paired.n == 2
+    assert paired.interval is not None
 
 
 @pytest.fixture
