@@ -1,4 +1,4 @@
-"""Means over the cases of a run, with bootstrap intervals over groups of cases, for measures of debate rounds."""
+"""Means over the cases of a run, with intervals over groups of cases, for measures of debate rounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GroupOf = Callable[[str], str]
 """The group of a case, such as the text that several cases are about; of a case that stands alone its id."""
 
 LEAST_CASES = 10
-"""Least groups of cases for a bootstrap interval."""
+"""Fewest groups of cases for an interval, and fewest cases for a calibration error."""
 
 MANY_CASES = 5_000
 """Most groups for a bootstrap; with more, ratios of resamples are practically normal, and the delta method applies."""
@@ -33,7 +33,7 @@ class MeanOverCases(FrozenModel):
     """Mean over cases; None is unknown.
 
     Attributes:
-        low, high: 95 % bootstrap interval over groups of cases; None with fewer than ten groups.
+        low, high: 95 % interval over groups of cases (see `ratio_interval`); None with fewer than ten groups.
         cases: number of cases with a value.
     """
 
@@ -71,7 +71,9 @@ def mean_over_cases(values: Iterable[tuple[str, float | None]], group_of: GroupO
 
 
 def ratio_interval(above: Floats, below: Floats, level: float) -> tuple[float, float] | tuple[None, None]:
-    """Bootstrap interval of the ratio of two sums over groups of cases; None for too few groups.
+    """Interval of the ratio of two sums over groups of cases; None for fewer than `LEAST_CASES` groups.
+
+    It is a percentile bootstrap interval; above `MANY_CASES` groups, a normal interval by the delta method.
 
     Args:
         above, below: contribution of each group to the two sums.

@@ -216,7 +216,8 @@ def conclusion(found: ContentiousnessEffect) -> str:
         return _ONE_LEVEL if len(found.levels) == 1 else _CANNOT_TELL
     if found.moves is None:
         return (
-            f"Whether the models react to contentiousness is unknown: fewer than {LEAST_CASES} cases can be compared."
+            f"Whether the models react to contentiousness is unknown: fewer than {LEAST_CASES} groups of cases can be "
+            "compared."
         )
     if found.moves:
         moved = {MEASURES[key].partition(",")[0]: slope for key, slope in found.slopes.items() if slope.moves}

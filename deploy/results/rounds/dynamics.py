@@ -209,7 +209,7 @@ _HEADER = ["", "round", "mean", "95 % interval", "cases", "change"]
 
 def _note(found: Dynamics) -> str:
     sentences = [
-        f"Means over the cases that have the round, with bootstrap intervals over {LEAST_CASES} cases or more."
+        f"Means over the cases that have the round, with 95 % intervals over {LEAST_CASES} groups of cases or more."
     ]
     if len(found.rounds) > 1:
         sentences.append("Later rounds are of the debates that had not ended.")

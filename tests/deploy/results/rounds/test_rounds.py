@@ -259,7 +259,7 @@ def test_few_cases_have_means_and_no_intervals(session: PlantedSession, printed:
     assert found.moves is None
     assert found.levels[0].measured["jsd"].mean is not None
     assert found.levels[0].measured["jsd"].low is None
-    assert "react to contentiousness is unknown" in " ".join(
+    assert "react to contentiousness is unknown: fewer than 10 groups of cases can be compared" in " ".join(
         printed(show_report, found, lambda: contentiousness_blocks(found), width=200).split()
     )
 
