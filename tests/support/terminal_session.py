@@ -9,6 +9,7 @@ from pathlib import Path
 import pexpect
 
 PROMPTS = ("> ", "  | ")
+LINES, COLUMNS = 50, 88
 
 
 def run_session(session: str) -> int:
@@ -17,10 +18,11 @@ def run_session(session: str) -> int:
     child = pexpect.spawn(
         "bash",
         ["-c", command.removeprefix("$ ")],
-        env=os.environ | {"TERM": "dumb"},
+        # Without both of them rich takes a dumb terminal to have 80 columns.
+        env=os.environ | {"TERM": "dumb", "LINES": str(LINES), "COLUMNS": str(COLUMNS)},
         encoding="utf-8",
         timeout=100,
-        dimensions=(50, 88),
+        dimensions=(LINES, COLUMNS),
     )
     child.logfile_read = sys.stdout
     for line in lines:
