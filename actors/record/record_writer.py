@@ -26,7 +26,7 @@ from moot.actors.record.open_debate import OpenDebate
 from moot.actors.record.progress import Progress, StreamedEvent, replies_as_events, verdict_event
 from moot.actors.record.recovery import History, histories, recorded_results, recover, recover_signals
 from moot.actors.record.reply_leases import ReplyLeases
-from moot.actors.record.rows import DECISION, SHARED, case_columns, sorted_json, verdict_columns
+from moot.actors.record.rows import DECISION, SHARED, USAGE, case_columns, sorted_json, tokens_of, verdict_columns
 from moot.actors.record.schema import ABANDONED, DUPLICATE, CaseKey
 from moot.actors.record.signal_aggregator import SignalAggregator, add_assessment
 from moot.actors.record.writer_cache import WriterCache
@@ -44,9 +44,8 @@ _REPLY_KEYS = [
     "reply_id",
     "supersedes",
     "reused_from",
-    "prompt_tokens",
-    "completion_tokens",
     "model",
+    *USAGE,
 ]
 
 _DROPPED_COLUMNS = [
@@ -177,16 +176,19 @@ class RecordWriter:
         reply_id: str,
         supersedes: str | None,
         reused_from: str | None,
-        prompt_tokens: int | None,
-        completion_tokens: int | None,
         model: str | None,
+        outcome: str,
+        unconfirmed: int | None,
+        prompt: int | None,
+        completion: int | None,
     ) -> bool:
         debate = self._arrivals.accept_reply((case_id, attempt), path, reply_id, supersedes)
         if debate is None:
             return False
-        debate.use(reply_id, supersedes, model, prompt_tokens, completion_tokens)
+        tokens = tokens_of(outcome, unconfirmed, prompt, completion)
+        debate.use(reply_id, supersedes, model, *tokens)
         if not reply_id.startswith(DECISION):
-            self.progress.count_reply(prompt_tokens, completion_tokens, reused=reused_from is not None)
+            self.progress.count_reply(*tokens, reused=reused_from is not None)
         return True
 
     def add_events(self, events: Sequence[tuple[str, int, Event, float]]) -> None:

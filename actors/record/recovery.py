@@ -19,10 +19,12 @@ from moot.actors.record.rows import (
     DECISION,
     INVALID_SUFFIX,
     REPLAYED_COLUMNS,
+    USAGE,
     RecordedReply,
     call_of,
     merge_reasks,
     recorded_replies,
+    tokens_of,
 )
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signal_aggregator import SignalAggregator, add_assessment, belongs_to_debate, judged_replies
@@ -33,7 +35,6 @@ from moot.protocols.messages import Ask, Unreadable
 from moot.protocols.rubrics.events import ReplyAssessed
 
 _DEBATES_TOGETHER = 500
-_TOKENS = ["prompt_tokens", "completion_tokens"]
 _AS_JSON = ("distribution", "payload")
 
 
@@ -94,14 +95,14 @@ def recover(folder: RunFolder, mine: Callable[[str], bool], memory: WriterCache)
             finished.add((verdict["case_id"], verdict["attempt"]))
             progress.count_verdict(verdict["how"], verdict["failed"], verdict["correct"], verdict["rounds"])
     started: set[CaseKey] = set()
-    columns = ["case_id", "attempt", "reply_id", *_TOKENS, "reused_from"]
+    columns = ["case_id", "attempt", "reply_id", *USAGE, "reused_from"]
     for batch in read_raw_rows(folder, "turns", columns):
         for row in batch.to_pylist():
             if mine(row["case_id"]):
                 started.add((row["case_id"], row["attempt"]))
                 if not row["reply_id"].startswith(DECISION):
                     reused = row["reused_from"] is not None
-                    progress.count_reply(row["prompt_tokens"], row["completion_tokens"], reused=reused)
+                    progress.count_reply(*tokens_of(*(row[name] for name in USAGE)), reused=reused)
     for batch in read_raw_rows(folder, "events", ["case_id", "attempt"]):
         started.update(key for key in zip(*batch.to_pydict().values(), strict=True) if mine(key[0]))
     for key, debate in recorded_debates(folder, started - finished, memory).items():
@@ -124,7 +125,7 @@ def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: Write
                 if (debate := found.get((row["case_id"], row["attempt"]))) is not None:
                     yield debate, row
 
-    for debate, row in rows("turns", "path", "reply_id", "supersedes", *_TOKENS, *SAMPLING_COLUMNS):
+    for debate, row in rows("turns", "path", "reply_id", "supersedes", *USAGE, *SAMPLING_COLUMNS):
         _replay_reply(debate, row)
     for debate, row in rows("tokens", "path", "reply_id", "logprob"):
         sampled = debate.logprobs.get(row["path"])
@@ -137,7 +138,8 @@ def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: Write
 
 def _replay_reply(debate: OpenDebate, row: dict[str, Any]) -> None:
     if debate.accept(row["path"], row["reply_id"], row["supersedes"]):
-        debate.use(row["reply_id"], row["supersedes"], row["model"], *(row[name] for name in _TOKENS))
+        tokens = tokens_of(*(row[name] for name in USAGE))
+        debate.use(row["reply_id"], row["supersedes"], row["model"], *tokens)
         if belongs_to_debate(row["case_id"], row["path"]):
             debate.logprobs[row["path"]] = SampledLogprobs.of(None, *(row[name] for name in SAMPLING_COLUMNS))
 

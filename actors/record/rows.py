@@ -141,6 +141,19 @@ def used_nothing(failed: npt.ArrayLike, unconfirmed: npt.ArrayLike) -> npt.NDArr
     return np.logical_and(failed, np.equal(unconfirmed, 0))
 
 
+USAGE = ("outcome", "unconfirmed_attempts", "prompt_tokens", "completion_tokens")
+"""Columns of `tokens_of`."""
+
+
+def tokens_of(
+    outcome: str, unconfirmed: int | None, prompt: int | None, completion: int | None
+) -> tuple[int | None, int | None]:
+    """Prompt and completion tokens of an ask, from its columns: 0 if it used nothing, None if unknown."""
+    if prompt is None and completion is None and used_nothing(outcome == "failed", unconfirmed or 0):
+        return 0, 0
+    return prompt, completion
+
+
 def recorded_reply(row: dict[str, Any]) -> RecordedReply:
     """Recorded reply from a row of the stream `replies`, without token columns."""
     intrinsic = None

@@ -18,7 +18,7 @@ TURN_TEXTS = ("role", "model", "text", "p_reason", "outcome", "failure", "error"
 """Text columns of `turns` in a transcript; null becomes an empty text."""
 
 _TURNS = [*TURN_TEXTS, "data", "answer", "p_normalised", "prompt_tokens", "completion_tokens"]
-_TURNS += ["reused_from", "finish_reason", "at"]
+_TURNS += ["reused_from", "finish_reason", "unconfirmed_attempts", "at"]
 _REQUESTS = ["messages", "image_hashes", "template", "template_hash", "fingerprint", "temperature", "top_p"]
 _REQUESTS += ["max_tokens", "logprob_stage"]
 

@@ -7,13 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from moot.actors.agent.attempt import LENGTH
+from moot.actors.record.rows import USAGE, tokens_of
 from moot.actors.record.tables import read_table
 from moot.deploy.results.record.readers import decode_json, read_as
 from moot.deploy.results.record.run_info import read_run_info
@@ -116,7 +117,7 @@ class _Debates:
             sections=group_by_stage(views, [e for e in recorded if e.kind != "asked"], _began(turns, events)),
             trace=build_round_trace(figures for _, figures in read_as(recorded, RoundFigures)),
             verdict=verdict,
-            cost=_cost(views),
+            cost=_cost(views, turns),
         )
 
 
@@ -183,13 +184,14 @@ def _state(verdict: VerdictView | None, events: Iterable[EventView], turns: Iter
     return "parked" if waits else "open"
 
 
-def _cost(turns: Sequence[TurnView]) -> AttemptCost:
-    paid = [turn for turn in turns if turn.role != "person" and not turn.reused and turn.failure != UNSENT]
+def _cost(turns: Sequence[TurnView], rows: Sequence[dict[str, Any]]) -> AttemptCost:
+    is_paid = [turn.role != "person" and not turn.reused and turn.failure != UNSENT for turn in turns]
+    paid = list(compress(turns, is_paid))
     return AttemptCost(
         calls=len(paid),
         tokens=_at_least(paid),
         tokens_reused=_at_least([turn for turn in turns if turn.reused]),
-        calls_without_usage=sum(turn.tokens is None for turn in paid),
+        calls_without_usage=sum(None in tokens_of(*(row[name] for name in USAGE)) for row in compress(rows, is_paid)),
     )
 
 

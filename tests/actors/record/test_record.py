@@ -194,6 +194,19 @@ async def test_nothing_more_is_taken_once_a_row_could_not_be_written(
 # --- which row wins ---
 
 
+async def test_an_ask_that_used_nothing_has_known_usage(folder: RunFolder) -> None:
+    failed = {"outcome": "failed", "failure": "request", "prompt_tokens": None, "completion_tokens": None}
+    rows = [reply("c000", "a", "refused", **failed), reply("c000", "b", "billed", unconfirmed_attempts=1, **failed)]
+    async with open_writer(folder, compact=False) as writer:
+        await writer.register([labelled(0)])
+        writer.add_replies(batch(rows[:1]))
+        assert writer.progress.counts.calls_without_usage == 0
+        writer.add_replies(batch(rows[1:]))
+        assert writer.progress.counts.calls_without_usage == 1
+    async with open_writer(folder) as again:
+        assert again.progress.counts.calls_without_usage == 1
+
+
 async def test_the_first_row_of_a_key_wins_and_later_ones_are_dropped(folder: RunFolder) -> None:
     async with open_writer(folder, compact=False) as writer:
         await writer.register([labelled(0)])

@@ -54,7 +54,8 @@ def debate(session: PlantedSession) -> Path:
     session.said("c1", "opening/agent/0", "Yes", 0.9, EVIL)
     session.said("c1", "round/10/agent/0", "No", 0.4, "tenth")
     session.said("c1", "round/2/agent/0", "Yes", 0.5, "second")
-    session.reply("c1", "round/2/agent/1", None, outcome="failed", failure="timeout", error="within 120 s")
+    failed: dict[str, Any] = {"outcome": "failed", "failure": "timeout", "error": "within 120 s"}
+    session.reply("c1", "round/2/agent/1", None, **failed, unconfirmed_attempts=1)
     data = json.dumps({"support": "contradicted", "score": 0.2, "rationale": "because"})
     session.reply("c1", "judge/candidate/0/judge/0/variant/1/pass/0", 7, data=data)
     for _ in range(2):
@@ -123,6 +124,13 @@ def test_a_failed_case_and_its_second_attempt(session: PlantedSession, printed: 
     assert "quorum_failed" in text
     assert "0 of 2 openings" in text
     assert "No (wrong)" in printed(show, run, "c1")
+
+
+def test_a_refused_call_is_none_of_unknown_usage(session: PlantedSession) -> None:
+    session.case("c1")
+    session.reply("c1", "opening/agent/0", None, outcome="failed", failure="request")
+    found = build_transcript(session.plant(), "c1").cost
+    assert (found.calls, found.calls_without_usage) == (1, 0)
 
 
 def test_a_retry_without_a_verdict_is_read_where_it_is_named_or_under_way(session: PlantedSession) -> None:
