@@ -12,6 +12,9 @@ import pyarrow.compute as pc
 _DIGITS = 4
 """Digits after the point of a number that is searched as a text, as a page from disk has them."""
 
+_HALF_UNIT = 5.000001e-4
+"""Half a unit of the last decimal of a number in a cell, and a little more: halves are not exact in binary."""
+
 _NUMBER = r"(-?(?:\d+\.?\d*|\.\d+))"
 _SPAN = re.compile(rf"{_NUMBER}\s*\.\.\s*{_NUMBER}", re.ASCII)
 _BOUND = re.compile(rf"(<=|>=|<|>|=)?\s*{_NUMBER}", re.ASCII)
@@ -28,7 +31,7 @@ class NumberRange(NamedTuple):
     def parse(cls, text: str) -> NumberRange | None:
         """The range that a text says; None for what is not understood.
 
-        A number alone is every value that is it when rounded to its decimals: cells show fewer than values have.
+        A number alone is every value that a cell shows so: cells have three decimals.
 
         >>> NumberRange.parse("> 0.5"), NumberRange.parse("1..2"), NumberRange.parse("many")
         (NumberRange(low=0.5, high=inf, is_open=True), NumberRange(low=1.0, high=2.0, is_open=False), None)
@@ -39,15 +42,9 @@ class NumberRange(NamedTuple):
             return None
         sign, value = bound[1] or "=", float(bound[2])
         if sign == "=":
-            half = _half_unit(bound[2])
-            return cls(value - half, value + half)
+            return cls(value - _HALF_UNIT, value + _HALF_UNIT)
         low, high = (-math.inf if "<" in sign else value, math.inf if ">" in sign else value)
         return cls(low, high, is_open=sign in ("<", ">"))
-
-
-def _half_unit(number: str) -> float:
-    """Half a unit of a number's last decimal, and a little more: halves are not exact in binary."""
-    return float(f"5.000001e-{len(number.partition('.')[2]) + 1}")
 
 
 def is_number(kind: pa.DataType) -> bool:

@@ -12,14 +12,14 @@
     return typeof a === "number" ? a - b : collator.compare(a, b);
   };
 
-  // "> 0.5", "<= 3", "1..2" or "4"; what is not understood filters nothing. A number alone is every value that is it when
-  // rounded to its decimals: cells show fewer than values have. case_filters.py is the same at a server.
+  // "> 0.5", "<= 3", "1..2" or "4"; what is not understood filters nothing. A number alone is every value
+  // that a cell shows so: cells have three decimals. case_filters.py is the same at a server.
   const NUMBER = String.raw`(-?(?:\d+\.?\d*|\.\d+))`;
   const SPAN = new RegExp(String.raw`^\s*${NUMBER}\s*\.\.\s*${NUMBER}\s*$`);
   const BOUND = new RegExp(String.raw`^\s*(<=|>=|<|>|=)?\s*${NUMBER}\s*$`);
 
-  // Half a unit of a number's last decimal, and a little more: halves are not exact in binary.
-  const halfUnit = (text) => Number(`5.000001e-${(text.split(".")[1] || "").length + 1}`);
+  // Half a unit of a cell's last decimal, and a little more: halves are not exact in binary.
+  const HALF_UNIT = 5.000001e-4;
 
   moot.numberFilter = (wanted, value) => {
     const [span, found] = [SPAN.exec(wanted), BOUND.exec(wanted)];
@@ -27,7 +27,7 @@
     if (value === null || value === undefined) return false;
     if (span) return value >= Number(span[1]) && value <= Number(span[2]);
     const bound = Number(found[2]);
-    const isLike = Math.abs(value - bound) <= halfUnit(found[2]);
+    const isLike = Math.abs(value - bound) <= HALF_UNIT;
     return { "<": value < bound, "<=": value <= bound, ">": value > bound, ">=": value >= bound }[found[1]] ?? isLike;
   };
 

@@ -140,7 +140,7 @@ async def test_pages_of_cases_are_those_of_the_record(runs: Path) -> None:
         ({"rounds": "1 .. 2"}, lambda row: 1 <= row["rounds"] <= 2),
         ({"rounds": "=3", "outcome": "IGH"}, lambda row: row["rounds"] == 3 and row["outcome"] == "right"),
         ({"confidence": " > .6"}, lambda row: (row["confidence"] or 0) > 0.6),
-        ({"confidence": "0.72"}, lambda row: abs((row["confidence"] or 0) - 0.72) <= 0.005),
+        ({"confidence": "0.73"}, lambda row: abs((row["confidence"] or 0) - 0.73) <= 0.0005),
         ({"rounds": "2"}, lambda row: row["rounds"] == 2),
         ({"confidence": "many"}, lambda row: True),
         ({"question": "The", "answer": ""}, lambda row: "the" in row["question"].lower()),
