@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -46,6 +45,7 @@ def ablate(
     The same command resumes an interrupted grid. A budget covers all runs together.
     """
     from moot.deploy.cli.console import build_run_config, print_next_commands
+    from moot.deploy.results.text import shell_path
     from moot.deploy.studies.ablation.ablate import checked_grid
     from moot.deploy.studies.ablation.prepare import has_gold
     from moot.deploy.studies.ablation.report import next_cells, show_ablation
@@ -67,7 +67,7 @@ def ablate(
     show_ablation(ablation, form)
     if form == "text":
         print_next_commands(
-            (f"moot show {shlex.quote(f'{ablation.folder}/{cell}')}", about) for cell, about in next_cells(ablation)
+            (f"moot show {shell_path(f'{ablation.folder}/{cell}')}", about) for cell, about in next_cells(ablation)
         )
     raise typer.Exit(code)
 

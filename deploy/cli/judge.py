@@ -36,6 +36,7 @@ def judge(
     )
     from moot.deploy.cli.protocol_runs import show_plans
     from moot.deploy.results.summaries.judging import show_judging, summarise_judging
+    from moot.deploy.results.text import shell_path
     from moot.deploy.runs.judge import PROTOCOL, default_judge_out, replies_spec, rubric_of
     from moot.deploy.runs.outcome import EXIT_SOME_FAILED
     from moot.deploy.runs.prepare import prepare
@@ -52,7 +53,7 @@ def judge(
     except TaskFileError as error:
         if error.field not in REPLY_COLUMNS:
             raise
-        hint = f"moot judge scores replies; to debate cases use `moot run --task {file}`"
+        hint = f"moot judge scores replies; to debate cases use `moot run --task {shell_path(file)}`"
         raise ConfigError(f"{error}; {hint}") from None
     if dry_run:
         show_plans([prepared])
@@ -67,6 +68,7 @@ def judge(
     if summary is not None:
         show_judging(summary, form)
         if form == "text":
-            figures = (f"moot show {where}", "these figures and their cost, again")
-            print_next_commands([figures, (f"moot show {where} CASE", "each judge's scores of one reply")])
+            command = f"moot show {shell_path(where)}"
+            figures = (command, "these figures and their cost, again")
+            print_next_commands([figures, (f"{command} CASE", "each judge's scores of one reply")])
     raise typer.Exit(done.exit_code)

@@ -24,7 +24,7 @@ from moot.deploy.results.show import show_summary
 from moot.deploy.results.summaries.compare import compare
 from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
 from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.results.text import shell_case_id, visible_line
+from moot.deploy.results.text import shell_case_id, shell_path, visible_line
 from moot.deploy.runs.caveats import log_caveats
 from moot.deploy.runs.checks import check_models
 from moot.deploy.runs.dry_run import plan
@@ -55,7 +55,10 @@ def execute(
         check_watchable()
     if len(runs) == 1:
         results = [run_and_report(runs[0], quiet=quiet, summarised=True, watch=watch)]
-        show_summary(summarise(readable_folder(runs[0])))
+        summary = summarise(readable_folder(runs[0]))
+        show_summary(summary)
+        has_wrong = summary.accuracy is not None and summary.accuracy < 1.0
+        commands = _commands_for_one(runs[0], results[0], has_wrong=has_wrong)
     else:
         for each in runs:
             check_resumable(each)
@@ -67,7 +70,8 @@ def execute(
                 return results[-1].exit_code
         comparison = compare([readable_folder(each) for each in runs])
         show_report(comparison, lambda: comparison_blocks(comparison))
-    print_next_commands(_next_commands(runs, results))
+        commands = _commands_for_several(runs, results)
+    print_next_commands(commands)
     for result in results:
         if result.commonest_failure:
             print(visible_line(f"most frequent failure: {result.commonest_failure}"[:_MAX_LINE]), file=sys.stderr)
@@ -98,20 +102,34 @@ def show_plans(runs: Sequence[Prepared]) -> None:
     print("\n\n".join("\n".join(plan(each).lines()) for each in runs))
 
 
-def _next_commands(runs: Sequence[Prepared], results: Sequence[Run]) -> list[tuple[str, str]]:
-    """Next commands: the report; for one run a debate and its figures, for several their differences and failures."""
-    is_single, folders = len(runs) == 1, " ".join(map(folder_as_given, runs))
-    commands = [(f"moot report {folders}", "one page: charts, all cases, transcripts")]
-    if not is_single:
-        commands.append((f"moot compare {folders} --cases", "the cases that they answer differently"))
-        commands.append((f"moot show {folder_as_given(runs[0])}", "the figures of one run"))
-    for each, result in zip(runs, results, strict=True):
-        if (is_single or result.failed == result.done) and (example := _example_case(result)) is not None:
-            commands.append((f"moot show {folder_as_given(each)} {shell_case_id(example[0])}", example[1]))
-    if is_single:
-        commands.append((f"moot show {folder_as_given(runs[0])} --format json", "these figures as JSON"))
-        if runs[0].settings.get("both_branches"):
-            commands.append((f"moot calibrate {folder_as_given(runs[0])}", "thresholds for the gate"))
+_REPORT = "one page: charts, all cases, transcripts"
+
+
+def _commands_for_one(prepared: Prepared, result: Run, *, has_wrong: bool) -> list[tuple[str, str]]:
+    """Next commands after one run: its report, its wrong cases, a debate, and its figures."""
+    folder = shell_path(folder_as_given(prepared))
+    commands = [(f"moot report {folder}", _REPORT)]
+    if has_wrong:
+        commands.append((f"moot show {folder} --wrong", "the cases answered wrong"))
+    if (example := _example_case(result)) is not None:
+        commands.append((f"moot show {folder} {shell_case_id(example[0])}", example[1]))
+    commands.append((f"moot show {folder} --format json", "these figures as JSON"))
+    if prepared.settings.get("both_branches"):
+        commands.append((f"moot calibrate {folder}", "thresholds for the gate"))
+    return commands
+
+
+def _commands_for_several(runs: Sequence[Prepared], results: Sequence[Run]) -> list[tuple[str, str]]:
+    """Next commands after several runs: their report, their differences, and a failed case where all cases failed."""
+    folders = [shell_path(folder_as_given(each)) for each in runs]
+    commands = [
+        (f"moot report {' '.join(folders)}", _REPORT),
+        (f"moot compare {' '.join(folders)} --cases", "the cases that they answer differently"),
+        (f"moot show {folders[0]}", "the figures of one run"),
+    ]
+    for folder, result in zip(folders, results, strict=True):
+        if result.failed == result.done and (example := _example_case(result)) is not None:
+            commands.append((f"moot show {folder} {shell_case_id(example[0])}", example[1]))
     return commands
 
 
@@ -121,5 +139,7 @@ def _example_case(result: Run) -> tuple[str, str] | None:
     example = min(rows, key=lambda row: (bool(row["failure"]), not row["rounds"], row["case_id"]), default=None)
     if example is None:
         return None
-    failed = "no case has a verdict: why this one failed"
-    return example["case_id"], failed if example["failure"] else "one debate, from opening to verdict"
+    if example["failure"]:
+        return example["case_id"], "no case has a verdict: why this one failed"
+    what = "one debate, from opening to verdict" if example["rounds"] else "one case: its replies and its verdict"
+    return example["case_id"], what

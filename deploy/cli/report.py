@@ -39,27 +39,28 @@ def report(
 ) -> None:
     """Write a report of one run, or of several runs over the same cases, as one self-contained HTML page."""
     from moot.actors.record.files import write_whole
-    from moot.deploy.results.plotting import require_matplotlib
-    from moot.deploy.results.report.chart_figures import save_figures
-    from moot.deploy.results.report.html import check_replaceable
+    from moot.deploy.results.report.chart_figures import check_figures_folder, save_figures
+    from moot.deploy.results.report.html import replaced_title
     from moot.deploy.results.report.render import show_report
     from moot.deploy.results.run_report.build import build_report
+    from moot.deploy.results.text import visible_line
     from moot.protocols.errors import ConfigError
 
     if form is not None and out is not None:
         raise ConfigError("--format prints the report, --out writes the page: leave one out")
     if figures is not None:
-        require_matplotlib("--figures")
+        check_figures_folder(figures)
+    file = out or Path("report.html")
+    earlier = None if form is not None else replaced_title(file)
     built = build_report(*folders)
     with _without_collector():
         if form is not None:
             show_report(built.document(), lambda: built.blocks, form)
         else:
-            file = out or Path("report.html")
-            check_replaceable(file)
             page = built.html()
             write_whole(file, page.encode())
-            print(f"report: {file} ({len(page) / 1e6:.1f} MB)")
+            replaced = "" if earlier in (None, built.title) else f", replaces the page '{visible_line(str(earlier))}'"
+            print(f"report: {file} ({len(page) / 1e6:.1f} MB){replaced}")
     if figures is not None:
         files = save_figures(built.blocks, figures, simulated=built.simulated)
         typer.echo(f"figures: {figures} ({len(files)} files)", err=form is not None)

@@ -80,6 +80,15 @@ def shell_case_id(case_id: str) -> str:
     return ("-- " if case_id.startswith("-") else "") + visible_line(shlex.quote(case_id))
 
 
+def shell_path(path: object) -> str:
+    """Path or URI quoted for a shell, on one line.
+
+    >>> shell_path("runs/a"), shell_path("runs/a b")
+    ('runs/a', "'runs/a b'")
+    """
+    return visible_line(shlex.quote(str(path)))
+
+
 def markdown_inline(text: str) -> str:
     r"""Text with Markdown and HTML escaped, on one line, for a heading, a paragraph or a list item.
 

@@ -18,7 +18,7 @@ from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.store.mirror import display_name, store_of
 from moot.actors.record.tables import read_table
-from moot.deploy.results.text import shell_case_id, visible_line
+from moot.deploy.results.text import shell_case_id, shell_path, visible_line
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Ask, Decision, Form
 from moot.protocols.replies import DecisionReply
@@ -91,7 +91,7 @@ def decide_command(folder: str, case_id: str, answer: str) -> str:
     >>> decide_command("runs/mine", "case 1", "ask 'TEXT'")
     "moot decide runs/mine 'case 1' ask 'TEXT'"
     """
-    return f"moot decide {folder} {shell_case_id(case_id)} {visible_line(answer)}"
+    return f"moot decide {shell_path(folder)} {shell_case_id(case_id)} {visible_line(answer)}"
 
 
 def answer_forms(form: Form) -> list[str]:

@@ -28,7 +28,7 @@ CONFIG_ENV = "MOOT_SERVE_CONFIG"
 """Environment variable with the path of a server's configuration, for `moot.deploy.app:app`."""
 
 _NOT_OF_A_SECTION = frozenset({"task", "limit", "out", "attended", "max_open", "address"})
-_SHORTEST_TOKEN = 16
+SHORTEST_TOKEN = 16
 
 
 class ServeConfig(BaseModel):
@@ -172,8 +172,8 @@ def _checked_token(named: str, token: str) -> str:
     token = token.strip()
     if not token:
         raise MissingKey(f"{named} (the server's token) is not set")
-    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-        raise MissingKey(f"{named} (the server's token): expected {_SHORTEST_TOKEN} or more letters and digits")
+    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise MissingKey(f"{named} (the server's token): expected {SHORTEST_TOKEN} or more letters and digits")
     return token
 
 

@@ -22,6 +22,7 @@ from moot.deploy.cli.moderation.dialogue import prompt_decision
 from moot.deploy.cli.moderation.live_transcript import DebateTranscript
 from moot.deploy.results.document.read import build_document
 from moot.deploy.results.report.render import report_text
+from moot.deploy.results.text import shell_path
 from moot.deploy.results.transcripts.blocks import ending_blocks
 from moot.deploy.results.transcripts.transcript import build_transcript
 from moot.deploy.runs.interruption import run_in_thread
@@ -180,4 +181,4 @@ def _report_end(done: Run, prepared: Prepared, transcript: DebateTranscript, con
             console.print(report_text(ending_blocks(debate)))
         else:
             console.print(transcript.full_transcript())
-    console.print(Text(f"next: moot show {folder_as_given(prepared)} {CASE_ID}"))
+    console.print(Text(f"next: moot show {shell_path(folder_as_given(prepared))} {CASE_ID}"))

@@ -20,6 +20,7 @@ from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import EventRow, ReplyRow
 from moot.deploy.results.summaries.case_costs import measurement_only, total_tokens
 from moot.deploy.results.summaries.model_replies import USABLE
+from moot.deploy.results.text import shell_path
 from moot.metrics.distribution import Floats
 from moot.protocols.errors import RAISE_MAX_TOKENS, ConfigError
 from moot.protocols.selene.events import BranchesCompared, GateDecided, SkipAudited
@@ -97,7 +98,7 @@ def read_both_branches(folder: str | Path, out: str, *, keep_truncated: bool = F
     branches = {event.key: compared for event, compared in read_as(events, BranchesCompared)}
     if not branches:
         audits = sum(1 for _ in read_as(events, SkipAudited))
-        audited = f" (its {audits} audited cases are reported by `moot show {folder}`)" if audits else ""
+        audited = f" (its {audits} audited cases are reported by `moot show {shell_path(folder)}`)" if audits else ""
         raise ConfigError(f"{folder}: no case ran both branches{audited}; {_remedy(events, out)}")
     gates = {event.key: decided for event, decided in read_as(events, GateDecided)}
     references, left_out = References.of(folder), Counter[str]()

@@ -48,6 +48,17 @@ _MARKED = 60
 """Points of a line with markers at most; a longer line has none."""
 
 
+def check_figures_folder(folder: Path) -> None:
+    """Checks that figures can be drawn, and written to a folder, which may not exist yet.
+
+    Raises:
+        ConfigError: matplotlib is not installed, or the folder is a file.
+    """
+    require_matplotlib("--figures")
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"--figures {folder}: that is a file; name a folder")
+
+
 def save_figures(blocks: Iterable[Block], folder: Path, *, simulated: bool) -> list[Path]:
     """Writes each chart as NAME.svg and NAME.png, deterministically; existing files are replaced.
 
@@ -63,9 +74,7 @@ def save_figures(blocks: Iterable[Block], folder: Path, *, simulated: bool) -> l
         ConfigError: matplotlib is not installed, or the folder is a file.
         RecordError: a file cannot be written.
     """
-    require_matplotlib("--figures")
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"--figures {folder}: that is a file; name a folder")
+    check_figures_folder(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
+from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ CASES_SCRIPTS = (
 GENERATOR = '<meta name="generator" content="moot">'
 """Element in the head of every page of moot."""
 
+_TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 _SOURCE_MAP = re.compile(r"\n//# sourceMappingURL=\S+\s*$")
 
 
@@ -53,21 +55,23 @@ class Asset(NamedTuple):
     hash: str
 
 
-def check_replaceable(file: Path) -> None:
-    """Checks that a page may be written to a file: it does not exist, or is an earlier page.
+def replaced_title(file: Path) -> str | None:
+    """Title of the earlier page that a page in this file replaces; None where there is no file.
 
     Raises:
         ConfigError: the file has other content, is no regular file, or cannot be read.
     """
     try:
         if not file.exists():
-            return
+            return None
         if not file.is_file():
             raise ConfigError(f"{file} is not a regular file: name another file with --out")
         with open(file, "rb") as page:
             head = page.read(_HEAD_BYTES)
         if GENERATOR.encode() not in head:
             raise ConfigError(f"{file} exists and has no mark of a report of moot: name another file with --out")
+        found = _TITLE.search(head.decode(errors="replace"))
+        return unescape(found[1]) if found else ""
     except OSError as error:
         raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
 

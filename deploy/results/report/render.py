@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pydantic import BaseModel
+from rich.align import Align
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, OverflowMethod, RenderableType, RenderResult
 from rich.constrain import Constrain
@@ -217,7 +218,8 @@ def _grid(
     grid = Grid(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
     overflow: OverflowMethod = "ellipsis" if cut_cells else "fold"
     for i, width in widths.items():
-        grid.add_column(heads[i], width=width, overflow=overflow, no_wrap=cut_cells, vertical="bottom")
+        head = Align(heads[i], vertical="bottom")
+        grid.add_column(head, width=width, overflow=overflow, no_wrap=cut_cells)
     for row in cells:
         grid.add_row(*(row[i] for i in widths))
     return grid

@@ -21,7 +21,7 @@ from moot.deploy.results.run_report.case_table import DEBATED, NOT_BEGUN
 from moot.deploy.results.run_report.cases import Outcome, case_columns
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.text import cases as number_of_cases
-from moot.deploy.results.text import count
+from moot.deploy.results.text import count, shell_path
 from moot.deploy.results.transcripts.transcript import unknown_case
 from moot.protocols.errors import ConfigError, unknown_name
 
@@ -218,7 +218,7 @@ def case_list_blocks(found: CaseList, most: int | None = None) -> list[Block]:
     if more := len(found.cases) - len(shown):
         blocks.append(Note(f"{more:,} more: --format md or json lists all", "dim"))
     if shown:
-        blocks.append(Note(f"a debate: moot show {found.run} CASE", "dim"))
+        blocks.append(Note(f"a debate: moot show {shell_path(found.run)} CASE", "dim"))
     return blocks
 
 

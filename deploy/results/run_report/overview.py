@@ -14,7 +14,7 @@ from moot.deploy.results.summaries.model_replies import reply_blocks
 from moot.deploy.results.summaries.scores import score_blocks
 from moot.deploy.results.summaries.summary import Summary
 from moot.deploy.results.summaries.summary_rows import summary_rows
-from moot.deploy.results.text import cases, count, percent, times
+from moot.deploy.results.text import cases, count, percent, shell_path, times
 
 
 def overview(run: RunData) -> Iterator[Block]:
@@ -86,7 +86,7 @@ def _gain(run: RunData) -> Iterator[str]:
 
 def next_steps(summary: Summary) -> Iterator[str]:
     """Suggested next steps, most urgent first."""
-    run = summary.run
+    run = shell_path(summary.run)
     if summary.stopped_by is not None:
         yield f"The run was stopped: {summary.stopped_by}."
         yield "The same command resumes it; after a budget stop, with a larger budget."

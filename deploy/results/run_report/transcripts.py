@@ -15,6 +15,7 @@ from moot.deploy.results.run_report.cases import CaseColumn
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.debate_page import debate_page
 from moot.deploy.results.run_report.sent_replies import SentReplies
+from moot.deploy.results.text import shell_path
 from moot.deploy.results.transcripts.debate_tables import DebateTables
 from moot.deploy.results.transcripts.transcript import build_transcripts
 
@@ -42,7 +43,7 @@ def transcripts_data(run: RunData, columns: Sequence[CaseColumn], size: int = TR
     if used and len(wanted) > _FIRST:
         packed |= _packed(tables, wanted[_FIRST : int(len(packed) * size / used)])
     kept = dict(_fitting(packed, size))
-    return {"run": run.info.name, "packed": kept, "command": f"moot view {run.info.name}"}
+    return {"run": run.info.name, "packed": kept, "command": f"moot view {shell_path(run.info.name)}"}
 
 
 def several_transcripts(runs: Sequence[RunData], columns: Sequence[CaseColumn]) -> dict[str, Any]:

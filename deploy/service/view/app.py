@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from moot.deploy.results.report.blocks import Heading, Note
 from moot.deploy.results.run_report.debate_page import debate_page
 from moot.deploy.results.run_report.sent_replies import SentReplies
+from moot.deploy.results.text import shell_path
 from moot.deploy.results.transcripts.debate_tables import DebateTables
 from moot.deploy.results.transcripts.transcript import build_transcript
 from moot.deploy.service.errors import RequestError, validation_error
@@ -148,7 +149,9 @@ class _Routes:
             data = {"live": "events", "others": self._others, **self._cache.data(index)}
             return _html(make_page(title, blocks, data, [*FORMS, "figures.js", "streams.js", "live.js", "reading.js"]))
         if index.total > _MOST_REPORTED:
-            note = Note(f"Of so many cases the figures are not computed here: moot report {run.path}", "strong")
+            note = Note(
+                f"Of so many cases the figures are not computed here: moot report {shell_path(run.path)}", "strong"
+            )
             return _html(make_page(title, [*blocks, note], self._cache.data(index), FORMS))
         if (page := await self._cache.report(run, _SOON_S)) is not None:
             return _html(page)

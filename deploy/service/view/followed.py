@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.text import shell_path
 from moot.deploy.service.errors import RequestError
 from moot.deploy.service.live.live_run import LiveRun
 from moot.deploy.service.view.actions import RecordedControl, RunControl
@@ -34,7 +35,7 @@ class OwnProcess:
     @property
     def others(self) -> str:
         """The command that shows all runs beside this one."""
-        return f"moot view {Path(self.named).parent}"
+        return f"moot view {shell_path(Path(self.named).parent)}"
 
 
 class FollowedRuns:
@@ -82,7 +83,7 @@ class FollowedRuns:
     def _make(self, run: FoundRun) -> LiveRun:
         info, beside = read_run_info(run.path), self.control(run).beside
         if self._process is not None:
-            return LiveRun(info, lambda: True, beside, f"moot view {self._process.named}")
+            return LiveRun(info, lambda: True, beside, f"moot view {shell_path(self._process.named)}")
         return LiveRun(info, run.is_live, beside)
 
     async def close(self) -> None:

@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moot.actors.telemetry.log import configure_unless_done
 from moot.deploy.runs.interruption import run_in_thread
-from moot.deploy.service.settings import is_loopback, read_token_env
+from moot.deploy.service.settings import SHORTEST_TOKEN, is_loopback, read_token_env
 from moot.protocols.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def run_view(root: Path, host: str = LOOPBACK, port: int = 8001) -> int:
         UserError: one line about what is wrong.
     """
     token = page_token(host, port)
+    configure_unless_done()
     from moot.deploy.service.listener import listening_socket
     from moot.deploy.service.view.catalogue import RunCatalogue
 
@@ -65,7 +67,10 @@ def page_token(host: str, port: int) -> str | None:
         raise ConfigError(f"--port {port} is not in [0, 65535]")
     token = read_token_env(TOKEN_ENV) if TOKEN_ENV in os.environ else None
     if token is None and not is_loopback(host):
-        raise ConfigError(f"--host {host} is reachable by others: set a token in the environment variable {TOKEN_ENV}")
+        raise ConfigError(
+            f"--host {host} is reachable by others: set a token of {SHORTEST_TOKEN} or more letters and digits in the "
+            f"environment variable {TOKEN_ENV}"
+        )
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401

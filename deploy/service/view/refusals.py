@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import Scope
 
 from moot.deploy.results.report.blocks import Block, Heading, Note
-from moot.deploy.results.text import visible_line
+from moot.deploy.results.text import shell_path, visible_line
 from moot.deploy.service.errors import RequestError, error_response
 from moot.deploy.service.view.reports import Page, make_page
 from moot.protocols.errors import MootError, RecordError
@@ -92,7 +92,7 @@ def _blocks(request: Request, error: HTTPException) -> list[Block]:
 
 def _advice(error: HTTPException, run: Path | None) -> str:
     if run is not None and isinstance(error, RequestError) and error.code == UNREADABLE:
-        command = visible_line(f"moot verify {run}")
+        command = f"moot verify {shell_path(run)}"
         return f"{command} lists what is damaged; with --salvage it keeps what is intact. Other runs are not affected."
     if error.status_code == 404:
         return "It may have been moved, renamed or removed since the link was made. The list names every run."

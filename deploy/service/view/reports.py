@@ -13,6 +13,7 @@ import pyarrow as pa
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.html import page_policy, report_html
 from moot.deploy.results.run_report.build import build_report
+from moot.deploy.results.text import shell_path
 from moot.deploy.service.errors import RequestError
 from moot.deploy.service.view.case_pages import CaseIndex
 from moot.deploy.service.view.catalogue import FoundRun, RecordVersion
@@ -151,7 +152,7 @@ class RecordCache:
         """
         indexes = [await self.cases(run) for run in runs]
         if sum(index.total for index in indexes) > MOST_COMPARED_CASES:
-            command = f"moot report {' '.join(str(run.path) for run in runs)}"
+            command = f"moot report {' '.join(shell_path(run.path) for run in runs)}"
             raise RequestError(422, f"so many cases are not compared here: {command}")
 
         def build() -> Page:

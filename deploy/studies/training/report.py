@@ -11,7 +11,7 @@ from moot.actors.classifiers.card import ClassifierCard, HeldOutMetrics, MetricE
 from moot.deploy.results.calibration.report import left_out_words
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.render import show_report
-from moot.deploy.results.text import cases, number, percent
+from moot.deploy.results.text import cases, number, percent, shell_path
 from moot.deploy.studies.training.card import JUDGES, MASKED, MASKED_HEAD, OWN
 
 _ANSWERS = ("answers", "accuracy", "F1 hallucinated", "F1 supported", "macro-F1")
@@ -56,7 +56,7 @@ def _blocks(card: ClassifierCard, out: str | Path) -> Iterator[Block]:
         "Positive class of AUROC: hallucinated. ECE if calibrated: a calibrated forecaster stays below. Without "
         "verdict words: an upper bound of what the argument adds, because some verdict words are missed."
     )
-    yield Note(f"to use it: moot run --protocol ceda --classifier {out} ...", "strong")
+    yield Note(f"to use it: moot run --protocol ceda --classifier {shell_path(out)} ...", "strong")
 
 
 def caveats(card: ClassifierCard) -> list[str]:

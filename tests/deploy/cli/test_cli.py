@@ -64,6 +64,15 @@ def test_protocols_are_compared_in_one_command(command: Command, monkeypatch: py
         assert (Path("all") / name / "run.yaml").exists()
 
 
+def test_next_commands_are_quoted_and_fit_the_run(command: Command) -> None:
+    code, out, _ = command(*INLINE, "--protocol", "single-agent", "--limit", "20", "--out", "runs/odd na&me")
+    assert code == 0
+    _, _, commands = out.partition("\nnext:\n")
+    assert "moot report 'runs/odd na&me'\n" in commands
+    assert "moot show 'runs/odd na&me' --wrong" in commands
+    assert "one debate" not in commands
+
+
 OWN = """
 from moot import Case, Floor, Verdict
 

@@ -10,7 +10,7 @@ import pytest
 from planted_records import CONTROL, EVIL
 
 from moot.deploy.results.report.blocks import Chart, Guide, Note, Series
-from moot.deploy.results.report.chart_figures import FORMS, draw_chart, save_figures
+from moot.deploy.results.report.chart_figures import FORMS, check_figures_folder, draw_chart, save_figures
 from moot.protocols.errors import ConfigError
 
 pytestmark = pytest.mark.needs("module/matplotlib")
@@ -88,7 +88,7 @@ def test_many_points_are_a_picture_inside_the_svg() -> None:
 def test_without_matplotlib_or_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match="that is a file; name a folder"):
-        save_figures([WORDS], tmp_path / "file", simulated=False)
+        check_figures_folder(tmp_path / "file")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ConfigError, match=r"--figures needs matplotlib.*pip install 'moot\[plot\]'"):
         save_figures([WORDS], tmp_path / "figures", simulated=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -56,11 +57,17 @@ def test_figures_are_written_beside_the_page(run: Path, command: Command) -> Non
     assert (code, sorted(file.name for file in Path("figures").iterdir())) == (0, names)
     assert f"figures: figures ({len(names)} files)" in out
     assert Path("report.html").exists()
+    Path("report.html").unlink()
+    Path("taken").touch()
+    code, _, error = command("report", str(run), "--figures", "taken")
+    assert (code, "name a folder" in error, Path("report.html").exists()) == (2, True, False)
 
 
 def test_a_page_replaces_an_earlier_page_and_nothing_else(run: Path, command: Command) -> None:
     for _ in range(2):
         assert command("report", str(run))[0] == 0
+    shutil.copytree(run, "other run")
+    assert f"replaces the page 'moot report: {run}'" in command("report", "other run")[1]
     Path("notes.txt").write_text("mine")
     code, _, error = command("report", str(run), "--out", "notes.txt")
     assert (code, "no mark of a report" in error, Path("notes.txt").read_text()) == (2, True, "mine")
