@@ -228,9 +228,28 @@ def _table_rows(found: Dynamics) -> list[list[str]]:
             name = measure.heading if place == 0 else ""
             rows.append([name, str(each.round), *_measured(measure, each.measured[key]), ""])
         if (change := found.changes.get(key)) is not None:
-            percent = "" if change.percent is None else f"{change.percent:+z.0f} %"
-            rows.append(["", "first to last", *_measured(measure, change.by_case, signed), percent])
+            rows.append(["", "first to last", *_change_cells(measure, change)])
     return rows
+
+
+def _change_cells(measure: Measure, change: RoundChange) -> list[str]:
+    percent = "" if change.percent is None else f"{change.percent:+z.0f} %"
+    return [*_measured(measure, change.by_case, signed), percent]
+
+
+def change_blocks(found: Dynamics) -> list[Block]:
+    """Table of the changes from first to last round, which are over the same cases; empty without any."""
+    if not found.changes:
+        return []
+    rows = []
+    for key, change in found.changes.items():
+        measure = BY_KEY[key]
+        ends = [
+            number(None if end is None else measure.times * end, measure.digits) for end in (change.first, change.last)
+        ]
+        rows.append([measure.heading, *ends, *_change_cells(measure, change)])
+    header = ["", "first", "last", "change", "95 % interval", "cases", "change, % of first"]
+    return [Table("From each debate's first round to its last, over the same cases", header, rows)]
 
 
 def _measured(

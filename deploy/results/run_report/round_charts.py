@@ -7,10 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from moot.deploy.results.report.blocks import Chart, Series
-from moot.deploy.results.rounds.case_means import LEAST_CASES
+from moot.deploy.results.rounds.case_means import LEAST_CASES, MeanOverCases
 from moot.deploy.results.rounds.dynamics import Dynamics, RoundValue, round_values
 from moot.deploy.results.rounds.round_trace import BY_KEY, Measure
 from moot.deploy.results.run_report.data import RunData
+
+_LEFT_OUT = MeanOverCases(mean=None, low=None, high=None, cases=0)
+"""In place of a mean of too few cases."""
 
 
 class _Figure(NamedTuple):
@@ -100,13 +103,26 @@ def _means(name: str, found: Dynamics) -> Iterator[Chart]:
     figure = FIGURES[name]
     several = [_line(BY_KEY[key], found) for key in figure.keys if key in found.rounds[0].measured]
     if several:
-        counts = ", ".join(f"{each.cases:,}" for each in found.rounds)
-        rounds = f"Means over the cases with the round ({counts}), with 95 % intervals over cases."
-        yield _chart(f"rounds-{name}", figure, several, f"{figure.note} {rounds}")
+        yield _chart(f"rounds-{name}", figure, several, f"{figure.note} {_base(found)}")
+
+
+def _base(found: Dynamics) -> str:
+    """Sentences on the cases that the means of each round are over."""
+    counts = [each.cases for each in found.rounds]
+    several = ", ".join(f"{n:,}" for n in counts)
+    sentences = [f"Means over the cases with the round ({several}), with 95 % intervals over cases."]
+    if len(set(counts)) > 1:
+        sentences.append(
+            "Later rounds are of fewer and other cases, those whose debate had not ended: a line can rise or fall "
+            "without any debate that does."
+        )
+    if min(counts) < LEAST_CASES:
+        sentences.append(f"A mean of fewer than {LEAST_CASES} cases is left out.")
+    return " ".join(sentences)
 
 
 def _line(measure: Measure, found: Dynamics) -> Series:
-    means = [each.measured[measure.key] for each in found.rounds]
+    means = [each.measured[measure.key] if each.cases >= LEAST_CASES else _LEFT_OUT for each in found.rounds]
     return Series(
         measure.name,
         [str(each.round) for each in found.rounds],
