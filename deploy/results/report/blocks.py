@@ -48,6 +48,15 @@ class Table(NamedTuple):
     optional: Sequence[int] = ()
 
 
+def one_line_title(head: str) -> str:
+    """Title of a column on one line, outside a terminal.
+
+    >>> one_line_title("tokens /case"), one_line_title("F1 /macro")
+    ('tokens per case', 'F1 macro')
+    """
+    return head.replace(" /case", " per case").replace(" /", " ")
+
+
 @dataclass(frozen=True, slots=True)
 class Pairs:
     """Name-value pairs; in a terminal a value may have several lines."""

@@ -19,7 +19,7 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from moot.deploy.results.report.blocks import Block, Chart, Heading
+from moot.deploy.results.report.blocks import Block, Chart, Heading, one_line_title
 from moot.deploy.results.report.charts import chart_data, chart_table
 from moot.deploy.results.text import escape_hidden, visible
 from moot.protocols.errors import ConfigError
@@ -176,6 +176,7 @@ def _environment() -> Environment:
         finalize=lambda text: visible(text) if isinstance(text, str) and not isinstance(text, Markup) else text,
     )
     environment.filters["chart_table"] = chart_table
+    environment.filters["one_line_title"] = one_line_title
     return environment
 
 

@@ -20,7 +20,18 @@ from rich.rule import Rule
 from rich.table import Table as Grid
 from rich.text import Text
 
-from moot.deploy.results.report.blocks import Block, Code, Heading, Items, Note, Pairs, Quote, Table, TextFigure
+from moot.deploy.results.report.blocks import (
+    Block,
+    Code,
+    Heading,
+    Items,
+    Note,
+    Pairs,
+    Quote,
+    Table,
+    TextFigure,
+    one_line_title,
+)
 from moot.deploy.results.text import (
     check_output_format,
     markdown_block,
@@ -162,7 +173,7 @@ def _markdown(block: Block) -> Iterator[str]:
     elif isinstance(block, Table) and not block.folded:
         if block.title:
             yield f"**{markdown_inline(block.title)}**"
-        yield markdown_table([markdown_inline(head.replace(" /", " ")) for head in block.header], block.rows)
+        yield markdown_table([markdown_inline(one_line_title(head)) for head in block.header], block.rows)
     elif isinstance(block, Pairs):
         short = [(name, value) for name, value in block.rows if "\n" not in value]
         yield markdown_table(("", "value"), short)

@@ -93,19 +93,20 @@ def changes(before: Position | None, now: Position) -> list[tuple[str, str]]:
     """Changes since an agent's previous reply: a sign and a text for each.
 
     >>> changes(Position("Yes", 0.7), Position("No", 0.9))
-    [('≠', 'answer changed: Yes to No'), ('▲', 'surer: 0.7 to 0.9')]
+    [('≠', 'answer changed: Yes to No')]
+    >>> changes(Position("No", 0.9), Position("No", 0.6))
+    [('▼', 'less sure: 0.9 to 0.6')]
     >>> changes(Position("No", 0.9), Position("No", 0.9))
     [('=', 'same answer, as sure')]
     """
     if before is None or before.answer is None or now.answer is None:
         return []
-    found = []
-    if before.answer != now.answer:
-        found.append(("≠", f"answer changed: {before.answer} to {now.answer}"))
+    if before.answer != now.answer:  # the two confidences are in different answers, and cannot be compared
+        return [("≠", f"answer changed: {before.answer} to {now.answer}")]
     if before.confidence is not None and now.confidence is not None and before.confidence != now.confidence:
         sign, word = ("▲", "surer") if now.confidence > before.confidence else ("▼", "less sure")
-        found.append((sign, f"{word}: {number(before.confidence)} to {number(now.confidence)}"))
-    return found or [("=", "same answer, as sure" if now.confidence is not None else "same answer")]
+        return [(sign, f"{word}: {number(before.confidence)} to {number(now.confidence)}")]
+    return [("=", "same answer, as sure" if now.confidence is not None else "same answer")]
 
 
 class _Texts:

@@ -14,7 +14,7 @@ from moot.deploy.results.summaries.model_replies import reply_blocks
 from moot.deploy.results.summaries.scores import score_blocks
 from moot.deploy.results.summaries.summary import Summary
 from moot.deploy.results.summaries.summary_rows import summary_rows
-from moot.deploy.results.text import cases, count, percent, shell_path, times
+from moot.deploy.results.text import cases, count, counts_in_words, percent, shell_path, times
 
 
 def overview(run: RunData) -> Iterator[Block]:
@@ -57,21 +57,32 @@ def _templates(run: RunData) -> list[tuple[str, str]]:
 def _worked(summary: Summary) -> str:
     """Whether the run is complete."""
     if not summary.open and not summary.failed:
-        return f"All {count(summary.cases)} cases finished."
+        return "The only case finished." if summary.cases == 1 else f"All {count(summary.cases)} cases finished."
     failed = f", {count(summary.failed)} failed" if summary.failed else ""
-    left = f", {count(summary.open)} are open: the run is not complete" if summary.open else ""
-    return f"{count(summary.finished)} of {count(summary.cases)} cases finished{failed}{left}."
+    are = "is" if summary.open == 1 else "are"
+    left = f", {count(summary.open)} {are} open: the run is not complete" if summary.open else ""
+    return f"{count(summary.finished)} of {cases(summary.cases)} finished{failed}{left}."
 
 
 def _quality(summary: Summary) -> str:
     """Quality of the answers, as far as known."""
     if summary.accuracy is None:
         why = "the cases have no gold label" if summary.finished else "no case has finished"
-        return f"No answer can be scored: {why}."
+        return f"{_outcomes(summary)}No answer can be scored: {why}."
     accuracy = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
     if summary.open:
         return f"Accuracy so far {accuracy}; the cases that end first are often the easier ones."
     return f"Accuracy {accuracy}."
+
+
+def _outcomes(summary: Summary) -> str:
+    """Counts of the outcomes of debates on subjects, where no answer is right or wrong; empty without any."""
+    if summary.rulings is None:
+        return ""
+    winners = {name: n for name, n in summary.rulings.winners.items() if n}
+    reached = {name: n for name, n in summary.rulings.consensus.items() if n}
+    parts = {"Verdicts": winners, "Consensus": reached}
+    return "".join(f"{name}: {counts_in_words(found)}. " for name, found in parts.items() if found)
 
 
 def _gain(run: RunData) -> Iterator[str]:

@@ -21,16 +21,21 @@ _STYLES = {part: style for style, part in enumerate(_PARTS)}
 
 
 class _Gated(NamedTuple):
-    """A case at the gate; `correct` is None where its verdict cannot be scored, or there is none."""
+    """A case at the gate; `correct` is None where its verdict cannot be scored, or there is none.
+
+    Attributes:
+        ended: whether it has a verdict.
+    """
 
     case_id: str
     gate: GateDecided
     correct: bool | None
+    ended: bool
 
 
 def selene(run: RunData) -> Iterator[Block]:
     """The gate and the judges of SELENE; nothing for a run without a gate and without judged candidates."""
-    gated = [_Gated(row.case_id, gate, _correct(run, row.case_id)) for row, gate in run.counted_events(GateDecided)]
+    gated = [_gated(run, row.case_id, gate) for row, gate in run.counted_events(GateDecided)]
     judged = _scores_by_variant(run)
     if not gated and not judged:
         return
@@ -43,9 +48,11 @@ def selene(run: RunData) -> Iterator[Block]:
         yield from _stability(run.summary)
 
 
-def _correct(run: RunData, case_id: str) -> bool | None:
+def _gated(run: RunData, case_id: str, gate: GateDecided) -> _Gated:
     verdict = run.by_case.get(case_id)
-    return None if verdict is None or verdict.failed else verdict.correct
+    if verdict is None or verdict.failed:
+        return _Gated(case_id, gate, correct=None, ended=False)
+    return _Gated(case_id, gate, verdict.correct, ended=True)
 
 
 def _gate(summary: Summary, gated: Sequence[_Gated]) -> Iterator[Block]:
@@ -70,6 +77,9 @@ def _branches(summary: Summary, gated: Sequence[_Gated]) -> str:
     sentence = f"The gate skipped {count(skipped)} of {cases(len(gated))}."
     if not skipped and not any(_decides(each.gate) for each in gated):
         sentence = f"There was no gate: all {cases(len(gated))} were debated."
+    ended = sum(each.ended for each in gated)
+    if ended < len(gated):
+        sentence += f" {count(ended)} of the {count(len(gated))} have a verdict."
     return f"{sentence} Right: {', '.join(right)}." if right else sentence
 
 
@@ -91,12 +101,14 @@ def _plane(gated: Sequence[_Gated]) -> Iterator[Block]:
         if by_misalignment
         else "M is unknown (no token probabilities): the height is the stated confidence.",
         _rule(each.gate for each in gated),
-        "Skipped and wrong: an error that a debate might have mended.",
     ]
+    how += ["Skipped and wrong: an error that a debate might have mended."] if any(g.gate.skip for g in gated) else []
     how += [f"Without both numbers, and not shown: {cases(len(gated) - shown)}."] if shown < len(gated) else []
     yield Chart(
         "gate-plane",
-        "The gate: each case by what its first answers show, skipped or debated, right or wrong",
+        "The gate: each case by what its first answers show, skipped or debated, right or wrong"
+        if any(_decides(each.gate) for each in gated)
+        else "Each case by what its first answers show, right or wrong",
         [_points(part, found[part]) for part in _PARTS if part in found],
         x_label="D: disagreement",
         y_label="M: misalignment" if by_misalignment else "stated confidence",
@@ -160,7 +172,7 @@ def _variants(run: RunData, found: Scores) -> Chart:
         means = {v: mean_over_cases(values, run.references.group) for v, values in by_variant.items()}
         known = {variant: mean for variant, mean in means.items() if mean.mean is not None}
         if known:
-            name = f"{words} answers"
+            name = f"{words} answers ({_cases_words(list(known.values()))})"
             several.append(_means(name, known, style=list(_OUTCOMES).index(correct)))
     return Chart(
         "judge-scores",
@@ -173,6 +185,13 @@ def _variants(run: RunData, found: Scores) -> Chart:
         "well above wrong ones, and a line should be level: a good judge does not depend on which sentences it is "
         "shown. The bands are 95 % intervals over groups of cases, where there are ten or more.",
     )
+
+
+def _cases_words(means: Sequence[MeanOverCases]) -> str:
+    """Number of cases of each mean, or the least and the greatest one."""
+    counts = [each.cases for each in means]
+    least, most = min(counts), max(counts)
+    return f"n = {cases(most)}" if least == most else f"n = {count(least)} to {cases(most)}"
 
 
 def _variant(item: tuple[tuple[bool | None, int], object]) -> int:

@@ -15,7 +15,10 @@ from moot.deploy.results.run_report.baselines import Baseline, PartOfCost, basel
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.accuracy import accuracy_of, share
 from moot.deploy.results.summaries.case_costs import CaseCost, CasePrice
-from moot.deploy.results.text import Interval, count, mean_of, number, percent
+from moot.deploy.results.text import Interval, cases, count, mean_of, number, percent
+
+_SKIPPED = "skipped"
+"""Code in `how` of a case whose debate a gate skipped."""
 
 
 class _Mean(NamedTuple):
@@ -49,11 +52,12 @@ def worth(run: RunData) -> Iterator[Block]:
     yield from _prices(run, finished)
     yield from _flips(run)
     ended = [verdict for verdict in run.verdicts if not verdict.failed]
-    if len({verdict.rounds for verdict in ended}) > 1:
-        yield _lengths(ended)
+    debated = [verdict for verdict in ended if verdict.how != _SKIPPED]
+    if len({verdict.rounds for verdict in debated}) > 1:
+        yield _lengths(debated, len(ended) - len(debated))
     endings = Counter(verdict.how or "unknown" for verdict in ended)
     rows = [(ending_words(how), how, count(n), percent(n / len(ended))) for how, n in endings.most_common()]
-    yield Table("How the debates ended", ("ended because", "recorded as", "cases", "share"), rows)
+    yield Table("How the cases ended", ("ended because", "recorded as", "cases", "share"), rows)
 
 
 def _prices(run: RunData, finished: Sequence[VerdictRow]) -> Iterator[Block]:
@@ -63,11 +67,11 @@ def _prices(run: RunData, finished: Sequence[VerdictRow]) -> Iterator[Block]:
     by_rounds = [
         price
         for n in rounds
-        if (price := _price(run, _rounds_words(n), [each for each in finished if each.rounds == n])) is not None
+        if (price := _price(run, _rounds_words(of_n := [v for v in finished if v.rounds == n]), of_n)) is not None
     ]
     found += by_rounds if len(rounds) > 1 else []
     if len(found) > 1:
-        yield _price_chart(found)
+        yield _price_chart(found, by_rounds)
     if found:
         yield _price_table(found)
     yield from map(_gain, run.once(baselines))
@@ -81,7 +85,7 @@ def baseline_blocks(run: RunData) -> Iterator[Block]:
     cheaper = [(each, price) for each, price in priced if price is not None and price.tokens.value < whole.tokens.value]
     if cheaper:
         table = _price_table([*(price for _, price in cheaper), whole])
-        yield table._replace(title="Without a debate, and with it")
+        yield table._replace(title="Baselines beside the debates")
         yield from (_gain(each) for each, _ in cheaper)
 
 
@@ -102,7 +106,8 @@ def _price_table(found: Sequence[_Price]) -> Table:
     return Table("", (*header, "accuracy"), rows)
 
 
-def _price_chart(found: Sequence[_Price]) -> Chart:
+def _price_chart(found: Sequence[_Price], by_rounds: Sequence[_Price]) -> Chart:
+    longer = " Cases of different lengths are different cases: a long debate is a hard one."
     return Chart(
         "worth",
         "Accuracy against tokens per case",
@@ -111,12 +116,16 @@ def _price_chart(found: Sequence[_Price]) -> Chart:
         y_label="accuracy",
         y_range=(0.0, 1.0),
         note="Higher is better, further left is cheaper. Bars are 95 % Wilson intervals; there are none where "
-        "several cases share a text. Cases of different lengths are different cases: a long debate is a hard one.",
+        f"several cases share a text.{longer if len(by_rounds) > 1 else ''}",
     )
 
 
-def _rounds_words(rounds: int) -> str:
-    return "without debate" if not rounds else f"{rounds} round{'s' if rounds > 1 else ''}"
+def _rounds_words(verdicts: Sequence[VerdictRow]) -> str:
+    """Name of a row of verdicts that have equally many rounds."""
+    if all(verdict.how == _SKIPPED for verdict in verdicts):
+        return "skipped by the gate"
+    rounds = verdicts[0].rounds
+    return f"{rounds} round{'' if rounds == 1 else 's'}"
 
 
 def _point(place: int, price: _Price) -> Series:
@@ -181,8 +190,9 @@ def _flips(run: RunData) -> Iterator[Block]:
     yield Table("", ("", "answers", "wrong to right", "right to wrong"), rows)
 
 
-def _lengths(finished: Sequence[VerdictRow]) -> Chart:
-    rounds = Counter(verdict.rounds for verdict in finished)
+def _lengths(debated: Sequence[VerdictRow], skipped: int) -> Chart:
+    rounds = Counter(verdict.rounds for verdict in debated)
     lengths = sorted(rounds)
     series = Series("cases", [str(n) for n in lengths], [float(rounds[n]) for n in lengths], mark="bars")
-    return Chart("rounds", "Debates by number of rounds", [series], x_label="rounds", y_label="cases")
+    note = f"Left out: {cases(skipped)} whose debate the gate skipped." if skipped else ""
+    return Chart("rounds", "Debates by number of rounds", [series], x_label="rounds", y_label="cases", note=note)

@@ -53,6 +53,7 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
     rows += [
         (f"accuracy, rounds: {each.rounds}", percent(each.accuracy, each.interval, each.scored))
         for each in summary.accuracy_by_rounds or ()
+        if each.scored
     ]
     rows += [*_judge_rows(summary), *confidence_rows(summary.confidence or ())]
     if summary.audit is not None:
@@ -77,8 +78,8 @@ def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
     """Rows of the accuracy; where answers are missing (they count as wrong), also coverage and accuracy of the rest."""
     scored = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
     named = "a rater's score given" if summary.scores else "accuracy"
-    rows = [(f"{named}, all parts" if summary.accuracy_by_part else named, scored)]
-    for each in summary.accuracy_by_part or ():
+    rows = [(f"{named}, all parts" if summary.accuracy_by_part else named, scored)] if summary.scored else []
+    for each in (part for part in summary.accuracy_by_part or () if part.scored):
         more = "" if each.answered == each.scored else f"; {each.answered:,} answered"
         rows.append((f"{named}, {each.part or 'no part'}", percent(each.accuracy, each.interval, each.scored) + more))
     if summary.answered < summary.scored:
@@ -91,10 +92,10 @@ def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
 
 def _gate_rows(summary: Summary, skip_rate: float) -> Iterator[tuple[str, str]]:
     yield "skip rate", percent(skip_rate)
-    if skip_rate > 0.0:
+    if summary.scored_skipped:
         skipped = percent(summary.accuracy_skipped, summary.accuracy_skipped_interval, summary.scored_skipped)
         yield "accuracy, skipped", skipped
-    if skip_rate < 1.0:
+    if summary.scored_debated:
         debated = percent(summary.accuracy_debated, summary.accuracy_debated_interval, summary.scored_debated)
         yield "accuracy, debated", debated
 
@@ -123,7 +124,8 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     if summary.stopped_by is not None:
         rows.append(("stopped by", summary.stopped_by))
     rows.append(("wall time", _wall_time(summary)))
-    rows.append(("how", "\n".join(f"{count(n)}: {named_ending(how)}" for how, n in summary.how.items())))
+    if summary.how:
+        rows.append(("how", "\n".join(f"{count(n)}: {named_ending(how)}" for how, n in summary.how.items())))
     if summary.failures:
         rows.append(("failed cases", counts_in_words(summary.failures)))
     if summary.asks_failed:

@@ -19,7 +19,7 @@ def test_a_term_is_found_by_any_case_and_by_its_word() -> None:
 def test_a_word_of_several_terms_gives_all_and_a_code_its_meaning() -> None:
     assert [row[0] for row in explain("p").rows] == ["own probability, p", "McNemar p"]
     assert explain("quorum_failed").rows == [("quorum_failed", "too few usable replies to continue")]
-    assert explain("stable-disagree").rows[0][1].endswith("and differ")
+    assert explain("stable-disagree").rows[0][1].endswith("they differ")
 
 
 def test_every_kind_of_failure_has_a_meaning() -> None:

@@ -117,7 +117,7 @@ def test_what_changed_since_the_last_round_is_marked(session: PlantedSession) ->
     stages = {stage["title"]: stage["turns"] for stage in page["stages"]}
     assert [turn["changes"] for turn in stages["Independent answers"]] == [[], []]
     assert [turn["changes"] for turn in stages["Round 1"]] == [
-        [["≠", "answer changed: Yes to No"], ["▲", "surer: 0.7 to 0.9"]],
+        [["≠", "answer changed: Yes to No"]],
         [["=", "same answer, as sure"]],
     ]
     assert [turn["changes"] for turn in stages["Round 2"]] == [[["▼", "less sure: 0.9 to 0.5"]], []]
@@ -148,7 +148,7 @@ def test_a_distribution_is_an_agents_position(session: PlantedSession) -> None:
     page = page_of(session.plant(), "a")
     assert [stage["title"] for stage in page["stages"]] == ["Round 0", "Round 1"]
     for turn in page["stages"][1]["turns"]:
-        assert turn["changes"] == [["≠", "answer changed: HBV to HCV"], ["▲", "surer: 0.6 to 0.9"]]
+        assert turn["changes"] == [["≠", "answer changed: HBV to HCV"]]
         assert turn["judging"]["scores"] == ["CRIT 7.5/10"]
 
 

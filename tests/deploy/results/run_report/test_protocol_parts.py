@@ -81,6 +81,17 @@ def test_the_gates_plane_has_each_case_under_what_became_of_it(session: PlantedS
     assert "50.0 % [9.5, 90.5] (n = 2) of the skipped" in said
 
 
+def test_a_run_without_a_gate_says_how_many_cases_have_a_verdict(session: PlantedSession) -> None:
+    for case_id in ("a", "b"):
+        session.case(case_id)
+        session.event(case_id, "gate", "gate", gate(0.5, 0.1, skip=False, reasons=["always"], when="always"))
+    session.verdict("a", "Yes", "unanimous")
+    blocks = list(selene(RunData(session.plant())))
+    assert isinstance(blocks[1], Note)
+    assert blocks[1].text.startswith("There was no gate: all 2 cases were debated. 1 of the 2 have a verdict. Right: ")
+    assert "kipped" not in f"{(plane := charts(blocks)['gate-plane']).title} {plane.note}"
+
+
 def test_without_token_probabilities_the_plane_is_of_stated_confidence(session: PlantedSession) -> None:
     session.case("a")
     session.event("a", "gate", "gate", gate(0.1, None, c=0.7))
@@ -102,8 +113,8 @@ def test_scores_by_variant_are_means_over_the_candidates_of_debates(session: Pla
     session.verdict("skipped")
     found = by_name(charts(selene(RunData(session.plant())))["judge-scores"])
     assert {name: list(series.y) for name, series in found.items()} == {
-        "right answers": [0.7, 1.0],
-        "wrong answers": [0.1, 0.3],
+        "right answers (n = 2 cases)": [0.7, 1.0],
+        "wrong answers (n = 2 cases)": [0.1, 0.3],
     }
 
 
@@ -141,6 +152,17 @@ def test_rounds_of_many_debates_are_means_with_intervals(session: PlantedSession
     assert list(by_name(found["rounds-contentiousness"])["kappa"].y) == pytest.approx([0.9, 0.6, 0.3])
     assert list(by_name(found["rounds-quality"])["CRIT"].y) == pytest.approx([6.0] * 3)
     assert "(20, 20, 10)" in found["rounds-divergence"].note
+    assert "Later rounds are of fewer and other cases" in found["rounds-divergence"].note
+
+
+def test_a_mean_of_few_cases_is_in_no_line_and_changes_are_of_the_same_cases(session: PlantedSession) -> None:
+    run = planted_rounds(session, 12)
+    blocks = list(evince(run))
+    kappa = by_name(charts(blocks)["rounds-contentiousness"])["kappa"]
+    assert list(kappa.y) == [pytest.approx(0.9), pytest.approx(0.6), None]
+    (changes,) = (block for block in blocks if isinstance(block, Table) and "same cases" in block.title)
+    (row,) = (row for row in changes.rows if row[0] == "kappa")
+    assert [row[i] for i in (1, 2, 3, 5)] == ["0.9", "0.45", "-0.45", "12"]
 
 
 def test_rounds_of_few_debates_are_drawn_one_by_one(session: PlantedSession) -> None:

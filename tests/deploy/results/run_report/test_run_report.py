@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from planted_records import InlineRun, PlantedSession
 
+from moot import run
 from moot.actors.record.tables import read_table
-from moot.deploy.results.report.blocks import Block, Chart, Heading, Pairs, Table
+from moot.deploy.results.report.blocks import Block, Chart, Heading, Note, Pairs, Table
 from moot.deploy.results.run_report.answers import AgentAnswers, flips, opening_votes
 from moot.deploy.results.run_report.baselines import VOTE
 from moot.deploy.results.run_report.build import build_report
@@ -58,7 +59,7 @@ def test_lengths_and_endings_count_every_finished_case(selene: Path) -> None:
     assert dict(zip(bars.x, bars.y, strict=True)) == {
         str(n): count for n, count in Counter(row["rounds"] for row in verdicts).items()
     }
-    [endings] = [block for block in blocks if isinstance(block, Table) and block.title == "How the debates ended"]
+    [endings] = [block for block in blocks if isinstance(block, Table) and block.title == "How the cases ended"]
     assert {row[1]: int(row[2]) for row in endings.rows} == Counter(row["how"] for row in verdicts)
 
 
@@ -149,6 +150,32 @@ def test_what_next_names_what_the_run_needs(selene: Path) -> None:
     assert not list(next_steps(perfect))
     interrupted = perfect.model_copy(update={"open": 3})
     assert ["3 cases have no verdict" in step for step in next_steps(interrupted)] == [True]
+
+
+def test_the_first_line_counts_in_the_singular_and_the_outcomes_of_unscored_debates(
+    session: PlantedSession, tmp_path: Path
+) -> None:
+    def first_line(folder: Path) -> str:
+        return next(
+            each.text for each in build_report(folder).blocks if isinstance(each, Note) and each.style == "strong"
+        )
+
+    session.case("a")
+    assert first_line(session.plant()).startswith("0 of 1 case finished, 1 is open: the run is not complete.")
+    debates = run(protocol="socrasynth", task="sample-subjects", engine="inline", limit=2, out=tmp_path / "run").path
+    summary = summarise(debates)
+    assert summary.rulings is not None
+    assert all(f"{name} {n}" in first_line(debates) for name, n in summary.rulings.winners.items() if n)
+    assert not [name for name, _ in summary_rows(summary) if name.startswith("accuracy")]
+
+
+def test_skipped_cases_are_no_debates_of_no_rounds(inline_run: InlineRun) -> None:
+    blocks, cases = build_report(inline_run("selene")).blocks, summarise(inline_run("selene"))
+    lengths = chart(blocks, "rounds")
+    assert "0" not in lengths.series[0].x
+    assert f"Left out: {cases.how['skipped']} case" in lengths.note
+    [prices] = [block for block in blocks if isinstance(block, Table) and "tokens per case" in block.header]
+    assert "skipped by the gate" in [row[0] for row in prices.rows]
 
 
 def test_changes_by_round_are_those_of_the_recorded_answers(selene: Path) -> None:
