@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import count
@@ -221,7 +222,8 @@ def remove_orphans(folder: RunFolder) -> None:
             if missing := _rows_nowhere_else(folder, table, name):
                 raise RecordError(
                     f"{folder.path / name} holds {missing:,} rows that no part lists: is parts/{Path(name).stem}.json "
-                    "lost? Restore it from a copy, or list the file again: `moot verify RUN --salvage`"
+                    "lost? Restore it from a copy, or list the file again: "
+                    f"`moot verify {shlex.quote(str(folder.path))} --salvage`"
                 )
         for name in orphans:
             (folder.path / name).unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -40,6 +41,14 @@ def decode_file(file: str | Path, data: bytes, what: type[T]) -> T:
         return msgspec.json.decode(line, type=what)
     except (msgspec.DecodeError, RecursionError) as error:
         raise RecordError(f"{file} cannot be read: {error}") from error
+
+
+def repair_advice(run: Path) -> str:
+    """Advice for a damaged Parquet file or segment of a run's folder."""
+    return (
+        "Restore the file from a copy, or keep what is intact: "
+        f"`moot verify {shlex.quote(str(run))} --salvage`, which loses what the damaged part held"
+    )
 
 
 def write_whole(path: Path, data: bytes) -> None:

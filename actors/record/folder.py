@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from moot.actors.record.files import checksum, decode_file, write_whole
+from moot.actors.record.files import checksum, decode_file, repair_advice, write_whole
 from moot.actors.record.schema import JOURNAL, TABLES
 from moot.protocols.errors import RecordError
 
@@ -195,10 +195,13 @@ class RunFolder:
             seen = (status.st_size, status.st_mtime_ns, wanted or 0)
             if wanted is not None and _VERIFIED.get(file) != seen:
                 if checksum(file) != wanted:
-                    raise RecordError(f"{file} is damaged: its checksum is not the one it was written with")
+                    raise RecordError(
+                        f"{file} is damaged: its checksum is not the one it was written with. "
+                        f"{repair_advice(self.path)}"
+                    )
                 _VERIFIED[file] = seen
         except OSError as error:
-            raise RecordError(f"{file} cannot be read: {error.strerror}") from error
+            raise RecordError(f"{file} cannot be read: {error.strerror}. {repair_advice(self.path)}") from error
         return file
 
     def segments(self, stream: str | None = None) -> Iterator[tuple[Path, int | None]]:

@@ -1,27 +1,31 @@
-"""Salvage of a damaged record: intact data is kept, damaged files are quarantined, and nothing is deleted.
+"""Salvage of a damaged record: intact data is kept, and every file that is replaced is quarantined first.
 
-Rows that depend on lost replies are removed, so that their debates run again.
+A verdict counts once, so it stays without its replies, and its debate does not run again. Of a debate without a
+verdict, only the lost replies are paid for again.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.files import checksum, encode_file, write_whole
 from moot.actors.record.folder import Part, RunFolder, decode_part
+from moot.actors.record.lost_replies import LostReplies, find_lost_replies, intact_groups
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.parts import open_parquet
-from moot.actors.record.schema import ABANDONED, ASKED, JOURNAL, TABLES
-from moot.actors.record.segments import read_segment, salvage_segment
+from moot.actors.record.rows import sorted_json
+from moot.actors.record.schema import ABANDONED, JOURNAL, LOST, TABLES
+from moot.actors.record.segments import SegmentWriter, read_segment, salvage_segment
+from moot.actors.record.tables import read_raw_rows
 from moot.protocols.errors import RecordError
 
 ASIDE = "damaged"
@@ -29,7 +33,7 @@ ASIDE = "damaged"
 
 
 def salvage(folder: RunFolder) -> list[str]:
-    """Replaces damaged files by their intact part; lost debates run again when the run resumes.
+    """Replaces damaged files by their intact part; `find_lost_replies` says before what is lost.
 
     Returns:
         What was done, one line per file.
@@ -44,11 +48,13 @@ def salvage(folder: RunFolder) -> list[str]:
         raise RecordError(folder.missing())
     owner = Ownership.acquire(folder)
     try:
+        loss = find_lost_replies(folder)
         report = [*_list_orphans(folder), *_salvage_parts(folder), *_salvage_segments(folder)]
         _note_what_is_left(folder)
         if report:
+            _end_lost_asks(folder, owner.epoch, loss)
             compact_leftovers(folder, owner.epoch)
-            report += reopen_debates(folder)
+            report += _remove_dependents(folder)
         return report
     finally:
         owner.release()
@@ -86,15 +92,9 @@ def _salvage_parts(folder: RunFolder) -> Iterator[str]:
 def _rewrite(folder: RunFolder, path: Path) -> str:
     """Keep the row groups of a Parquet file that can be read."""
     name = path.relative_to(folder.path)
-    groups, kept = 0, [TABLES[name.parts[0]].empty_table()]
-    with suppress(RecordError), open_parquet(path) as content:
-        groups, kept = content.num_row_groups, [content.schema_arrow.empty_table()]
-    for number in range(groups):
-        with suppress(RecordError), open_parquet(path) as content:
-            kept.append(content.read_row_group(number))
-    _quarantine(folder, path)
-    _write(path, pa.concat_tables(kept))
-    return f"{name}: {len(kept) - 1} of {groups} row groups kept" if groups else f"{name}: nothing of it can be read"
+    kept = list(intact_groups(path))
+    _replace(folder, path, pa.concat_tables(kept) if kept else TABLES[name.parts[0]].empty_table())
+    return f"{name}: {len(kept):,} row groups kept" if kept else f"{name}: nothing of it can be read"
 
 
 def _salvage_segments(folder: RunFolder) -> Iterator[str]:
@@ -132,63 +132,46 @@ def _quarantine(folder: RunFolder, path: Path) -> None:
     os.replace(path, target)
 
 
-Row = dict[str, Any]
-
-_NEEDED = {
-    "turns": ["case_id", "attempt", "path", "reply_id"],
-    "events": ["case_id", "attempt", "kind", "path"],
-    "verdicts": ["case_id", "attempt"],
-}
-
-
-def reopen_debates(folder: RunFolder) -> Iterator[str]:
-    """Removes the verdicts of debates with a lost reply, and rows that belong to lost replies.
-
-    Each ask of a debate is on record; an ask without a reply, and without an event for its absence, has lost it. The
-    folder's owner calls this when everything is in parts.
-    """
-    turns, events, verdicts = (list(_rows(folder, table)) for table in ("turns", "events", "verdicts"))
-    answered = {_key(row, "path") for row in turns}
-    asked, ended = ({_key(row, "path") for row in events if row["kind"] == kind} for kind in (ASKED, ABANDONED))
-    lost = Counter(key[:2] for key in asked - answered - ended)
-    replies = {row["reply_id"] for row in turns}
-    _filter(folder, "verdicts", lambda row: _key(row) not in lost)
-    for table in ("tokens", "judgments"):
-        _filter(folder, table, lambda row: row["reply_id"] in replies)
-    if lost:
-        again = len({_key(row) for row in verdicts} & lost.keys())
-        yield f"{lost.total():,} replies are lost; {again:,} debates with a verdict run again with `moot run`"
-
-
-def _key(row: Row, *more: str) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("case_id", "attempt", *more))
-
-
-def _rows(folder: RunFolder, table: str) -> Iterator[Row]:
-    for part in folder.committed_parts():
-        if table in part.tables:
-            with open_parquet(folder.path / part.tables[table]) as content:
-                yield from content.read(columns=_NEEDED[table]).to_pylist()
-
-
-def _filter(folder: RunFolder, table: str, keeps: Callable[[Row], bool]) -> None:
-    """Keep the rows of a table for which `keeps` is true."""
-    for file in sorted(folder.parts.glob("*.json")):
-        part = decode_part(file)
-        if table not in part.tables:
-            continue
-        path = folder.path / part.tables[table]
-        with open_parquet(path) as content:
-            rows = content.read()
-        names = [name for name in ("case_id", "attempt", "reply_id") if name in rows.column_names]
-        kept = [number for number, row in enumerate(rows.select(names).to_pylist()) if keeps(row)]
-        if len(kept) < rows.num_rows:
-            _write(path, rows.take(pa.array(kept, pa.int64())))
-            checksums = {**part.checksums, table: checksum(path)}
-            write_whole(file, encode_file(Part(part.tables, part.covers, checksums)))
-
-
-def _write(path: Path, rows: pa.Table) -> None:
+def _replace(folder: RunFolder, path: Path, rows: pa.Table) -> None:
+    """Replace a Parquet file, which is quarantined first."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     pq.write_table(rows, draft, compression="zstd", write_page_checksum=True)
+    _quarantine(folder, path)
     os.replace(draft, path)
+
+
+def _end_lost_asks(folder: RunFolder, epoch: int, loss: LostReplies) -> None:
+    """Record the end of the lost asks of debates with a verdict, with the tokens that their verdict states, so that
+    figures and budgets still include them."""
+    rows = []
+    for key, paths in loss.asks.items():
+        for number, path in enumerate(paths if key in loss.tokens else ()):
+            tokens = 0 if number else loss.tokens[key]
+            data = {"why": LOST, "model": "", "attempts": 1, "tokens_at_most": tokens}
+            event = dict(kind=ABANDONED, path=path, data=sorted_json(data), at=time.time())
+            rows.append({"case_id": key[0], "attempt": key[1], **event})
+    if rows:
+        writer = SegmentWriter(folder.segment_path(epoch, 0, 0, "events"), JOURNAL["events"])
+        writer.append(pa.RecordBatch.from_pylist(rows, JOURNAL["events"]))
+        writer.close()
+
+
+def _remove_dependents(folder: RunFolder) -> Iterator[str]:
+    """Removes rows of lost replies: without the reply nobody knows whether they are superseded, and a repeated ask has
+    new ones. The folder's owner calls this when everything is in parts."""
+    ids = (batch["reply_id"].to_pylist() for batch in read_raw_rows(folder, "turns", ["reply_id"]))
+    known = pa.array(chain.from_iterable(ids), pa.string())
+    for file in sorted(folder.parts.glob("*.json")):
+        part = decode_part(file)
+        checksums = dict(part.checksums)
+        for table in sorted({"tokens", "judgments"} & part.tables.keys()):
+            path = folder.path / part.tables[table]
+            with open_parquet(path) as content:
+                rows = content.read()
+            kept = rows.filter(pc.is_in(rows["reply_id"], value_set=known))
+            if kept.num_rows < rows.num_rows:
+                _replace(folder, path, kept)
+                checksums[table] = checksum(path)
+                yield f"{part.tables[table]}: {rows.num_rows - kept.num_rows:,} rows of lost replies removed"
+        if checksums != part.checksums:
+            write_whole(file, encode_file(Part(part.tables, part.covers, checksums)))

@@ -304,6 +304,9 @@ ASKED, ABANDONED = "asked", "abandoned"
 DUPLICATE = "duplicate"
 """Reason for dropping the row of a reply whose path already has one."""
 
+LOST = "lost"
+"""Reason for ending an ask whose recorded reply was lost by damage, after the verdict of its debate."""
+
 BOOKKEEPING_EVENTS = frozenset({ASKED, ABANDONED})
 """Events that may occur several times per key: each is one attempt to pay, or the end of one."""
 

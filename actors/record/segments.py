@@ -21,6 +21,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
+from moot.actors.record.files import repair_advice
 from moot.actors.telemetry.failpoints import about_to_fail, failpoint
 from moot.protocols.errors import RecordError
 
@@ -131,8 +132,7 @@ def read_segment(path: Path, valid_bytes: int | None = None) -> Iterator[pa.Reco
         yield from _batches(path, _frames_until_damage(path, content))
     if content.size < (valid_bytes or 0):
         raise RecordError(
-            f"{path}: {content.size:,} bytes are left of {valid_bytes:,}. Restore the file from a copy, or keep what "
-            "is whole: `moot verify RUN --salvage`"
+            f"{path}: {content.size:,} bytes are left of {valid_bytes:,}. {repair_advice(path.parent.parent)}"
         )
 
 
@@ -235,10 +235,7 @@ def _frames_until_damage(path: Path, content: pa.Buffer) -> Iterator[_Frame]:
             if behind is None and _is_torn(content, at):
                 return
             rest = "to its end" if behind is None else f"whole again from byte {behind.at}"
-            raise RecordError(
-                f"{path}: damaged at byte {at}, {rest}. Restore the file from a copy, or keep what is whole: "
-                "`moot verify RUN --salvage`"
-            )
+            raise RecordError(f"{path}: damaged at byte {at}, {rest}. {repair_advice(path.parent.parent)}")
         yield frame
         at = frame.end
 
@@ -321,8 +318,8 @@ def has_checksums(path: Path) -> bool:
         return file.read(len(_PLAIN_STREAM)) != _PLAIN_STREAM
 
 
-def salvage_segment(path: Path, target: Path, schema: pa.Schema, valid_bytes: int | None = None) -> int:
-    """Copies the intact batches of a damaged segment; returns their number.
+def intact_batches(path: Path, schema: pa.Schema, valid_bytes: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Reads the intact batches of a damaged segment.
 
     Args:
         schema: of the stream, for a segment without a readable one.
@@ -330,16 +327,23 @@ def salvage_segment(path: Path, target: Path, schema: pa.Schema, valid_bytes: in
     """
     payloads = [frame.payload for frame in _whole_frames(_content(path, valid_bytes)) if frame.payload.size]
     own = next((pa.ipc.read_schema(payload) for payload in payloads if _is_schema(payload)), schema)
-    writer = SegmentWriter(target, own)
-    kept = 0
     for payload in payloads:
         with suppress(pa.ArrowException, OSError, ValueError):
             if not _is_schema(payload):
                 batch = pa.ipc.read_record_batch(payload, own)
                 batch.validate(full=True)
-                writer.append(batch)
-                kept += 1
-    writer.close()
+                yield batch
+
+
+def salvage_segment(path: Path, target: Path, schema: pa.Schema, valid_bytes: int | None = None) -> int:
+    """Copies the intact batches of a damaged segment; returns their number. Arguments as for `intact_batches`."""
+    writer, kept = None, 0
+    for batch in intact_batches(path, schema, valid_bytes):
+        writer = writer or SegmentWriter(target, batch.schema)
+        writer.append(batch)
+        kept += 1
+    if writer is not None:
+        writer.close()
     return kept
 
 

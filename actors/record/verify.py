@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.record.files import repair_advice
 from moot.actors.record.folder import Part, RunFolder, decode_part
 from moot.actors.record.parts import open_parquet
 from moot.actors.record.run_yaml import read_run_yaml
@@ -35,12 +36,14 @@ class VerificationReport:
 
     Attributes:
         faults: one line per fault; empty if there are none.
+        advice: how to repair what can be repaired; empty if nothing can.
         files: number of files verified by checksum.
         unchecked: number of files of an earlier version without a checksum.
         rows: rows by table; empty if the tables cannot be read.
     """
 
     faults: list[str] = field(default_factory=list)
+    advice: str = ""
     files: int = 0
     unchecked: int = 0
     rows: dict[str, int] = field(default_factory=dict)
@@ -60,6 +63,9 @@ def verify(folder: RunFolder) -> VerificationReport:
     found.faults += _segments(folder, found)
     if not found.faults:
         found.faults += _tables(folder, found)
+    advice = repair_advice(folder.path)
+    found.advice = advice if any(advice in fault for fault in found.faults) else ""
+    found.faults = [fault.removesuffix(f". {advice}") for fault in found.faults]
     return found
 
 
@@ -84,10 +90,11 @@ def _parts(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
             yield from _part_file(folder, part, table, found)
     for table in TABLES:
         for orphan in sorted(set((folder.path / table).glob("*.parquet")) - listed):
-            yield f"{orphan}: no part lists it"
+            yield f"{orphan}: no part lists it. {repair_advice(folder.path)}"
 
 
 def _part_file(folder: RunFolder, part: Part, table: str, found: VerificationReport) -> Iterator[str]:
+    advice = repair_advice(folder.path)
     with_checksum = part.checksums.get(table) is not None
     found.files += with_checksum
     found.unchecked += not with_checksum
@@ -96,7 +103,7 @@ def _part_file(folder: RunFolder, part: Part, table: str, found: VerificationRep
             for number in range(content.num_row_groups):
                 content.read_row_group(number)
     except RecordError as error:
-        yield str(error)
+        yield f"{str(error).removesuffix(f'. {advice}')}. {advice}"
 
 
 def _segments(folder: RunFolder, found: VerificationReport) -> Iterator[str]:

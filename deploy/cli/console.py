@@ -126,16 +126,19 @@ def report_outcome(done: Run, prepared: Prepared, *, quiet: bool, summarised: bo
     Args:
         quiet: whether the line about a run with nothing to do is omitted.
         summarised: whether the summary is printed, too; its warnings are then omitted here.
+
+    Raises:
+        RecordError: the record cannot be read; nothing was printed.
     """
+    warnings = [] if summarised else warnings_of(model_replies(done.path))
+    for member in members_without_replies(done.path):
+        warnings.append(f"no request to {member} got a usable reply: {FOLLOWED_BY}")
     if done.status == "stopped":
         reason = f"stopped: {done.stopped_by}; {_progress_text(done, prepared)}"
         print(f"{reason}; change what stopped it and run the same command to resume", file=sys.stderr)
     if not done.worked:
         print_status("nothing to do: every case is finished", quiet=quiet)
     _report_failures(done)
-    warnings = [] if summarised else warnings_of(model_replies(done.path))
-    for member in members_without_replies(done.path):
-        warnings.append(f"no request to {member} got a usable reply: {FOLLOWED_BY}")
     for line in warnings:
         print(visible_line(f"warning: {line}"), file=sys.stderr)
     if done.parked:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from moot.deploy.cli import options
+from moot.protocols.errors import RecordError
+
+if TYPE_CHECKING:
+    from moot.actors.record.folder import RunFolder
 
 DAMAGED = 2
 """Exit code for a damaged record."""
@@ -20,16 +26,21 @@ def verify(
 ) -> None:
     """Check the checksums, counts and references of a record that no run is writing."""
     from moot.actors.record.folder import RunFolder
+    from moot.actors.record.salvage import ASIDE
     from moot.actors.record.salvage import salvage as salvaged
     from moot.actors.record.store.mirror import display_name, store_of, with_uris
     from moot.actors.record.verify import verify as verified
     from moot.deploy.results.text import visible_line
 
     record = RunFolder(folder, store_of(folder))
-    if salvage:
-        for line in salvaged(record):
-            print(line)
     result = verified(record)
+    if salvage:
+        print_loss(record, result.faults)
+        if report := salvaged(record):
+            print("\n".join(map(visible_line, report)))
+            result = verified(record)
+        if report and (record.path / ASIDE).exists():
+            print(visible_line(f"the files that were replaced are in {record.path / ASIDE}"))
     unchecked = f", {result.unchecked:,} files of an earlier version without checksum" if result.unchecked else ""
     print(f"{display_name(folder)}: {'damaged' if result.faults else 'whole'}")
     print(f"  {result.files:,} files compared with their checksums{unchecked}")
@@ -37,5 +48,18 @@ def verify(
         print(f"  {', '.join(f'{table} {rows:,}' for table, rows in result.rows.items())}")
     for fault in result.faults:
         print(f"  {visible_line(with_uris(fault))}")
+    if not salvage:
+        print_loss(record, result.faults)
+    if result.advice:
+        print(visible_line(with_uris(result.advice)))
     if result.faults:
         raise typer.Exit(DAMAGED)
+
+
+def print_loss(record: RunFolder, faults: Sequence[str]) -> None:
+    """Print which replies are lost, before anything is written; nothing for an intact record."""
+    from moot.actors.record.lost_replies import find_lost_replies
+
+    with suppress(RecordError):  # a fault says which file determines that, and is damaged
+        for line in find_lost_replies(record).lines() if faults else ():
+            print(line)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
-from moot.actors.record.schema import SCHEMA_VERSION
+from moot.actors.record.schema import ASKED, SCHEMA_VERSION
 from moot.actors.record.store.mirror import display_name
 from moot.actors.record.tables import read_raw_rows, read_table
 from moot.protocols.errors import RecordError
@@ -112,8 +112,11 @@ def read_run_info(folder: str | Path) -> RunInfo:
 
 
 def _asked_a_model(run: RunFolder) -> bool:
-    """Whether any model was asked; a protocol may ask none, whatever its bindings."""
-    return any(asks_a_model(batch["role"]) for batch in read_raw_rows(run, "turns", ["role"]))
+    """Whether any model was asked; a protocol may ask none, whatever its bindings. Replies may be lost."""
+    if any(asks_a_model(batch["role"]) for batch in read_raw_rows(run, "turns", ["role"])):
+        return True
+    asked = pc.field("kind") == ASKED
+    return any(batch.num_rows for batch in read_raw_rows(run, "events", ["kind"], asked))
 
 
 def asks_a_model(roles: pa.ChunkedArray) -> bool:

@@ -48,6 +48,26 @@ def test_the_main_job_and_what_is_shown_of_it(command: Command) -> None:
     assert "sample-001" in out
 
 
+def test_a_damaged_record_fails_with_the_advice_alone_and_is_repaired_by_it(command: Command) -> None:
+    again = ["run", "--engine", "inline", "--limit", "2", "--out", "cut"]
+    assert command(*again)[0] == 0
+    (turns,) = Path("cut/turns").glob("*.parquet")
+    os.truncate(turns, 100)
+    for arguments in (again, ["show", "cut"], ["report", "cut"]):
+        code, out, err = command(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "error: " in err
+        assert "/cut --salvage`" in err or "moot verify cut --salvage`" in err
+    code, out, _ = command("verify", "cut")
+    assert (code, "`moot verify cut --salvage`" in out) == (2, True)
+    code, repaired, _ = command("verify", "cut", "--salvage")
+    assert code == 0
+    loss, *files = repaired.splitlines()
+    assert loss in out
+    assert f"turns/{turns.name}: nothing of it can be read" in files
+    assert command(*again)[2].startswith("nothing to do")
+
+
 def test_protocols_are_compared_in_one_command(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["selene", "always-debate", "single-agent", "majority-vote"]
     monkeypatch.setenv("COLUMNS", "80")

@@ -47,15 +47,16 @@ def test_a_folder_that_cannot_be_made_is_one_error(place: str) -> None:
         moot.run(engine="inline", limit=1, out=place)
 
 
-def test_debates_with_lost_replies_run_again(tmp_path: Path) -> None:
+def test_a_debate_with_a_verdict_is_not_paid_again_when_its_replies_are_lost(tmp_path: Path) -> None:
     run = tmp_path / "run"
     before = moot.run(engine="inline", limit=4, seed=3, out=run)
-    lost, paid = before.table("turns").num_rows, before.summary.tokens_per_case
+    lost, paid = before.table("turns").num_rows, before.summary.tokens_paid
+    verdicts = before.table("verdicts")
     (part,) = (run / "turns").glob("*.parquet")
     part.write_bytes(part.read_bytes()[:-20])
-    assert any(line.startswith(f"{lost} replies are lost; 4 debates") for line in salvage(RunFolder(run)))
-    assert verify(RunFolder(run)).faults == []
+    assert salvage(RunFolder(run))
     again = moot.run(engine="inline", limit=4, seed=3, out=run)
-    assert (again.exit_code, again.table("turns").num_rows, again.table("verdicts").num_rows) == (0, lost, 4)
-    assert again.summary.tokens_per_case == paid
+    assert (again.exit_code, again.worked, again.table("verdicts")) == (0, False, verdicts)
+    assert again.summary.simulated
+    assert (again.summary.attempts_unconfirmed, again.summary.tokens_unconfirmed) == (lost, (0, paid))
     assert verify(RunFolder(run)).faults == []
