@@ -8,13 +8,13 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Pairs, Table
 from moot.deploy.results.report.render import banner
-from moot.deploy.results.run_report.baselines import baselines
+from moot.deploy.results.run_report.baselines import baselines, single_agent_step
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.model_replies import reply_blocks
 from moot.deploy.results.summaries.scores import score_blocks
 from moot.deploy.results.summaries.summary import Summary
 from moot.deploy.results.summaries.summary_rows import summary_rows
-from moot.deploy.results.text import cases, count, counts_in_words, percent, shell_path, times
+from moot.deploy.results.text import cases, count, counts_in_words, percent, shell_path
 
 
 def overview(run: RunData) -> Iterator[Block]:
@@ -23,9 +23,10 @@ def overview(run: RunData) -> Iterator[Block]:
     yield Heading(f"Run {summary.run}", 1)
     yield from banner(summary.simulated)
     yield Note(" ".join((_worked(summary), _quality(summary))), "strong")
-    yield from (Note(line) for line in _gain(run))
+    yield from (Note(each.gain) for each in run.once(baselines))
     yield from (Note(line, "warning") for line in summary.warnings)
-    if steps := list(next_steps(summary)):
+    steps = [*next_steps(summary), *([] if (step := single_agent_step(run)) is None else [step])]
+    if steps:
         yield Heading("What next", 3)
         yield Items(steps)
     yield Heading("Overview")
@@ -83,16 +84,6 @@ def _outcomes(summary: Summary) -> str:
     reached = {name: n for name, n in summary.rulings.consensus.items() if n}
     parts = {"Verdicts": winners, "Consensus": reached}
     return "".join(f"{name}: {counts_in_words(found)}. " for name, found in parts.items() if found)
-
-
-def _gain(run: RunData) -> Iterator[str]:
-    """The verdicts against the last of `baselines`; nothing where it costs as much."""
-    for last in run.once(baselines)[-1:]:
-        costs = [(last.cost(cost), cost.method) for cost in (run.costs[verdict.key] for verdict in run.counted)]
-        known = [(base, own) for base, own in costs if base and own is not None]
-        times_base = sum(own for _, own in known) / sum(base for base, _ in known) if known else None
-        if times_base is not None and times_base > 1.0:
-            yield f"Against {last.name}, on the same cases: {last.gain}, at {times(times_base)} its tokens."
 
 
 def next_steps(summary: Summary) -> Iterator[str]:

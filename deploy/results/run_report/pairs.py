@@ -9,10 +9,8 @@ from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.compare import RunRow, compare_records, run_names
 from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
 from moot.deploy.results.summaries.differing_cases import differing_blocks
-from moot.deploy.results.summaries.summary_rows import paired_words
-
-_LEVEL = 0.05
-"""Two-sided level below which a difference is called one."""
+from moot.deploy.results.summaries.summary_rows import paired_sentence
+from moot.deploy.results.text import times
 
 MOST_CASES = 500
 """Differing cases that the page lists; the others are in the runs' own tables."""
@@ -71,15 +69,18 @@ def pairs(runs: Sequence[RunData]) -> Iterator[Block]:
 
 
 def _answer(rows: Sequence[RunRow], names: Sequence[str]) -> Iterator[str]:
-    """Whether each run differs from the first one in accuracy."""
+    """Whether each run differs from the first one in accuracy, and what it costs beside it."""
     for name, row in zip(names, rows, strict=True):
         if row.vs_first is None:
             continue
-        if row.vs_first.p_value is None:
+        if row.vs_first.difference is None:
             yield f"{name} and {names[0]} have no scored case in common."
-        elif row.vs_first.interval is None:
-            found = f"{name} against {names[0]}: {paired_words(row.vs_first)}"
-            yield f"{found}. Some cases share a text, so this p may be too small."
         else:
-            differs = "is not shown to differ from" if row.vs_first.p_value >= _LEVEL else "differs from"
-            yield f"{name} {differs} {names[0]} in accuracy: {paired_words(row.vs_first)}."
+            found = paired_sentence(row.vs_first, f"in {name}", f"in {names[0]}")
+            yield f"{name} against {names[0]}, in accuracy on the same cases: {found}{_cost(row, rows[0])}."
+
+
+def _cost(row: RunRow, first: RunRow) -> str:
+    if not first.tokens_per_case or row.tokens_per_case is None:
+        return ""
+    return f", at {times(row.tokens_per_case / first.tokens_per_case)} the tokens per case"

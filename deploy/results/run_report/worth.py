@@ -74,7 +74,6 @@ def _prices(run: RunData, finished: Sequence[VerdictRow]) -> Iterator[Block]:
         yield _price_chart(found, by_rounds)
     if found:
         yield _price_table(found)
-    yield from map(_gain, run.once(baselines))
 
 
 def baseline_blocks(run: RunData) -> Iterator[Block]:
@@ -86,11 +85,7 @@ def baseline_blocks(run: RunData) -> Iterator[Block]:
     if cheaper:
         table = _price_table([*(price for _, price in cheaper), whole])
         yield table._replace(title="Baselines beside the debates")
-        yield from (_gain(each) for each, _ in cheaper)
-
-
-def _gain(baseline: Baseline) -> Note:
-    return Note(f"Verdict less {baseline.name}, on the same cases: {baseline.gain}.")
+        yield from (Note(each.gain) for each, _ in cheaper)
 
 
 def _price_table(found: Sequence[_Price]) -> Table:

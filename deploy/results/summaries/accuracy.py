@@ -17,6 +17,9 @@ from moot.metrics.significance import paired_difference, paired_difference_inter
 from moot.protocols.selene.events import BranchesCompared, SkipAudited, VotesCounted
 from moot.protocols.tasks.scoring import accepted_answers, token_f1
 
+_LEVEL = 0.05
+"""Two-sided level below which a difference is called one."""
+
 
 class PairedComparison(FrozenModel):
     """Paired comparison of two methods on the same cases (McNemar's exact test).
@@ -36,6 +39,11 @@ class PairedComparison(FrozenModel):
     p_value: float | None
     n: int
     interval: Interval | None = None
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether the test shows a difference at 5 %; None without an interval, as where cases share a text."""
+        return None if self.p_value is None or self.interval is None else self.p_value < _LEVEL
 
 
 def compare_paired(
@@ -71,7 +79,8 @@ def audit_difference(record: RunRecord, finished: Iterable[VerdictRow]) -> Paire
     correct = record.references.correct
     skipped = [correct(event.case_id, found.skipped_answer, gold[event.key]) for event, found in audits]
     debated = [correct(event.case_id, found.debated_answer, gold[event.key]) for event, found in audits]
-    return compare_paired(skipped, debated) if audits else None
+    independent = record.references.independent(event.case_id for event, _ in audits)
+    return compare_paired(skipped, debated, independent=independent) if audits else None
 
 
 class PartAccuracy(FrozenModel):

@@ -11,7 +11,7 @@ from moot.deploy.results.summaries.evaluation import confidence_rows, evaluation
 from moot.deploy.results.summaries.model_replies import replies_words
 from moot.deploy.results.summaries.panel_verdicts import panel_verdict_rows, reasoning_rows
 from moot.deploy.results.summaries.summary import Summary
-from moot.deploy.results.text import calls, count, counts_in_words, number, p_value, percent, times
+from moot.deploy.results.text import calls, cases, count, counts_in_words, number, p_value, percent, times
 
 
 def summary_rows(summary: Summary) -> list[tuple[str, str]]:
@@ -57,7 +57,7 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
     ]
     rows += [*_judge_rows(summary), *confidence_rows(summary.confidence or ())]
     if summary.audit is not None:
-        rows.append(("skipped - debated, audit", paired_words(summary.audit)))
+        rows.append(("skipped - debated, audit", paired_sentence(summary.audit, "if skipped", "if debated")))
     return rows
 
 
@@ -173,16 +173,42 @@ def _cases(summary: Summary) -> str:
     return f"{summary.cases:,}: {', '.join(parts)}"
 
 
+def paired_sentence(found: PairedComparison, first: str, second: str) -> str:
+    """Paired comparison in words: the difference, whether it is shown, and the cases behind it.
+
+    Args:
+        first, second: adverbials that name the two methods, such as "with the debates" and "without".
+
+    >>> found = PairedComparison(
+    ...     only_first=1, only_second=3, difference=-0.02, p_value=0.625, n=99, interval=(-0.06, 0.02)
+    ... )
+    >>> print(paired_sentence(found, "in A", "in B"))
+    -2.0 points [-6.0, +2.0], not shown to differ (1 case right only in A, 3 only in B; McNemar p = 0.6250, n = 99)
+    """
+    if found.difference is None:
+        return "unknown (no case can be compared)"
+    difference, *ends = (f"{100 * each:+z.1f}" for each in (found.difference, *(found.interval or ())))
+    points = f"{difference} points" + (f" [{', '.join(ends)}]" if ends else "")
+    shown = {True: ", shown to differ", False: ", not shown to differ", None: ""}[found.differs]
+    behind = f"{cases(found.only_first)} right only {first}, {count(found.only_second)} only {second}"
+    doubt = "" if found.interval is not None else ", which may be too small: cases share a text"
+    return f"{points}{shown} ({behind}; {_mcnemar(found)}{doubt}, n = {count(found.n)})"
+
+
 def paired_words(found: PairedComparison) -> str:
-    """Text of a paired comparison.
+    """Paired comparison in a cell of a table.
 
     >>> paired_words(PairedComparison(only_first=1, only_second=3, difference=-0.02, p_value=0.625, n=100))
     '-2.0 points, McNemar p = 0.6250 (1 and 3 of n = 100)'
     """
     if found.difference is None:
         return "unknown (no case can be compared)"
-    sign = "p" if (found.p_value or 0.0) < 1e-4 else "p ="
-    test = f"McNemar {sign} {p_value(found.p_value)}"
     return (
-        f"{100 * found.difference:+z.1f} points, {test} ({found.only_first} and {found.only_second} of n = {found.n:,})"
+        f"{100 * found.difference:+z.1f} points, {_mcnemar(found)} "
+        f"({found.only_first} and {found.only_second} of n = {found.n:,})"
     )
+
+
+def _mcnemar(found: PairedComparison) -> str:
+    sign = "p" if (found.p_value or 0.0) < 1e-4 else "p ="
+    return f"McNemar {sign} {p_value(found.p_value)}"

@@ -14,12 +14,14 @@ from moot import run
 from moot.actors.record.tables import read_table
 from moot.deploy.results.report.blocks import Block, Chart, Heading, Note, Pairs, Table
 from moot.deploy.results.run_report.answers import AgentAnswers, flips, opening_votes
-from moot.deploy.results.run_report.baselines import VOTE
+from moot.deploy.results.run_report.baselines import VOTE, baselines, single_agent_step
 from moot.deploy.results.run_report.build import build_report
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.overview import next_steps
+from moot.deploy.results.summaries.accuracy import compare_paired
 from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.results.summaries.summary_rows import summary_rows
+from moot.deploy.results.summaries.summary_rows import paired_sentence, summary_rows
+from moot.deploy.results.text import times
 
 
 def chart(blocks: list[Block], name: str) -> Chart:
@@ -176,6 +178,38 @@ def test_skipped_cases_are_no_debates_of_no_rounds(inline_run: InlineRun) -> Non
     assert f"Left out: {cases.how['skipped']} case" in lengths.note
     [prices] = [block for block in blocks if isinstance(block, Table) and "tokens per case" in block.header]
     assert "skipped by the gate" in [row[0] for row in prices.rows]
+
+
+def test_the_headline_says_whether_each_baseline_is_shown_to_differ(selene: Path) -> None:
+    run = RunData(selene)
+    blocks = build_report(selene).blocks
+    found = [each.text for each in blocks if isinstance(each, Note) and each.text.startswith("Against ")]
+    assert len(found) == len(run.once(baselines)) == 2
+    for text, each in zip(found, run.once(baselines), strict=True):
+        assert f"Against {each.name}, on the same cases: " in text
+        assert paired_sentence(each.against, "with the debates", "without") in text
+        assert text.endswith(f"at {times(each.times_tokens)} its tokens.")
+
+
+def test_a_comparison_is_shown_doubtful_or_without_interval() -> None:
+    same, other = [True] * 8 + [False] * 8, [True] * 16
+    shown = paired_sentence(compare_paired(other, same), "in A", "in B")
+    assert shown.startswith("+50.0 points [")
+    assert "], shown to differ (8 cases right only in A, 0 only in B; McNemar p = 0.0078, n = 16)" in shown
+    doubtful = paired_sentence(compare_paired(other, same, independent=False), "in A", "in B")
+    assert doubtful.startswith("+50.0 points (8 cases")
+    assert "too small: cases share a text" in doubtful
+
+
+def test_a_run_without_a_baseline_names_the_commands_for_one(inline_run: InlineRun) -> None:
+    folder = inline_run("constructor-auditor")
+    step = single_agent_step(RunData(folder)) or ""
+    _, _, commands = step.partition("compare: ")
+    assert commands == (
+        f"moot run --protocol single-agent --task sample --model simulated --limit 40 --seed 1 --out "
+        f"{folder}-single-agent; moot report {folder}-single-agent {folder}"
+    )
+    assert single_agent_step(RunData(inline_run("always-debate"))) is None
 
 
 def test_changes_by_round_are_those_of_the_recorded_answers(selene: Path) -> None:

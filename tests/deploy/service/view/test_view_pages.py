@@ -329,7 +329,7 @@ async def test_chosen_runs_are_compared(runs: Path) -> None:
     async with viewed(runs) as client:
         page = await client.get("/compare?run=sample&run=group~below")
         assert page.status == 200
-        assert "below is not shown to differ from sample" in page.text
+        assert "below against sample, in accuracy on the same cases: " in page.text
         assert "'unsafe-" not in page.headers["Content-Security-Policy"]
         refused = {"sample": 422, "sample&run=sample": 422, "sample&run=own": 422, "sample&run=none": 404}
         for names, status in {**refused, "&run=".join("abcdefg"): 422}.items():
