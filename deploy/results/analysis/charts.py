@@ -160,8 +160,8 @@ def signal_charts(measured: ReplyFeatures, strata: Sequence[Stratum], settings: 
                 Guide("weak", y=settings.low_quality),
                 Guide("well reasoned", y=settings.high_quality),
             ],
-            note="Each point is a reply; on a run's page a click opens its case. Right of the line for "
-            f"confident are the {number(100 * settings.quantile)} % most confident replies.",
+            note="Each point is a reply; a click opens its case where the page has it. Right of the line "
+            f"for confident are the {number(100 * settings.quantile)} % most confident replies.",
         )
 
 

@@ -70,7 +70,7 @@ def divergence_tables(
     note = (
         f"High confidence: mean log-probability at or above the {high} quantile within domain and role; low: at or "
         f"below the {low} one. Low Q: at most {settings.low_quality:g}, or flagged; high Q: at least "
-        f"{settings.high_quality:g} and not flagged. `if independent`: the product of the two shares."
+        f"{settings.high_quality:g} and not flagged. `if independent` is the product of the two shares."
     )
     read = "The cases to read are in the file `divergence_cases`; `moot show RUN CASE` shows one."
     return [

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from moot.deploy.results.report.blocks import Block, Chart, Heading, one_line_title
 from moot.deploy.results.report.charts import chart_data, chart_table
@@ -177,7 +177,20 @@ def _environment() -> Environment:
     )
     environment.filters["chart_table"] = chart_table
     environment.filters["one_line_title"] = one_line_title
+    environment.filters["with_code"] = _with_code
     return environment
+
+
+_CODE = re.compile(r"`([^`\n]+)`")
+
+
+def _with_code(text: str) -> Markup:
+    """A note's HTML, in which what stands between backticks is code.
+
+    >>> _with_code("`moot show` <RUN>")
+    Markup('<code>moot show</code> &lt;RUN&gt;')
+    """
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(visible(text)))))
 
 
 def _template() -> Template:

@@ -28,6 +28,7 @@ from moot.deploy.results.run_report.side_by_side import side_by_side
 from moot.deploy.results.run_report.socrasynth import socrasynth
 from moot.deploy.results.run_report.transcripts import several_transcripts, transcripts_data
 from moot.deploy.results.run_report.worth import worth
+from moot.deploy.results.summaries.compare import run_names
 from moot.deploy.results.summaries.summary import Summary
 
 _SUBSECTION = 3
@@ -121,7 +122,12 @@ class RunReport:
         run, *others = self.runs
         columns = side_by_side(self.runs) if others else case_columns(run)
         transcripts = several_transcripts(self.runs, columns) if others else transcripts_data(run, columns)
-        return {"cases": cases_data(columns), "transcripts": transcripts}
+        cases = cases_data(columns)
+        if others:
+            cases["runs"] = run_names([each.info.name for each in self.runs])
+        else:
+            cases["of_run"] = run.info.cases
+        return {"cases": cases, "transcripts": transcripts}
 
     def html(self) -> str:
         """The page."""

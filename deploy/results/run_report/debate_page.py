@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from moot.deploy.results.document.blocks import document_blocks
 from moot.deploy.results.document.read import build_document
 from moot.deploy.results.report.block_data import blocks_data
+from moot.deploy.results.report.blocks import Items, Note
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.rounds.round_trace import trace_blocks
 from moot.deploy.results.run_report.sent_replies import SentReplies
@@ -35,6 +36,9 @@ _OF_JUDGES = ("crit/", "assessment/")
 
 _SILENT = ("failed", "invalid", "cut")
 """Outcomes of replies without an answer."""
+
+_FEW_LINES = 3
+"""Most entries of a stage without replies that are shown unfolded, if each has only a title."""
 
 
 class Position(NamedTuple):
@@ -148,7 +152,12 @@ class _Page:
         """Stage; None if all its replies and notes are shown beside other replies."""
         turns = [self._turn(turn) for turn in section.turns if turn.path not in self._placed_turns]
         events = [event for event in section.events if (event.kind, event.path) not in self._placed_events]
-        notes = blocks_data(block for event in events for block in event_blocks(event))
+        blocks = [block for event in events for block in event_blocks(event)]
+        lines = [block.text for block in blocks if isinstance(block, Note)]
+        if not turns and len(lines) == len(blocks) > _FEW_LINES:
+            items = blocks_data([Items(lines)])
+            return {"title": section.title, "turns": [], "notes": items, "folded": f"{len(lines)} entries"}
+        notes = blocks_data(blocks)
         return {"title": section.title, "turns": turns, "notes": notes} if turns or notes else None
 
     def _turn(self, turn: TurnView) -> dict[str, Any]:

@@ -33,6 +33,8 @@ class RunFigures(FrozenModel):
         cases: number of cases of the run, or those seen so far where it is unknown.
     """
 
+    simulated: bool
+
     cases: int
     finished: int
     failed: int
@@ -62,6 +64,7 @@ def run_figures(folder: str | Path) -> RunFigures:
     cases = read_table(folder, "cases", ["group"])
     ends = wilson_interval(right, scored) if scored and _independent(cases, finished["case_id"]) else None
     return RunFigures(
+        simulated=info.simulated,
         cases=max(cases.num_rows, verdicts.num_rows, info.cases or 0),
         finished=verdicts.num_rows - failed,
         failed=failed,

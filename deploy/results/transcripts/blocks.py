@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark, step_of
 from moot.deploy.results.distributions import distribution_line
 from moot.deploy.results.endings import named_ending
@@ -28,19 +30,36 @@ from moot.deploy.results.transcripts.views import (
     VerdictView,
 )
 from moot.protocols.errors import TRUNCATED
+from moot.protocols.messages import Form
 from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed
 from moot.protocols.rubrics.score_sheet import FLAG
 from moot.protocols.verdict_sources import VerdictSources
+
+_PARKED = "parked"
+"""Kind of the event of a debate that waits for a person; its data is the form."""
 
 
 def event_blocks(event: EventView) -> list[Block]:
     """Report blocks of an event; an unknown kind is shown as key-value pairs."""
     if (blocks := known_event(event)) is not None:
         return blocks
+    if event.kind == _PARKED and (asked := _form_blocks(event)):
+        return asked
     pairs = list(plain_pairs(event.data))
     place = place_words(event.path)
     title = Note(event.kind if place.startswith(event.kind) else f"{event.kind}, {place}", "strong")
     return [title, Pairs(pairs)] if pairs else [title]
+
+
+def _form_blocks(event: EventView) -> list[Block]:
+    """Report blocks of the form that a debate waits for; empty for a form that cannot be read."""
+    try:
+        form = msgspec.convert(event.data, Form)
+    except msgspec.ValidationError:
+        return []
+    choices = [f"{action}, with a text" if form.takes_text(action) else action for action in form.actions]
+    quoted = [Quote("the form", form.body)] if form.body else []
+    return [Note(f"a person is asked: {form.title}", "strong"), *quoted, Pairs([("choices", "; ".join(choices))])]
 
 
 def known_event(event: EventView) -> list[Block] | None:

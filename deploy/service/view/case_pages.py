@@ -3,6 +3,7 @@ read."""
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from functools import cached_property, reduce
 from pathlib import Path
@@ -84,6 +85,7 @@ class CaseIndex:
     """
 
     def __init__(self, folder: Path) -> None:
+        self._read_at = time.time()
         record = RunRecord(folder)
         table, self._of_run = case_table(record), record.info.cases
         heads = [head for head in case_heads(table) if not head.hidden]
@@ -104,11 +106,12 @@ class CaseIndex:
 
     @cached_property
     def _totals(self) -> dict[str, Any]:
-        """Number of cases: all that are registered, by outcome, and of the run, as far as known."""
+        """Number of cases: all that are registered, by outcome, and of the run, as far as known; when they were read
+        (Unix time)."""
         found = pc.value_counts(self._table["outcome"]).to_pylist()
         counts = {row["values"]: row["counts"] for row in found}
         counts[DEBATED] = pc.sum(self._table[_DEBATED]).as_py() or 0
-        return {"all": self.total, "counts": counts, "of_run": self._of_run}
+        return {"all": self.total, "counts": counts, "of_run": self._of_run, "read_at": self._read_at}
 
     def page(self, query: CaseQuery) -> dict[str, Any]:
         """A page of rows, how many cases there are that match, and those of `described`, which grow with a run.

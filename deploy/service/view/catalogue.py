@@ -98,7 +98,7 @@ class RunCatalogue:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root.absolute()
+        self.root = root  # as the user gave it: so pages and their commands name it
         if not self.root.is_dir():
             raise ConfigError(f"{root}: no such folder; name the folder that holds your runs, such as runs")
         self._figures: dict[Path, _Computed] = {}
@@ -113,7 +113,7 @@ class RunCatalogue:
     @property
     def only(self) -> FoundRun | None:
         """The run, if the folder itself is one."""
-        return FoundRun(_name(self.root) or "run", self.root) if _is_run(self.root) else None
+        return FoundRun(_name(self.root.absolute()) or "run", self.root) if _is_run(self.root) else None
 
     def find(self, name: str) -> FoundRun:
         """Run with a name; every name comes from the folder's content.

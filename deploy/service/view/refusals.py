@@ -13,11 +13,14 @@ from starlette.types import Scope
 from moot.deploy.results.report.blocks import Block, Heading, Note
 from moot.deploy.results.text import shell_path, visible_line
 from moot.deploy.service.errors import RequestError, error_response
-from moot.deploy.service.view.reports import Page, make_page
+from moot.deploy.service.view.reports import NOT_COMPARABLE, Page, make_page
 from moot.protocols.errors import MootError, RecordError
 
 UNREADABLE = "unreadable"
 """Code of an error of a record that cannot be read."""
+
+_PASSING = (429, 503)
+"""Statuses of errors that pass by themselves."""
 
 
 async def refused(request: Request, error: Exception) -> Response:
@@ -96,6 +99,10 @@ def _advice(error: HTTPException, run: Path | None) -> str:
         return f"{command} lists what is damaged; with --salvage it keeps what is intact. Other runs are not affected."
     if error.status_code == 404:
         return "It may have been moved, renamed or removed since the link was made. The list names every run."
+    if isinstance(error, RequestError) and error.code == NOT_COMPARABLE:
+        return "Only runs that share cases can be compared: go back to the list of runs, and choose others."
+    if error.status_code in _PASSING:
+        return "Reload the page in a while."
     if error.status_code >= 500:
         return "The terminal of the server may say more."
-    return "Reload the page, or go back to the list of runs."
+    return "Go back to the list of runs."

@@ -31,6 +31,9 @@ _AT_ONCE = 2
 _WORTH = 5.0
 """Factor from the duration of reading a live run to the time until it is read again."""
 
+NOT_COMPARABLE = "not_comparable"
+"""Code of an error of runs that have no case in common."""
+
 
 FORMS = ("forms.js",)
 """Scripts of a run's page beside those of any page with cases."""
@@ -162,7 +165,7 @@ class RecordCache:
         try:
             page: Page = await asyncio.shield((await self._find("compare", runs, build)).task)
         except UserError as error:
-            raise RequestError(422, str(error)) from None
+            raise RequestError(422, str(error), NOT_COMPARABLE) from None
         return page
 
     async def _find(self, what: str, runs: Sequence[FoundRun], make: Callable[[], Any]) -> _Made:

@@ -26,7 +26,12 @@
   const isNumber = (column) => !column.words && (column.values || []).some((value) => typeof value === "number");
 
   const isChosen = (row, outcome) =>
-    outcome === "all" || (outcome === "differ" ? row.differ === "differ" : outcome === "debated" ? row.debated === 1 : outcome === "here" ? isHere(row.case) : row.outcome === outcome);
+    outcome === "all" || (outcome === "differ" ? row.differ === "differ" : outcome === "debated" ? row.debated === 1 : outcome === "here" ? isHere(row.case) : hasOutcome(row, outcome));
+  // Of the first run, or of another one, whose place follows after a slash.
+  function hasOutcome(row, name) {
+    const [outcome, place] = name.split("/");
+    return row[place ? `outcome_${place}` : "outcome"] === outcome;
+  }
   const isHere = (id) => moot.data.server || Object.hasOwn((moot.data.transcripts || { packed: {} }).packed, id);
   const hasWords = (row, words) =>
     !words || columns.some(({ name }) => row[name] !== null && String(row[name]).toLowerCase().includes(words));
@@ -73,7 +78,8 @@
   }
 
   function definition({ name, title, note, number, ...values }) {
-    const column = { name, title, note, isNumber: number ?? isNumber(values), width: widthOf(name, values.words), grow: name === "question" ? 6 : 1 };
+    const width = widthOf(name.replace(/_\d+$/, ""), values.words);
+    const column = { name, title, note, isNumber: number ?? isNumber(values), width, grow: name === "question" ? 6 : 1, wraps: Boolean(moot.data.cases.runs) };
     const filter = moot.data.cases.server ? { headerFilter: remoteFilter, headerFilterLiveFilter: false } : {};
     return moot.tableColumn(column, name === "case" ? link : text, filter);
   }
@@ -95,6 +101,7 @@
       if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
       const { total, rows: found, ...all } = await answer.json();
       refill(all);  // a run under way has more cases than when the page was opened
+      read = all;
       tell(total, all);
       return { last_page: Math.ceil(total / size), data: found };
     };
@@ -107,6 +114,8 @@
   }
 
   let tell = () => {};
+  let read = null; // what the server says of the table that is shown
+  let verdicts = null; // of the run under way, by its latest figures
   let asked = Promise.resolve(); // the last request to the server
   let turns = 0;
 
@@ -142,13 +151,38 @@
     else table.setFilter((row) => isChosen(row, chosen.outcome) && hasWords(row, chosen.words));
   }
 
-  const NAMES = { all: "All", right: "Right", wrong: "Wrong", unscored: "Not scored", failed: "Failed", open: "Open", "not begun": "Not begun", debated: "Debated", differ: "Runs differ", here: "Transcript here" };
+  // The latest figures of a run under way: the table says of which time it is if it has not as many verdicts.
+  moot.compareTable = (now) => {
+    verdicts = now;
+    if (read) tell(shown, read);
+  };
+
+  const OUTCOMES = { right: "Right", wrong: "Wrong", unscored: "Not scored", failed: "Failed", open: "Open", "not begun": "Not begun" };
+
+  // Names and labels of the buttons; those about one of several runs name it.
+  function choices({ runs }) {
+    const label = (run, text) => (run === undefined ? text : `${run}: ${text.toLowerCase()}`);
+    const outcomes = (runs || [undefined]).flatMap((run, place) =>
+      Object.entries(OUTCOMES).map(([name, text]) => [place ? `${name}/${place}` : name, label(run, text)]));
+    return { all: "All", ...Object.fromEntries(outcomes), debated: label((runs || [])[0], "Debated"), differ: "Runs differ", here: "Transcript here" };
+  }
+
+  // Cases of the run that are not in the table, as they have not begun.
+  const later = ({ all, of_run: ofRun }) => Math.max(0, (ofRun ?? 0) - all);
+
+  function asOf({ counts = {}, read_at: at }) {
+    const inTable = ["right", "wrong", "unscored", "failed"].reduce((sum, name) => sum + (counts[name] ?? 0), 0);
+    if (verdicts === null || verdicts === inTable) return "";
+    return `. The table is as of ${moot.clock(new Date(1000 * at))}; the figures above are newer.`;
+  }
 
   // How many cases there are, by button.
-  function totals(data) {
-    if (data.server) return { ...data.counts, all: data.all };
-    const names = Object.keys(NAMES).filter((name) => name !== "here" || rows.some((row) => !isHere(row.case)));
-    return Object.fromEntries(names.map((name) => [name, rows.filter((row) => isChosen(row, name)).length]));
+  function totals(data, names) {
+    const counts = data.server ? { ...data.counts, all: data.all }
+      : Object.fromEntries(names.filter((name) => name !== "here" || rows.some((row) => !isHere(row.case)))
+        .map((name) => [name, rows.filter((row) => isChosen(row, name)).length]));
+    const more = later({ ...data, all: counts.all });
+    return more ? { ...counts, all: counts.all + more, "not begun": (counts["not begun"] ?? 0) + more } : counts;
   }
 
   let refill = () => {};
@@ -156,6 +190,7 @@
   function buttons(data) {
     const group = element("div", { className: "buttons", role: "group", "aria-label": "Which cases" });
     const made = new Map();
+    const labels = choices(data);
     const button = (name) => {
       const one = element("button", { type: "button", "aria-pressed": String(name === chosen.outcome) });
       one.addEventListener("click", () => {
@@ -166,13 +201,13 @@
       return one;
     };
     refill = (now) => {
-      const counts = totals({ ...data, ...now });
-      for (const [name, label] of Object.entries(NAMES)) {
+      const counts = totals({ ...data, ...now }, Object.keys(labels));
+      for (const [name, label] of Object.entries(labels)) {
         if (!counts[name] && name !== "all" && !made.has(name)) continue;
         if (!made.has(name)) made.set(name, button(name));
-        made.get(name).textContent = `${label} ${moot.number(counts[name] ?? 0)}`;
+        made.get(name).textContent = moot.visible(`${label} ${moot.number(counts[name] ?? 0)}`);
       }
-      const order = Object.keys(NAMES).filter((name) => made.has(name)).map((name) => made.get(name));
+      const order = Object.keys(labels).filter((name) => made.has(name)).map((name) => made.get(name));
       if (order.length !== group.children.length) group.replaceChildren(...order);
     };
     refill({});
@@ -246,8 +281,9 @@
     });
     table.on("dataFiltered", (_filters, found) => {
       order = null;
-      if (!data.server) tell(found.length, { all: rows.length });
+      if (!data.server) tell(found.length, { ...data, all: rows.length });
     });
+    moot.markScrolling(table);
     table.on("dataSorted", () => { order = null; });
     if (!data.server) table.on("tableBuilt", apply); // a server has been asked already
     place.addEventListener("keydown", onKey);
@@ -298,10 +334,11 @@
     rows = data.server ? [] : readRows(data);
     byId = new Map(rows.map((row) => [row.case, row]));
     const status = element("p", { role: "status", className: "dim" });
-    tell = (n, { all, of_run: ofRun }) => {
+    tell = (n, all) => {
       shown = n;
-      const others = ofRun > all ? `; the other ${moot.number(ofRun - all)} of the run have not begun` : "";
-      status.replaceChildren(`${moot.number(n)} of ${moot.number(all)} cases shown${others}`);
+      const more = later(all);
+      const others = more ? `; ${moot.number(more)} have not begun and are not listed yet` : "";
+      status.textContent = `${moot.number(n)} of ${moot.number(all.all + more)} cases shown${others}${asOf(all)}`;
     };
     const box = element("div", { className: "case-table" });
     const help = "Click a case or press Enter to read its transcript. Arrow keys move; a column's title sorts. Columns of numbers take > 0.5, <= 3, 4 or 1..2.";
@@ -310,7 +347,7 @@
     window.addEventListener("beforeprint", () => print(printed));
     window.addEventListener("afterprint", () => printed.replaceChildren());
     place.hidden = false;
-    if (!data.server) tell(rows.length, { all: rows.length });
+    if (!data.server) tell(rows.length, { ...data, all: rows.length });
     // Built when it comes into view: a page with 100,000 cases opens as fast as one with none.
     const seen = new IntersectionObserver((entries) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;

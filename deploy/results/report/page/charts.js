@@ -122,7 +122,8 @@ window.moot = window.moot || {};
     const text = isDark() ? "#e8e8e8" : "#1c1c1c";
     const line = isDark() ? "#3d434c" : "#e2e2e2";
     const first = data.series.find((series) => series.x.length);
-    const isWhole = (of) => data.series.every((each) => (each[of] || []).every((value) => value === null || Number.isInteger(value)));
+    const areWhole = (values) => (values || []).every((value) => value === null || Number.isInteger(value));
+    const isWhole = (...of) => data.series.every((each) => of.every((name) => areWhole(each[name])));
     const category = Boolean(first) && typeof first.x[0] === "string";
     const [across, up] = ["x", "y"].map((of) => data.guides.map((guide) => guide[of]).filter((at) => at !== null));
     return {
@@ -133,7 +134,7 @@ window.moot = window.moot || {};
         interaction: { mode: "nearest", intersect: true },
         scales: {
           x: axis(data.x, "bottom", category, text, line, across, isWhole("x")),
-          y: axis(data.y, "left", false, text, line, up, !data.y.range && isWhole("y")),
+          y: axis(data.y, "left", false, text, line, up, !data.y.range && isWhole("y", "low", "high")),
         },
         plugins: {
           guides: { lines: data.guides, color: text },

@@ -34,17 +34,29 @@
   moot.textFilter = (wanted, value) => String(value ?? "").toLowerCase().includes(String(wanted).toLowerCase());
 
   const titleWidth = (title) => Math.min(240, 46 + 8.5 * title.length);  // with the arrow that shows how it is sorted
+  const MOST_WRAPPED = 130; // pixels of a title on several lines
+  const wrappedWidth = (title) => Math.min(MOST_WRAPPED, Math.max(...title.split(/(?<=:) /).map(titleWidth)));
 
   // What Tabulator needs of a column; the formatter gives a node, so that no value can become markup.
-  moot.tableColumn = ({ name, title, note, isNumber, width = 80, grow = 1 }, formatter, more = {}) => ({
+  moot.tableColumn = ({ name, title, note, isNumber, width = 80, grow = 1, wraps = false }, formatter, more = {}) => ({
     title, titleFormatter: (cell) => moot.element("span", {}, cell.getValue()), field: name, formatter,
     sorter: moot.compare, headerSortTristate: true, hozAlign: isNumber ? "right" : "left", headerHozAlign: isNumber ? "right" : "left",
-    minWidth: Math.max(width, titleWidth(title)), widthGrow: grow,
+    minWidth: Math.max(width, wraps ? wrappedWidth(title) : titleWidth(title)), widthGrow: grow, headerWordWrap: wraps,
     headerTooltip: () => moot.element("div", {}, note ? `${title}: ${note}` : title),
     headerFilter: "input", headerFilterLiveFilter: true, headerFilterPlaceholder: isNumber ? "> 0.5" : "contains",
     headerFilterFunc: isNumber ? moot.numberFilter : moot.textFilter,
     headerFilterParams: { elementAttributes: { "aria-label": `Filter by ${title}` } }, ...more,
   });
+
+  // Whether a table has columns to the right of what is shown: its edge has a shadow then.
+  moot.markScrolling = (table) => {
+    const mark = () => {
+      const holder = table.element.querySelector(".tabulator-tableholder");
+      if (holder) table.element.classList.toggle("scrolls", holder.scrollLeft + holder.clientWidth < holder.scrollWidth - 2);
+    };
+    for (const event of ["tableBuilt", "renderComplete", "scrollHorizontal", "columnResized"]) table.on(event, mark);
+    new ResizeObserver(mark).observe(table.element);
+  };
 
   // Acts when a person has stopped typing.
   moot.afterTyping = (act) => {

@@ -28,7 +28,7 @@
       this.heading = element("h2", {}, "Debates that wait for you");
       this.list = element("div", { "aria-live": "polite" });
       this.status = element("p", { className: "dim", role: "status" });
-      this.box = element("section", {}, this.list, this.status);
+      this.box = element("section", { id: "decisions" }, this.list, this.status);
       this.forms = new Map();
       this.answered = ""; // the message of the last answer, shown once its form has left
       this.askedAt = -ASK_MS;

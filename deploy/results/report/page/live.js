@@ -197,7 +197,7 @@
 
     function showFigures(latest) {
       of = latest;
-      at = { ms: performance.now(), clock: new Date().toLocaleTimeString("en-GB") };
+      at = { ms: performance.now(), clock: moot.clock(new Date()) };
       simulated.hidden = !of.simulated;
       write(simulated, of.simulated || "");
       showState();
@@ -207,6 +207,7 @@
       figures.update(moot.figureRows(of, false));
       debates.update(of.debates, of.open);
       forms.update(of.waiting);
+      moot.compareTable(of.finished + of.failed);
       const state = [of.finished, of.failed, of.open].join();
       const isOver = moot.data.others && !of.open; // the server ends with the run, and would break a request off
       if (state !== grown && !isOver && performance.now() - grownAt > GROW_MS) {

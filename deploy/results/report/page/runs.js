@@ -15,7 +15,7 @@
       name: run.name, state: stateWords(run), of: run,
       accuracy: of && of.accuracy !== null ? Number((100 * of.accuracy).toFixed(1)) : null,
       cases: of ? of.finished + of.failed : null, tokens: of ? of.tokens_paid : null, cost: of ? of.cost_usd : null,
-      protocol: run.preset || run.protocol || "", task: run.task || "", model: run.model || "",
+      protocol: run.preset || run.protocol || "", task: run.task || "", model: modelWords(run),
       started: run.started_at ? run.started_at.replace("T", " ").slice(0, 16) : null,
     };
   }
@@ -25,8 +25,20 @@
     return run.figures && run.figures.failed ? `${words}, ${moot.number(run.figures.failed)} failed` : words;
   }
 
+  // A simulated model may be behind a URL, or that of a role.
+  function modelWords({ model, figures }) {
+    const name = model || "";
+    if (!figures || !figures.simulated || name.startsWith("simulated")) return name;
+    return name ? `simulated: ${name}` : "simulated";
+  }
+
+  const isNarrow = window.matchMedia("(max-width: 40rem)");
+
+  // A narrow window has the state beside the accuracy, whose interval is in its tooltip.
+  const accuracy = (of, whole) => (of.accuracy === null ? "–" : moot.accuracy(whole ? of : { ...of, accuracy_interval: null }));
+
   const WRITTEN = {
-    accuracy: (_value, of) => (of.accuracy === null ? "–" : moot.accuracy(of)),
+    accuracy: (_value, of) => accuracy(of, true),
     cases: (value, of) => (value === of.cases ? moot.number(value) : `${moot.number(value)} of ${moot.number(of.cases)}`),
     tokens: (value, of) => moot.used(value, of.calls_without_usage, moot.number),
     cost: (value, of) => moot.used(value, of.calls_without_usage, moot.dollars),
@@ -42,12 +54,22 @@
     const [name, data] = [of.getField(), of.getData()];
     const text = written(name, data);
     if (name === "name") return element("a", { href: `runs/${encodeURIComponent(data.name)}/`, title: moot.visible(data.name) }, text);
-    return element("span", { title: moot.visible(text), className: name === "state" ? `run-${data.of.state}` : "" }, text);
+    const shown = name === "accuracy" && isNarrow.matches && data.of.figures ? accuracy(data.of.figures, false) : text;
+    return element("span", { title: moot.visible(text), className: name === "state" ? `run-${data.of.state}` : "" }, shown);
+  }
+
+  const PIXELS = 7.3; // of a character of a number
+
+  // Wide enough for the longest accuracy of the list.
+  function columns(rows) {
+    const longest = Math.max(0, ...rows.map(({ of: { figures } }) => (figures ? accuracy(figures, !isNarrow.matches).length : 0)));
+    const width = Math.max(isNarrow.matches ? 0 : 196, 14 + PIXELS * longest);
+    return COLUMNS.map((column) => (column.name === "accuracy" ? { ...column, width } : column));
   }
 
   const COLUMNS = [
-    { name: "name", title: "Run", width: 96, grow: 5 },
-    { name: "accuracy", title: "Accuracy", isNumber: true, width: 196, note: "in percent, with Wilson's 95 % interval, of the n verdicts that can be compared with a right answer" },
+    { name: "name", title: "Run", width: 90, grow: 4 },
+    { name: "accuracy", title: "Accuracy", isNumber: true, grow: 0, note: "in percent, with Wilson's 95 % interval, of the n verdicts that can be compared with a right answer" },
     { name: "state", title: "State", width: 92, grow: 2 },
     { name: "cases", title: "Cases", isNumber: true, note: "with a verdict or failed" }, { name: "tokens", title: "Tokens", isNumber: true, width: 90 },
     { name: "cost", title: "Cost", isNumber: true }, { name: "protocol", title: "Protocol", grow: 2 }, { name: "task", title: "Task", grow: 2 },
@@ -84,10 +106,12 @@
 
   function build(place, chosen, rows) {
     const choice = { title: "", titleFormatter: () => element("span", { title: "Compare", "aria-label": "Compare", role: "img" }, "⇄"), formatter: (cell) => chosen.checkbox(cell), headerSort: false, width: 36, hozAlign: "center" };
-    return new Tabulator(place, {
-      index: "name", layout: "fitColumns", rowHeight: 30, data: rows, columns: [choice, ...COLUMNS.map((column) => moot.tableColumn(column, cell, column.isNumber ? { headerFilterPlaceholder: column.name === "accuracy" ? "> 80" : "> 10" } : {}))],
+    const made = new Tabulator(place, {
+      index: "name", layout: "fitColumns", rowHeight: 30, data: rows, columns: [choice, ...columns(rows).map((column) => moot.tableColumn(column, cell, column.isNumber ? { headerFilterPlaceholder: column.name === "accuracy" ? "> 80" : "> 10" } : {}))],
       placeholder: "No run is like this.", columnDefaults: { resizable: true }, ...(rows.length > MOST_ROWS ? { maxHeight: "85vh" } : {}),
     });
+    moot.markScrolling(made);
+    return made;
   }
 
   // Rows that have changed are written again; the table keeps its order, its filters and its place.
@@ -118,7 +142,7 @@
         await new Promise((done) => table.on("tableBuilt", done));
       }
       was = new Map(rows.map((each) => [each.name, each]));
-      note.textContent = runs.length ? "" : "No run is here yet. `moot run` writes one into runs/ by default.";
+      note.replaceChildren(...(runs.length ? [] : ["No run is here yet. ", element("code", {}, "moot run"), " writes one into runs/ by default."]));
     }
 
     async function refresh() {

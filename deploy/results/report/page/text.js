@@ -33,5 +33,7 @@ window.moot = window.moot || {};
 
   moot.dollars = (value) => `$${value.toFixed(2)}`;
 
+  moot.clock = (time) => time.toLocaleTimeString("en-GB");
+
   moot.number = (value) => (value === null || value === undefined ? "unknown" : value.toLocaleString("en"));
 })();

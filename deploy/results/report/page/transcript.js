@@ -92,6 +92,9 @@
       asSent(turn.sent, texts));
   }
 
+  const notes = ({ folded, notes: blocks }) =>
+    (folded ? details("notes", folded, () => moot.blocks(blocks)) : moot.blocks(blocks));
+
   // Agents keep their columns through the stages; who is of none has the whole width.
   function stage(part, columns, texts) {
     const beside = part.turns.filter((turn) => columns.includes(turn.role));
@@ -107,18 +110,21 @@
       element("h2", {}, part.title),
       beside.length ? grid : null,
       several,
-      part.notes.length ? element("div", { className: "notes" }, moot.blocks(part.notes)) : null);
+      part.notes.length ? element("div", { className: "notes" }, notes(part)) : null);
   }
 
   function verdict(debate) {
     const [sign, word] = debate.state === "failed" ? ["!", "failed"]
+      : debate.state === "parked" ? ["…", "waits for a person"]
       : debate.state !== "finished" ? ["…", debate.state]
       : debate.correct === null ? ["–", debate.answer === null ? "no answer" : "not scored"]
       : debate.correct ? ["✓", "right"] : ["✗", "wrong"];
     const tell = (value) => (value === null ? "none" : value);
-    return element("p", { className: `result ${word.replace(" ", "-")}` },
+    const form = debate.state === "parked" && moot.data.decisions
+      ? [" · ", element("a", { href: "#decisions" }, "Answer its form on the run's page")] : [];
+    return element("p", { className: `result ${word.replaceAll(" ", "-")}` },
       element("strong", {}, `${sign} ${word}`), " ",
-      `Answer: ${tell(debate.answer)}`, " · ", `Gold: ${debate.gold === null ? "unknown" : debate.gold}`);
+      `Answer: ${tell(debate.answer)}`, " · ", `Gold: ${debate.gold === null ? "unknown" : debate.gold}`, ...form);
   }
 
   function way(text, id, label) {
@@ -188,10 +194,11 @@
   function missing(id) {
     const known = moot.hasCase ? moot.hasCase(id) : true;
     const command = (moot.data.transcripts || {}).command;
-    const text = !known ? "The run has no case of this name."
-      : moot.data.server ? "Nothing is recorded of this case yet, or the run has no such case."
-      : `This transcript is not in the file${command ? `; \`${command}\` shows all` : ""}.`;
-    return [bar(id), element("h1", {}, `Case ${id}`), element("p", { className: "warning" }, text),
+    const text = !known ? ["The run has no case of this name."]
+      : moot.data.server ? ["Nothing is recorded of this case yet, or the run has no such case."]
+      : command ? ["This transcript is not in the file; ", element("code", {}, command), " shows all."]
+      : ["This transcript is not in the file."];
+    return [bar(id), element("h1", {}, `Case ${id}`), element("p", { className: "warning" }, ...text),
       known && moot.caseFacts ? moot.pairs(moot.caseFacts(id)) : null].filter(Boolean);
   }
 

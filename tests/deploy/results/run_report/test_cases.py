@@ -153,5 +153,11 @@ def test_runs_are_shown_side_by_side(session: PlantedSession) -> None:
         "right", "wrong", "No",
     )  # fmt: skip
     assert rows["only one"]["outcome"] == "not begun"
+    shown = {each["title"] for each in data["cases"]["columns"] if not each.get("hidden")}
+    names = data["cases"]["runs"]
+    assert len(set(names)) == 2
+    of_runs = {f"{kind}: {name}" for kind in ("Outcome", "Answer") for name in names}
+    assert shown - of_runs <= {"Case", "Runs", "Question", "Gold"}, "a column that only one run has names it"
+    assert of_runs <= shown
     [others] = data["transcripts"]["others"]
     assert list(others["packed"]) == list(data["transcripts"]["packed"])

@@ -9,15 +9,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from planted_records import EVIL, InlineRun, PlantedSession
 
+import moot
 from moot.actors.record.tables import read_table
 from moot.deploy.results.run_report.debate_page import debate_page
 from moot.deploy.results.run_report.sent_replies import SentReplies
 from moot.deploy.results.run_report.transcripts import pack
 from moot.deploy.results.transcripts.debate_tables import DebateTables
 from moot.deploy.results.transcripts.transcript import build_transcript, build_transcripts
+from moot.protocols.messages import Form
 
 
 def page_of(folder: Path, case_id: str) -> dict[str, Any]:
@@ -161,3 +164,24 @@ def test_a_person_was_shown_a_form(session: PlantedSession) -> None:
     [turn] = replies_of(page)
     shown = [(name, page["texts"][place]) for name, place in turn["sent"]["messages"]]
     assert shown == [("title", "Topics"), ("actions", '["go on","edit"]')]
+
+
+def test_a_form_that_waits_is_shown_in_words(session: PlantedSession) -> None:
+    session.case("waits")
+    form = Form("Topics", "Which topics?", ("go on", "edit"), drafts={"edit": "the topics"})
+    session.event("waits", "parked", "moderation/topics", msgspec.to_builtins(form))
+    [stage] = page_of(session.plant(), "waits")["stages"]
+    assert [next(iter(block.items())) for block in stage["notes"]] == [
+        ("note", "a person is asked: Topics"),
+        ("quote", "Which topics?"),
+        ("pairs", [["choices", "go on; edit, with a text"]]),
+    ]
+
+
+def test_a_long_stage_of_titles_alone_is_folded(tmp_path: Path) -> None:
+    run = moot.run(task="sample-claims", protocol="ceda", limit=1, engine="inline", out=tmp_path / "ceda")
+    case_id = read_table(run.path, "cases", [])["case_id"][0].as_py()
+    *others, state = page_of(run.path, case_id)["stages"]
+    [items] = state["notes"]
+    assert (state["title"], state["folded"]) == ("State, version by version", f"{len(items['items'])} entries")
+    assert not any("folded" in stage for stage in others)

@@ -334,6 +334,18 @@ async def test_chosen_runs_are_compared(runs: Path) -> None:
         refused = {"sample": 422, "sample&run=sample": 422, "sample&run=own": 422, "sample&run=none": 404}
         for names, status in {**refused, "&run=".join("abcdefg"): 422}.items():
             assert (await client.get(f"/compare?run={names}")).status == status, names
+        page = await client.get("/compare?run=sample&run=own", headers={"Accept": "text/html"})
+        assert "Only runs that share cases can be compared" in page.text
+        assert "Reload" not in page.text
+
+
+async def test_folders_are_named_as_they_were_given(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(runs.parent)
+    async with viewed(Path("runs")) as client:
+        for path in ("/", "/runs/sample/", "/compare?run=sample&run=own"):
+            page = await client.get(path, headers={"Accept": "text/html"})
+            assert str(runs) not in page.text
+        assert "moot show runs/sample" in (await client.get("/runs/sample/")).text
 
 
 async def test_a_report_is_built_once_until_the_record_changes(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
