@@ -160,7 +160,9 @@ def compare(
 
 @app.command()
 def explain(
-    term: Annotated[str | None, typer.Argument(help="Term or figure of a report (default: all).")] = None,
+    term: Annotated[
+        list[str] | None, typer.Argument(help="Term or figure of a report, quoted or not (default: all).")
+    ] = None,
 ) -> None:
     """Define a term or a figure of a report in one line."""
     from rich.console import Console
@@ -168,7 +170,7 @@ def explain(
     from moot.deploy.results.glossary import explain as explained
     from moot.deploy.results.report.render import report_text
 
-    Console().print(report_text([explained(term)]))
+    Console().print(report_text([explained(" ".join(term) if term else None)]))
 
 
 @app.command()

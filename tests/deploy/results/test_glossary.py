@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from planted_records import Command
 
 from moot.actors.record.counters import FAILURES
 from moot.deploy.results.glossary import TERMS, explain
+from moot.deploy.results.rounds.round_trace import MEASURES
+from moot.deploy.results.summaries.summary import Summary
+from moot.deploy.results.summaries.summary_rows import summary_rows
 from moot.protocols.errors import ConfigError
+
+EARLIER = Path(__file__).parents[1] / "runs" / "earlier_records"
 
 
 def test_a_term_is_found_by_any_case_and_by_its_word() -> None:
@@ -22,6 +30,34 @@ def test_a_word_of_several_terms_gives_all_and_a_code_its_meaning() -> None:
     assert explain("stable-disagree").rows[0][1].endswith("they differ")
 
 
+@pytest.mark.parametrize("record", sorted(EARLIER.glob("*.json")), ids=lambda file: file.stem)
+def test_every_row_of_a_summary_has_a_meaning(record: Path) -> None:
+    for of in json.loads(record.read_text("utf-8")).values():
+        for label, _ in summary_rows(Summary.model_validate(of["run"])):
+            assert explain(label).rows, label
+
+
+def test_every_measure_of_a_round_has_a_meaning() -> None:
+    for measure in MEASURES:
+        assert explain(measure.name).rows, measure.name
+
+
+@pytest.mark.parametrize(
+    ("written", "term"),
+    [
+        ("accuracy, skipped", "accuracy"),
+        ("Brier, judge confidence", "Brier score"),
+        ("tokens /case", "tokens per case"),
+        ("Krippendorff's alpha", "alpha"),
+        ("max turns", "max_turns"),
+        ("rho", "rho"),
+        ("+b/-c", "+b/-c"),
+    ],
+)
+def test_a_label_has_the_meaning_of_its_term(written: str, term: str) -> None:
+    assert [row[0] for row in explain(written).rows] == [term]
+
+
 def test_every_kind_of_failure_has_a_meaning() -> None:
     assert all(explain(kind).rows[0][1] for kind in FAILURES)
 
@@ -31,5 +67,5 @@ def test_an_unknown_term_names_the_nearest(command: Command) -> None:
         explain("judge stabilty")
     code, _, error = command("explain", "zzz")
     assert (code, "moot explain lists all" in error) == (2, True)
-    code, out, _ = command("explain", "alpha")
-    assert (code, "Krippendorff" in out) == (0, True)
+    code, out, _ = command("explain", "effective", "number", "of", "debaters")
+    assert (code, "2 / (1 + rho)" in out) == (0, True)
