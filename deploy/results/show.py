@@ -57,7 +57,7 @@ def show(
         if plot is not None:
             raise ConfigError("--plot needs one debate: name a case")
         run = RunData(folder)
-        show_report(run.summary, lambda: summary_blocks(run.summary, list(baseline_blocks(run))), form, console)
+        show_report(run.summary, lambda: run_blocks(run), form, console)
         return
     debate = build_transcript(record_path(folder), case_id, attempt)
     if plot is not None:
@@ -78,6 +78,11 @@ def debate_blocks(debate: Transcript, *, verbose: bool = False) -> list[Block]:
 def show_summary(summary: Summary, form: str = "text", console: Console | None = None) -> None:
     """Shows a summary on the console."""
     show_report(summary, lambda: summary_blocks(summary), form, console)
+
+
+def run_blocks(run: RunData) -> list[Block]:
+    """Report blocks of a run: its summary, with the baselines that its record has."""
+    return summary_blocks(run.summary, list(baseline_blocks(run)))
 
 
 def summary_blocks(summary: Summary, baselines: Sequence[Block] = ()) -> list[Block]:

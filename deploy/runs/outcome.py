@@ -142,9 +142,11 @@ class Run(DisplayMixin):
         return f"{self.path}: {self.status}, {self.done:,} done, {self.failed:,} failed"
 
     def report_blocks(self) -> list[Block]:
-        """See `DisplayMixin`: its summary, below the state of an unfinished run."""
+        """See `DisplayMixin`: what `moot show RUN` shows, below the state of an unfinished run."""
         from moot.deploy.results.report.blocks import Note
+        from moot.deploy.results.run_report.data import RunData
+        from moot.deploy.results.show import run_blocks
 
         left = "" if self.left is None else f", {self.left:,} cases without a verdict"
         note = Note(f"this run is {self.status}{left}", "warning")
-        return [*([] if self.status == "finished" else [note]), *self.summary.report_blocks()]
+        return [*([] if self.status == "finished" else [note]), *run_blocks(RunData(self.path))]

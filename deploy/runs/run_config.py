@@ -149,7 +149,9 @@ class RunConfig(BaseModel):
     )
     set: dict[str, Any] = _field({}, "A setting of the protocol, KEY=VALUE; repeatable.")
     prompts: PathText | None = _field(None, "A folder of templates that override the built-in ones.")
-    save_tokens: Literal["none", "chosen", "all"] = _field("all", "Log-probabilities: none, chosen or all.")
+    save_tokens: Literal["none", "chosen", "all"] = _field(
+        "all", "Recorded log-probabilities, of those that a run requests: none, chosen or all."
+    )
     save_reasoning: bool = _field(False, "Also record models' hidden reasoning.", "--save-reasoning")
     reuse: PathText | None = _field(
         None, "Folder of a run whose recorded replies answer identical requests at no cost.", min_length=1

@@ -31,6 +31,8 @@ class RunInfo:
         models: model names by role family; those of the replies if run.yaml has none.
         binds_simulated: whether a role has the simulated model, or one that replays its replies.
         simulated: whether any reply is a simulated model's; False for a run that asked no model.
+        requests_logprobs: whether any role asks its model for token log-probabilities; None where run.yaml has no
+            bindings.
         cases: number of the run's cases; None when its source could not be counted.
         wall_s: seconds over all sessions; None without a session, or if the time of one (a killed session) is unknown.
         wall_unknown_since: start of the first session with an unknown time; None without one.
@@ -49,6 +51,7 @@ class RunInfo:
     models: dict[str, list[str]]
     binds_simulated: bool
     simulated: bool
+    requests_logprobs: bool | None
     encoder: str | None
     seed: int | None
     cases: int | None
@@ -99,6 +102,7 @@ def read_run_info(folder: str | Path) -> RunInfo:
         models=models,
         binds_simulated=simulated,
         simulated=simulated and _asked_a_model(run),
+        requests_logprobs=_requests_logprobs(_mapping(raw.get("bindings"))),
         wall_s=float(sum(each["wall_s"] for each in sessions)) if sessions and not without_time else None,
         wall_unknown_since=_text(without_time[0].get("started_at")) if without_time else None,
         last_started_at=epochs[-1].started_at if epochs else None,
@@ -122,6 +126,11 @@ def _asked_a_model(run: RunFolder) -> bool:
 def asks_a_model(roles: pa.ChunkedArray) -> bool:
     """Whether any of these roles is a model's, not a person's."""
     return bool(pc.any(pc.fill_null(pc.not_equal(roles, "person"), True)).as_py())
+
+
+def _requests_logprobs(bindings: Mapping[Any, Any]) -> bool | None:
+    members = [each for family in bindings.values() if isinstance(family, list) for each in map(_mapping, family)]
+    return any(each.get("top_logprobs") or each.get("early_stop") for each in members) if members else None
 
 
 def _mapping(value: Any) -> Mapping[Any, Any]:

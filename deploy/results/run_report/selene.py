@@ -41,7 +41,7 @@ def selene(run: RunData) -> Iterator[Block]:
         return
     yield Heading("Gate and judges")
     if gated:
-        yield from _gate(run.summary, gated)
+        yield from _gate(run, gated)
         yield from round_charts(run, ("distance", "changed"))
     if judged:
         yield _variants(run, judged)
@@ -55,9 +55,10 @@ def _gated(run: RunData, case_id: str, gate: GateDecided) -> _Gated:
     return _Gated(case_id, gate, verdict.correct, ended=True)
 
 
-def _gate(summary: Summary, gated: Sequence[_Gated]) -> Iterator[Block]:
-    yield Note(_branches(summary, gated))
-    yield from _plane(gated)
+def _gate(run: RunData, gated: Sequence[_Gated]) -> Iterator[Block]:
+    yield Note(_branches(run.summary, gated))
+    not_requested = run.info.requests_logprobs is False
+    yield from _plane(gated, f"{'this run requested ' if not_requested else ''}no token probabilities")
     reasons = Counter(str(reason) for each in gated if not each.gate.skip for reason in each.gate.reasons)
     if reasons:
         rows = [(REASONS.get(reason, reason), count(n)) for reason, n in reasons.most_common()]
@@ -83,7 +84,7 @@ def _branches(summary: Summary, gated: Sequence[_Gated]) -> str:
     return f"{sentence} Right: {', '.join(right)}." if right else sentence
 
 
-def _plane(gated: Sequence[_Gated]) -> Iterator[Block]:
+def _plane(gated: Sequence[_Gated], why_unknown: str) -> Iterator[Block]:
     """The plane D x M; where no M is known, as of models without token probabilities, D and stated confidence."""
     by_misalignment = any(each.gate.m is not None for each in gated)
     heights = [each.gate.m if by_misalignment else each.gate.c for each in gated]
@@ -99,7 +100,7 @@ def _plane(gated: Sequence[_Gated]) -> Iterator[Block]:
         "D says how far the first answers are apart.",
         "M says how far stated confidence is from the models' own token probabilities."
         if by_misalignment
-        else "M is unknown (no token probabilities): the height is the stated confidence.",
+        else f"M is unknown ({why_unknown}): the height is the stated confidence.",
         _rule(each.gate for each in gated),
     ]
     how += ["Skipped and wrong: an error that a debate might have mended."] if any(g.gate.skip for g in gated) else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from planted_records import InlineRun, PlantedSession
+from planted_records import Command, InlineRun, PlantedSession
 
 import moot
 from moot.actors.record.folder import RunFolder
@@ -21,9 +21,18 @@ def test_an_opened_run_is_the_run_that_was_made(tmp_path: Path) -> None:
     assert run.table("verdicts") == made.table("verdicts")
     assert run.summary == made.summary
     assert run.transcript("sample-002").case_id == "sample-002"
-    assert str(run) == str(run.summary)
-    assert run._repr_html_() == run.summary._repr_html_()
     assert repr(run) == f"<Run {made.path}: finished, 3 done, 0 failed>"
+
+
+def test_print_shows_what_the_command_shows(
+    inline_run: InlineRun, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    run = moot.open_run(inline_run("selene"))
+    _, shown, _ = command("show", str(run.path))
+    assert "Verdict less agent 0's first answer" in shown
+    assert str(run).split("\n") == [line.rstrip() for line in shown.rstrip().split("\n")]
+    assert "less agent 0" in run._repr_html_()
 
 
 @pytest.mark.parametrize(

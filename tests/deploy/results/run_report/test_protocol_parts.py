@@ -92,11 +92,22 @@ def test_a_run_without_a_gate_says_how_many_cases_have_a_verdict(session: Plante
     assert "kipped" not in f"{(plane := charts(blocks)['gate-plane']).title} {plane.note}"
 
 
-def test_without_token_probabilities_the_plane_is_of_stated_confidence(session: PlantedSession) -> None:
+@pytest.mark.parametrize(
+    ("bindings", "why"),
+    [
+        ({"agent": [{"top_logprobs": None}], "judge": []}, "(this run requested no token probabilities)"),
+        ({"agent": [{"top_logprobs": 5}]}, "(no token probabilities)"),
+        ({}, "(no token probabilities)"),
+    ],
+)
+def test_without_token_probabilities_the_plane_is_of_stated_confidence(
+    session: PlantedSession, bindings: dict[str, Any], why: str
+) -> None:
     session.case("a")
     session.event("a", "gate", "gate", gate(0.1, None, c=0.7))
     session.verdict("a")
-    plane = charts(selene(RunData(session.plant())))["gate-plane"]
+    plane = charts(selene(RunData(session.plant(bindings=bindings))))["gate-plane"]
+    assert f"M is unknown {why}" in plane.note
     assert [list(series.y) for series in plane.series] == [[0.7]]
     assert [(guide.x, guide.y) for guide in plane.guides] == [(0.35, None)]
 
