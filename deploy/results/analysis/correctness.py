@@ -14,6 +14,8 @@ import numpy.typing as npt
 from moot.deploy.results.analysis.replies import Replies, ReplyFeatures, Stratum
 from moot.deploy.results.analysis.settings import AnalysisSettings
 from moot.deploy.results.analysis.table import AnalysisTable, Column, Value, with_interval
+from moot.deploy.results.detection.estimates import IntervalEstimate
+from moot.deploy.results.text import finite_or_none
 from moot.metrics.bootstrap import cluster_bootstrap
 from moot.metrics.brier import brier_stated
 from moot.metrics.cluster_bootstrap import (
@@ -100,6 +102,21 @@ def _pair(
     found |= _figure("spearman", spearman, resampled_spearman(*columns, draws)[:, 0, 0])
     tested = permutation_test(*columns, clusters, settings.permutations, settings.seed, slots=slots)
     return found | {"p": tested.p_value.item()}
+
+
+def quality_and_confidence(
+    measured: ReplyFeatures, stratum: Stratum, settings: AnalysisSettings
+) -> tuple[IntervalEstimate, int]:
+    """Spearman's rho of Q with mu, and the number of replies, as in `signal_pairs_table`, without its test."""
+    a, b = measured.replies.quality[stratum.rows], measured.mu[stratum.rows]
+    both = np.isfinite(a) & np.isfinite(b)
+    columns = a[both][:, np.newaxis], b[both][:, np.newaxis]
+    rho, n = finite_or_none(spearman_matrix(*columns).item()) if both.any() else None, int(both.sum())
+    if rho is None or n < settings.too_few:
+        return IntervalEstimate(value=rho), n
+    draws = cluster_weights(measured.replies.group[stratum.rows[both]], settings.resamples, settings.seed)
+    low, high = map(float, interval_from(resampled_spearman(*columns, draws)[:, 0, 0], rho))
+    return IntervalEstimate(value=rho, interval=None if np.isnan(low + high) else (low, high)), n
 
 
 def _figure(name: str, value: float, resampled: Floats | None) -> dict[str, Value]:

@@ -9,6 +9,7 @@ import pytest
 from gated_cases import gate
 from planted_records import InlineRun, PlantedSession
 
+from moot.deploy.results.analysis.correctness import signal_pairs_table
 from moot.deploy.results.analysis.divergences import divergence_tables
 from moot.deploy.results.analysis.recorded import replies_of_runs
 from moot.deploy.results.analysis.replies import extract_features, strata
@@ -248,7 +249,14 @@ def test_judged_replies_are_shown_as_the_analysis_counts_them(inline_run: Inline
         outer, inner, mean = found[f"bands-{place + 1}"].series
         assert (list(outer.low), list(inner.high)) == (each.bands.low_10.tolist(), each.bands.high_75.tolist())
         assert list(mean.y) == each.bands.mean.tolist()
-    counted, listed = divergence_tables(extract_features(replies), strata(replies, "domain"), settings)
+    (said,) = (block.text for block in blocks if isinstance(block, Note) and "Spearman" in block.text)
+    assert "reasoning: the sum of 3 scores, 3 to 9; 0 if flagged" in said
+    measured = extract_features(replies)
+    pairs = signal_pairs_table(measured, roles, settings).rows
+    for row in (row for row in pairs if row["pair"] == "(Q, mu)"):
+        ends = f"[{row['spearman_low']:+.2f}, {row['spearman_high']:+.2f}] (n = {row['n']})"
+        assert f"{row['role']} {row['spearman']:+.2f} {ends}" in said
+    counted, listed = divergence_tables(measured, strata(replies, "domain"), settings)
     shown = [value for place in (1, 2) for value in found[f"divergences-{place}"].series[0].y]
     assert shown == [row["prevalence"] for row in counted.rows]
     for scores, role in zip((found["scores-1"], found["scores-2"]), roles, strict=True):
