@@ -78,7 +78,9 @@ def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
     """Rows of the accuracy; where answers are missing (they count as wrong), also coverage and accuracy of the rest."""
     scored = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
     named = "a rater's score given" if summary.scores else "accuracy"
-    rows = [(f"{named}, all parts" if summary.accuracy_by_part else named, scored)] if summary.scored else []
+    rows = list[tuple[str, str]]()
+    if summary.scored or summary.detection is not None:  # claims have gold labels, also if none is counted
+        rows.append((f"{named}, all parts" if summary.accuracy_by_part else named, scored))
     for each in (part for part in summary.accuracy_by_part or () if part.scored):
         more = "" if each.answered == each.scored else f"; {each.answered:,} answered"
         rows.append((f"{named}, {each.part or 'no part'}", percent(each.accuracy, each.interval, each.scored) + more))
