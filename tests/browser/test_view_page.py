@@ -102,6 +102,7 @@ def test_a_run_under_way_grows_and_is_stopped(tmp_path: Path, open_page: OpenPag
             bar = page.get_by_role("progressbar")
             page.wait_for_function("() => document.querySelector('progress').value >= 4")
             assert bar.get_attribute("max") == "72"
+            assert page.get_by_role("button", name="All 72").count() == 1, "those that have not begun included"
             assert "simulated models" in opened.texts("p.warning")[0]
             page.wait_for_function("() => document.querySelector('#chart-live-accuracy canvas')")
             before = page.evaluate("() => document.querySelector('progress').value")

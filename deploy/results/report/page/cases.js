@@ -115,6 +115,7 @@
 
   let tell = () => {};
   let read = null; // what the server says of the table that is shown
+  let isOld = false; // whether the table was not updated because somebody read in it
   let verdicts = null; // of the run under way, by its latest figures
   let asked = Promise.resolve(); // the last request to the server
   let turns = 0;
@@ -139,6 +140,7 @@
   // The table of a run under way follows its record, unless somebody reads in it.
   moot.growCases = () => {
     const isRead = !table || !table.initialized || table.element.contains(document.activeElement) || table.rowManager.scrollTop > 0;
+    isOld = isRead;
     if (isRead || table.element.offsetParent === null) return;
     order = null;
     settled().then(() => table.replaceData());
@@ -287,6 +289,7 @@
     table.on("dataSorted", () => { order = null; });
     if (!data.server) table.on("tableBuilt", apply); // a server has been asked already
     place.addEventListener("keydown", onKey);
+    place.addEventListener("focusout", () => setTimeout(() => isOld && moot.growCases()));
   }
 
   // On paper the cases that are shown, without what only a screen needs; a long table is cut, and says so.
