@@ -33,7 +33,7 @@ TERMS = {
     "coverage": "share of the cases that have an answer, or a value of the figure",
     "points": "percentage points: a difference of two shares, as of accuracies",
     "a vote of the first answers": "the most frequent answer before any debate; a tie counts as wrong",
-    "how": "why a debate ended, as a code in the record; `moot explain CODE` gives its meaning",
+    "how": "why a debate ended, as a code in the record; moot explain CODE gives its meaning",
     "run": "all debates of one configuration, in one folder",
     "open": "cases without a verdict yet",
     "protocol": "how a case is debated; `moot protocols` lists all, `moot protocols NAME` the settings of one",
