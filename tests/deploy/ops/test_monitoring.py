@@ -194,22 +194,23 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MonitoredRuns]
             discovery = json.loads(said)["discovery"]
             wait_until(Path(discovery).exists, 60, ray_log.read_text)
             with _scraping(tmp / "prometheus", discovery) as prometheus:
+                began = time.time()
                 debates.stdin.write(json.dumps(runs) + "\n")
                 debates.stdin.flush()
                 told = debates.stdout.readline()
                 ended = time.time()
                 assert told, ray_log.read_text()[-2000:]
                 assert json.loads(told)["ended"] == ["finished", "finished"]
-                at = _under_way(prometheus, ended)
+                at = _under_way(prometheus, began, ended)
                 time.sleep(4.0)  # the last numbers of processes that have ended, and a scrape of them
                 # On a busy machine a scrape may take longer than its second, and then nothing is known at that time.
                 last = wait_until(lambda: (now := time.time()) * prometheus.is_up(now))
                 yield MonitoredRuns(prometheus, tmp / "selene", tmp / "evince", priced, at, last)
 
 
-def _under_way(prometheus: Prometheus, ended: float) -> float:
+def _under_way(prometheus: Prometheus, began: float, ended: float) -> float:
     """The last time at which debates of both protocols were open."""
-    for back in range(1, 60):
+    for back in range(1, int(2 * (ended - began))):
         open_now = prometheus.ask("sum by (protocol) (ray_moot_debates_open) > 0", ended - back / 2)
         if len(open_now) == 2:
             return ended - back / 2
