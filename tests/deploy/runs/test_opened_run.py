@@ -30,9 +30,9 @@ def test_print_shows_what_the_command_shows(
     monkeypatch.setenv("COLUMNS", "100")
     run = moot.open_run(inline_run("selene"))
     _, shown, _ = command("show", str(run.path))
-    assert "Verdict less agent 0's first answer" in shown
+    assert "Against agent 0's first answer" in shown
     assert str(run).split("\n") == [line.rstrip() for line in shown.rstrip().split("\n")]
-    assert "less agent 0" in run._repr_html_()
+    assert "Against agent 0" in run._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_the_tables_say_f1_and_seconds_turns_by_pairs(grid: tuple[Path, Cells]) 
     folder, cells = grid
     shown = ablate(folder, "--quiet", "--format", "md").output.replace("\\", "")
     (head,) = [line for line in shown.splitlines() if line.startswith("| max_turns | debater | macro F1, %")]
-    assert "| s case |" in head
+    assert "| s per case |" in head
     (table,) = [part for part in shown.split("\n\n") if part.startswith(f"| max_turns | {PAIRS[0]}")]
     rows = [[word.strip() for word in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     assert [row[0] for row in rows] == ["2", "4"]
