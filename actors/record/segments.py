@@ -1,8 +1,7 @@
 """Journal segments: checksummed record batches that are only appended; a torn tail is cut on reading.
 
-A segment is a sequence of frames. A frame is a header of 16 bytes and a payload: the first payload is the Arrow schema,
-each further one a record batch, as Arrow IPC messages. The header holds a marker, the payload's length, the payload's
-CRC-32 and the CRC-32 of the header itself. A frame without a payload ends a segment that was closed.
+A segment is a sequence of frames, see `frames`: the first payload is the Arrow schema, each further one a record batch,
+as Arrow IPC messages. A frame without a payload ends a segment that was closed.
 
 Arrow reads nothing before its checksum was verified. Segments of earlier versions are plain Arrow IPC streams without
 checksums; they stay readable.
@@ -11,33 +10,27 @@ checksums; they stay readable.
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
-from zlib import crc32
+from typing import BinaryIO
 
 import pyarrow as pa
 
 from moot.actors.record.files import repair_advice
+from moot.actors.record.frames import (
+    HEADER_BYTES,
+    Frame,
+    frame_at,
+    frame_header,
+    frames_until_damage,
+    header_at,
+    whole_frames,
+)
 from moot.actors.telemetry.failpoints import about_to_fail, failpoint
 from moot.protocols.errors import RecordError
 
-_MARKER = b"moot"
-_BEFORE_CRC = struct.Struct("<4sII")
-_CRC = struct.Struct("<I")
-_HEADER_BYTES = _BEFORE_CRC.size + _CRC.size
 _PLAIN_STREAM = b"\xff\xff\xff\xff"
-_LOST_BYTES = 512
-"""Length of a run of zeros at the end that marks bytes which never reached the disk."""
-
-
-def _framed(payload: pa.Buffer | bytes) -> bytes:
-    """Header of a payload's frame."""
-    header = _BEFORE_CRC.pack(_MARKER, len(memoryview(payload)), crc32(payload))
-    return header + _CRC.pack(crc32(header))
 
 
 class SegmentWriter:
@@ -66,14 +59,14 @@ class SegmentWriter:
             self._write(self._file, self._schema.serialize())
         payload = batch.serialize()
         if about_to_fail("segment.torn"):
-            self._file.write(_framed(payload) + payload.to_pybytes()[: payload.size // 2])
+            self._file.write(frame_header(payload) + payload.to_pybytes()[: payload.size // 2])
             self._file.flush()
         failpoint("segment.torn")
         self._write(self._file, payload)
 
     @staticmethod
     def _write(file: BinaryIO, payload: pa.Buffer) -> None:
-        file.write(_framed(payload))
+        file.write(frame_header(payload))
         file.write(payload)
 
     def flush(self) -> None:
@@ -91,7 +84,7 @@ class SegmentWriter:
     def close(self) -> None:
         """End the segment; nothing can be appended afterwards."""
         if self._file is not None:
-            self._file.write(_framed(b""))
+            self._file.write(frame_header(b""))
             self.sync()
             self._file.close()
 
@@ -99,21 +92,6 @@ class SegmentWriter:
         """Close the file without its end; it can then be read up to its last whole batch."""
         if self._file is not None:
             self._file.close()
-
-
-@dataclass(frozen=True)
-class _Frame:
-    """Complete frame of a segment.
-
-    Attributes:
-        at: offset of its first byte.
-        end: offset behind its last byte.
-        payload: with the length and checksum of its header; empty in the frame that ends a segment.
-    """
-
-    at: int
-    end: int
-    payload: pa.Buffer
 
 
 def read_segment(path: Path, valid_bytes: int | None = None) -> Iterator[pa.RecordBatch]:
@@ -129,7 +107,7 @@ def read_segment(path: Path, valid_bytes: int | None = None) -> Iterator[pa.Reco
     if bytes(memoryview(content)[: len(_PLAIN_STREAM)]) == _PLAIN_STREAM:
         yield from _plain_batches(content)
     else:
-        yield from _batches(path, _frames_until_damage(path, content))
+        yield from _batches(path, frames_until_damage(path, content))
     if content.size < (valid_bytes or 0):
         raise RecordError(
             f"{path}: {content.size:,} bytes are left of {valid_bytes:,}. {repair_advice(path.parent.parent)}"
@@ -162,21 +140,21 @@ class SegmentFollower:
         """
         size = os.fstat(self._file.fileno()).st_size
         end = size if self._valid is None else min(size, self._valid)
-        if end - self._at < _HEADER_BYTES:
+        if end - self._at < HEADER_BYTES:
             return []
         content = pa.py_buffer(os.pread(self._file.fileno(), min(end - self._at, most_bytes), self._at))
-        header = _header(content, 0)
-        if header is not None and _HEADER_BYTES + header.length > content.size:  # one frame is larger than that
-            wanted = min(end - self._at, _HEADER_BYTES + header.length)
+        header = header_at(content, 0)
+        if header is not None and HEADER_BYTES + header.length > content.size:  # one frame is larger than that
+            wanted = min(end - self._at, HEADER_BYTES + header.length)
             content = pa.py_buffer(os.pread(self._file.fileno(), wanted, self._at))
         frames, at = [], 0
-        while (frame := _frame_at(content, at)) is not None:
+        while (frame := frame_at(content, at)) is not None:
             frames.append(frame)
             at = frame.end
         self._at += at
         return list(self._decoded(frames))
 
-    def _decoded(self, frames: list[_Frame]) -> Iterator[pa.RecordBatch]:
+    def _decoded(self, frames: list[Frame]) -> Iterator[pa.RecordBatch]:
         for frame in frames:
             if self._schema is None and frame.payload.size:
                 self._schema = pa.ipc.read_schema(frame.payload)
@@ -197,7 +175,7 @@ def _content(path: Path, valid_bytes: int | None) -> pa.Buffer:
         return source.read_buffer(limit)
 
 
-def _batches(path: Path, frames: Iterator[_Frame]) -> Iterator[pa.RecordBatch]:
+def _batches(path: Path, frames: Iterator[Frame]) -> Iterator[pa.RecordBatch]:
     """Record batches in frames, the first of which contains the schema.
 
     Raises:
@@ -216,85 +194,6 @@ def _batches(path: Path, frames: Iterator[_Frame]) -> Iterator[pa.RecordBatch]:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise RecordError(f"{path}: the batch at byte {frame.at} is invalid: {error}") from error
         yield batch
-
-
-def _whole_frames(content: pa.Buffer) -> Iterator[_Frame]:
-    """Frames of a segment with correct checksums, whatever lies between them."""
-    at = 0
-    while (found := _next_frame(content, at)) is not None:
-        yield found
-        at = found.end
-
-
-def _frames_until_damage(path: Path, content: pa.Buffer) -> Iterator[_Frame]:
-    at = 0
-    while at < content.size:
-        frame = _frame_at(content, at)
-        if frame is None:
-            behind = _next_frame(content, at + 1)
-            if behind is None and _is_torn(content, at):
-                return
-            rest = "to its end" if behind is None else f"whole again from byte {behind.at}"
-            raise RecordError(f"{path}: damaged at byte {at}, {rest}. {repair_advice(path.parent.parent)}")
-        yield frame
-        at = frame.end
-
-
-def _is_torn(content: pa.Buffer, at: int) -> bool:
-    """Whether the data at a byte was not written to its end, as far as it shows.
-
-    After a killed process the file ends within the frame; after a power failure it may end in zeros.
-    """
-    rest = memoryview(content)[at:]
-    if not bytes(rest[-_LOST_BYTES:]).strip(b"\0"):
-        return True
-    if len(rest) < _HEADER_BYTES:
-        return bytes(rest[: len(_MARKER)]) == _MARKER[: len(rest)]
-    header = _header(content, at)
-    return header is not None and len(rest) - _HEADER_BYTES < header.length
-
-
-class _Header(NamedTuple):
-    """Header of a frame: length and checksum of its payload."""
-
-    length: int
-    checksum: int
-
-
-def _header(content: pa.Buffer, at: int) -> _Header | None:
-    """Header at a byte; None if there is none."""
-    if at + _HEADER_BYTES > content.size:
-        return None
-    header = content.slice(at, _HEADER_BYTES).to_pybytes()
-    marker, length, checksum = _BEFORE_CRC.unpack_from(header)
-    (of_header,) = _CRC.unpack_from(header, _BEFORE_CRC.size)
-    whole = marker == _MARKER and of_header == crc32(header[: _BEFORE_CRC.size])
-    return _Header(length, checksum) if whole else None
-
-
-def _frame_at(content: pa.Buffer, at: int) -> _Frame | None:
-    header = _header(content, at)
-    begin = at + _HEADER_BYTES
-    if header is None or begin + header.length > content.size:
-        return None
-    payload = content.slice(begin, header.length)
-    return _Frame(at, begin + header.length, payload) if crc32(payload) == header.checksum else None
-
-
-def _next_frame(content: pa.Buffer, at: int) -> _Frame | None:
-    """First whole frame at or behind a byte."""
-    if (frame := _frame_at(content, at)) is not None:
-        return frame
-    raw = memoryview(content)
-    step = 1 << 20
-    for start in range(at, content.size, step):
-        piece = bytes(raw[start : start + step + len(_MARKER) - 1])
-        found = piece.find(_MARKER)
-        while found >= 0:
-            if (frame := _frame_at(content, start + found)) is not None:
-                return frame
-            found = piece.find(_MARKER, found + 1)
-    return None
 
 
 def _plain_batches(content: pa.Buffer) -> Iterator[pa.RecordBatch]:
@@ -325,7 +224,7 @@ def intact_batches(path: Path, schema: pa.Schema, valid_bytes: int | None = None
         schema: of the stream, for a segment without a readable one.
         valid_bytes: see `read_segment`.
     """
-    payloads = [frame.payload for frame in _whole_frames(_content(path, valid_bytes)) if frame.payload.size]
+    payloads = [frame.payload for frame in whole_frames(_content(path, valid_bytes)) if frame.payload.size]
     own = next((pa.ipc.read_schema(payload) for payload in payloads if _is_schema(payload)), schema)
     for payload in payloads:
         with suppress(pa.ArrowException, OSError, ValueError):
