@@ -10,15 +10,15 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
-from moot.protocols.replies import Reply
+from moot.protocols.replies import Reply, json_text
 from moot.protocols.reply_limits import case_label, most
-from moot.protocols.text.labels import canonical_label
+from moot.protocols.text.labels import read_label
 
 OTHER = "(other)"
 """Class for mass on anything outside the closed set."""
@@ -33,13 +33,8 @@ _LARGEST = 1e300
 class Likelihood(Reply):
     """A label and its probability, from 0 to 1."""
 
-    label: str = Field(json_schema_extra=case_label())
+    label: Annotated[str, Field(json_schema_extra=case_label()), BeforeValidator(json_text)]
     probability: float = Field(json_schema_extra={"minimum": 0, "maximum": 1})
-
-    @field_validator("label", mode="before")
-    @classmethod
-    def _word(cls, value: Any) -> Any:
-        return value if isinstance(value, str) else str(value)
 
     @field_validator("probability", mode="before")
     @classmethod
@@ -115,7 +110,7 @@ def clean(
     """Cleans a distribution that a model wrote.
 
     In this order: non-numbers and negative numbers are dropped; a sum of at least 10 is read as per cent; labels are
-    mapped through the one canonicaliser, unknown ones to `OTHER`; repeated ones are added up; the rest is divided by
+    mapped by the one reader of labels, unknown ones to `OTHER`; repeated ones are added up; the rest is divided by
     its sum. Each step that changed anything is listed in `changes`.
 
     Args:
@@ -144,7 +139,8 @@ def clean(
     masses = np.zeros(len(places))
     seen: set[str] = set()
     for one in usable:
-        label = _placed(one.label, places, canonical_label(one.label, labels, choices, aliases), changes)
+        read = read_label(one.label, labels, choices, aliases)
+        label = _placed(one.label, places, None if read is None else read.label, changes)
         if label in seen and label != OTHER:
             changes.append({"what": "repeated", "label": label, "value": one.probability})
         seen.add(label)
@@ -166,7 +162,7 @@ def _usable(one: Likelihood, changes: list[dict[str, Any]]) -> bool:
 
 
 def _placed(given: str, places: Mapping[str, int], label: str | None, changes: list[dict[str, Any]]) -> str:
-    """Label of `given`; `label` is the canonicaliser's result."""
+    """Label of `given`; `label` is the reader's result."""
     if given in places and given != OTHER:
         return given
     if label is None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from moot.protocols.reply_limits import case_label, longest
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 
 class Reply(BaseModel):
@@ -34,6 +34,40 @@ class FreeText(Reply):
     text: str
 
 
+def json_text(value: Any) -> Any:
+    """A number or truth value as JSON writes it, a whole number without decimals; other values unchanged.
+
+    What `true` means depends on the labels, so it becomes no other word.
+
+    >>> json_text(18.0), json_text(True), json_text(" 18"), json_text(None)
+    ('18', 'true', ' 18', None)
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value) if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)) else value
+
+
+Answer = Annotated[str, Field(min_length=1, json_schema_extra=case_label()), BeforeValidator(json_text)]
+"""Answer to a case: one of its labels where it has such, else a short text."""
+
+
+def _number_of_share(value: Any) -> Any:
+    """Refuses what is no number, which pydantic would take for 0 or 1; a text with a percent sign is a share."""
+    if isinstance(value, bool):
+        raise ValueError("must be a number, not true or false")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("must be a finite number")
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return float(value.strip().removesuffix("%")) / 100.0
+    return value
+
+
+Share = Annotated[float, Field(ge=0.0, le=1.0), BeforeValidator(_number_of_share)]
+"""Number in [0, 1], also taken when written `80%`."""
+
+
 class Position(Reply):
     """An answer first, then a short reasoning trace and a stated confidence (SELENE, section 3.2).
 
@@ -42,25 +76,9 @@ class Position(Reply):
 
     analysis_first: ClassVar[bool] = True
 
-    answer: str = Field(min_length=1, json_schema_extra=case_label())
+    answer: Answer
     reasoning: str = Field(min_length=1, json_schema_extra=longest(900))
-    confidence: float = Field(ge=0.0, le=1.0)
-
-    @field_validator("answer", mode="before")
-    @classmethod
-    def _plain_value_is_text(cls, value: Any) -> Any:
-        if isinstance(value, bool):
-            return "Yes" if value else "No"
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        return str(value) if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)) else value
-
-    @field_validator("confidence", mode="before")
-    @classmethod
-    def _percent_is_a_share(cls, value: Any) -> Any:
-        if isinstance(value, str) and value.strip().endswith("%"):
-            return float(value.strip().rstrip("%")) / 100.0
-        return value
+    confidence: Share
 
 
 def _reasoning_first(schema: dict[str, Any]) -> None:
@@ -93,19 +111,12 @@ class Score(Reply):
 
     rationale: str = Field(default="", json_schema_extra=longest(600))
     support: Literal["supported", "contradicted", "not covered"]
-    score: float = Field(ge=0.0, le=1.0)
+    score: Share
 
     @field_validator("support", mode="before")
     @classmethod
     def _plain_support(cls, value: Any) -> Any:
         return fold(value).replace("_", " ").replace("-", " ") if isinstance(value, str) else value
-
-    @field_validator("score", mode="before")
-    @classmethod
-    def _finite(cls, value: Any) -> Any:
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError("must be a finite number")
-        return value
 
 
 class DecisionReply(Reply):

@@ -6,13 +6,15 @@ import json
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
+from unicodedata import category
 
 import json_repair
 import msgspec
 from pydantic import BaseModel, ValidationError
 
 from moot.protocols.replies import FreeText
-from moot.protocols.text.labels import canonical_label, fold, leading_label
+from moot.protocols.text.folding import fold
+from moot.protocols.text.labels import LabelReading, read_label
 from moot.protocols.validation_messages import explain_error
 
 _OUTSIDE, _EXPECTED = "`answer` is", ", expected one of: "
@@ -42,13 +44,14 @@ class Parsed:
         data: the validated reply as plain data.
         answer: canonical label or folded free text; None when the reply has no `answer`.
         repaired: whether the JSON was repaired.
-        by_prefix: whether the label is the start of a longer answer, see `leading_label`.
+        readings: lenient ways in which it was read: those of `moot.protocols.text.labels.Leniency`, "mended" for JSON
+            that was repaired.
     """
 
     data: dict[str, Any]
     answer: str | None
     repaired: bool
-    by_prefix: bool = False
+    readings: tuple[str, ...] = ()
 
 
 _FENCE = "```"
@@ -147,16 +150,17 @@ def parse_reply(
     except (ValidationError, ValueError) as error:
         raise _misfit(error) from error
     answer = getattr(reply, "answer", None)
+    readings: tuple[str, ...] = ("mended",) if repaired else ()
     if not isinstance(answer, str):
-        return Parsed(reply.model_dump(mode="json"), None, repaired)
-    label = canonical_label(answer, labels, choices, aliases) if labels else fold(answer)
-    by_prefix = not label and labels is not None
-    if by_prefix and labels:
-        label = leading_label(answer, labels, choices, aliases)
-    if not label:
+        return Parsed(reply.model_dump(mode="json"), None, repaired, readings)
+    if any(category(character) == "Cc" and not character.isspace() for character in answer):
+        raise InvalidReply(f"`answer` contains a control character: {answer[:80]!r}")
+    found = read_label(answer, labels, choices, aliases) if labels else LabelReading(fold(answer))
+    if found is None or not found.label:
         allowed = ", ".join(labels or ())
         raise InvalidReply(f"{_OUTSIDE} {answer[:80]!r}{_EXPECTED}{allowed}")
-    return Parsed(reply.model_dump(mode="json"), label, repaired, by_prefix)
+    readings += (found.leniency,) if found.leniency else ()
+    return Parsed(reply.model_dump(mode="json"), found.label, repaired, readings)
 
 
 def is_outside_labels(error: str) -> bool:

@@ -245,7 +245,7 @@ class Agent:
         return await call_with_retries(self._retry, once, sleep=wait, clock=deadline.clock)
 
     def _done(self, attempt: Attempt, parsed: Parsed, outcome: Any) -> AskResult:
-        attempt.by_prefix = parsed.by_prefix
+        attempt.readings = parsed.readings
         constrained = attempt.schema is not None
         intrinsic = intrinsic_of(
             attempt.reply, parsed.answer, attempt.ask, self._stage(attempt), constrained=constrained

@@ -40,7 +40,7 @@ class Attempt:
     span: Span = NO_SPAN
     decoding: Decoding = field(init=False)
     stopped: bool = False
-    by_prefix: bool = False
+    readings: tuple[str, ...] = ()
     at: float = field(default_factory=time.time)
     started: float = field(default_factory=time.perf_counter)
     messages: tuple[Message, ...] = ()
@@ -103,7 +103,7 @@ def reply_row(
             "completion_tokens": reply.usage.completion_tokens,
             "reasoning_tokens": reply.usage.reasoning_tokens,
             "reasoning": (reply.reasoning or None) if save_reasoning else None,
-            "reading": reading_marks(by_prefix=attempt.by_prefix, from_reasoning=reply.from_reasoning),
+            "reading": reading_marks(attempt.readings, from_reasoning=reply.from_reasoning),
             "http_attempts": reply.http_attempts,
             "reused_from": reply.replayed.source if reply.replayed else None,
         }

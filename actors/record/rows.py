@@ -305,21 +305,21 @@ def sorted_json(value: Any) -> str:
     return msgspec.json.encode(value, order="sorted").decode()
 
 
-BY_PREFIX = "prefix"
-"""Mark: the label is the start of a longer answer; see `protocols.text.labels.leading_label`."""
-
 FROM_REASONING = "reasoning"
 """Mark: the server put the reply into the hidden reasoning, and left the content empty."""
 
 
-def reading_marks(*, by_prefix: bool, from_reasoning: bool) -> str | None:
+def reading_marks(readings: Iterable[str], *, from_reasoning: bool) -> str | None:
     """Value of the column: the applicable marks, separated by commas; None for a reply parsed as it stood.
 
-    >>> reading_marks(by_prefix=True, from_reasoning=True), reading_marks(by_prefix=False, from_reasoning=False)
-    ('prefix,reasoning', None)
+    Args:
+        readings: see `protocols.reply_parsing.Parsed`.
+        from_reasoning: see `FROM_REASONING`.
+
+    >>> reading_marks(("mended", "prefix"), from_reasoning=True), reading_marks((), from_reasoning=False)
+    ('mended,prefix,reasoning', None)
     """
-    marks = ((BY_PREFIX, by_prefix), (FROM_REASONING, from_reasoning))
-    return ",".join(mark for mark, applies in marks if applies) or None
+    return ",".join((*readings, *((FROM_REASONING,) if from_reasoning else ()))) or None
 
 
 def has_reading_mark(column: str | None, mark: str) -> bool:

@@ -11,7 +11,7 @@ from sys import intern
 
 from moot.protocols.case import LabelledCase
 from moot.protocols.templates import unfenced
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 _AMBIGUOUS = ""
 

@@ -19,7 +19,7 @@ from moot.actors.simulated.invention import invent
 from moot.actors.simulated.prompt import ParsedPrompt, ParsedReply
 from moot.actors.simulated.turn import DraftSignals, SimulatedTurn
 from moot.actors.simulated.words import draw_reasoning
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 _NAMED = 5
 _NOISE = 0.12

@@ -18,7 +18,7 @@ from moot.actors.simulated.prompt import ParsedPrompt
 from moot.actors.simulated.tokens import split_text
 from moot.actors.simulated.turn import ReplyDraft, SimulatedTurn
 from moot.protocols.seeds import stable_uniform
-from moot.protocols.tasks.numbers import stated_number
+from moot.protocols.text.numbers import stated_number
 
 _MATERIAL_CHARACTERS = 20_000
 _SPAN = re.compile(r"(?<![\w'-])[A-Za-z][\w'-]*(?:,? [\w'-]+){3,6}")

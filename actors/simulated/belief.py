@@ -16,7 +16,8 @@ from random import Random
 from moot.actors.simulated.prompt import ParsedReply
 from moot.actors.simulated.turn import SimulatedTurn
 from moot.protocols.seeds import stable_digest, stable_uniform
-from moot.protocols.text.labels import canonical_label, fold
+from moot.protocols.text.folding import fold
+from moot.protocols.text.labels import canonical_label
 
 _SUREST = 0.985
 _SPREAD = 0.6

@@ -15,7 +15,7 @@ import re
 from moot.actors.simulated.belief import SimulatedBelief, independent, weighed
 from moot.actors.simulated.prompt import ParsedFence
 from moot.actors.simulated.turn import DraftSignals, SimulatedTurn
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 _CONCERNS = (
     ("What it costs", "Who pays for it, and whether what comes of it is worth that."),

@@ -13,7 +13,8 @@ from moot.protocols.ceda.stance import Relation, relation_of
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, SUPPORTED
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
-from moot.protocols.text.labels import canonical_label, fold
+from moot.protocols.text.folding import fold
+from moot.protocols.text.labels import read_label
 
 _SPELLINGS = (
     (*CLAIM_ALIASES[0], "1.0", "not wrong", "not false"),
@@ -34,8 +35,9 @@ def _one_or_nought(value: Any) -> Any:
         return None
     glossed = _GLOSSED.fullmatch(value)
     spellings = glossed.groups() if glossed else (value,)
-    labels = {canonical_label(each, CLAIM_LABELS, aliases=_SPELLINGS) for each in spellings}
-    return int(SUPPORTED in labels) if len(labels) == 1 and None not in labels else value
+    readings = [read_label(each, CLAIM_LABELS, aliases=_SPELLINGS) for each in spellings]
+    labels = {reading.label for reading in readings if reading is not None and reading.leniency in ("", "letter")}
+    return int(SUPPORTED in labels) if len(labels) == 1 and None not in readings else value
 
 
 def _share(value: Any) -> float | None:

@@ -6,40 +6,21 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
-from pydantic import AfterValidator, BeforeValidator, Field, create_model
+from pydantic import AfterValidator, Field, create_model
 
 from moot.protocols.case import Case, Domain
-from moot.protocols.replies import Reply
+from moot.protocols.replies import Answer, Reply
 from moot.protocols.reply_ids import reply_factory
-from moot.protocols.reply_limits import case_label, longest
+from moot.protocols.reply_limits import longest
 from moot.protocols.rubrics.rubric import whole_number
 from moot.protocols.tasks.essays import scores_of
-from moot.protocols.tasks.numbers import stated_number
-
-
-def _text(value: Any) -> Any:
-    """A number as text: `3`, `3.0` and `"3"` are one answer."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def _boolean_is_a_word(value: Any) -> Any:
-    return ("Yes" if value else "No") if isinstance(value, bool) else value
+from moot.protocols.text.numbers import stated_number
 
 
 def _with_a_number(answer: str) -> str:
     if stated_number(answer) is None:
         raise ValueError("is not one number: write the number alone")
     return answer
-
-
-Answer = Annotated[
-    str,
-    Field(min_length=1, json_schema_extra=case_label()),
-    BeforeValidator(_text),
-    BeforeValidator(_boolean_is_a_word),
-]
 
 
 class Synthesis(Reply):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 SHARED_WORDS = 0.8
 """Minimum share of common words among all words of two reasons."""

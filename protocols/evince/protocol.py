@@ -37,7 +37,7 @@ from moot.protocols.nearest_texts import nearest_texts
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
 from moot.protocols.seeds import seeded
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 _EQUAL = 1e-9
 

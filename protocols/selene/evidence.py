@@ -17,7 +17,7 @@ from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.agent_state import AgentState
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 from moot.protocols.text.sentences import split_sentences
 
 Piece = Annotated[str, Field(json_schema_extra=longest(600))]

@@ -14,7 +14,7 @@ from moot.protocols.seeds import seeded
 from moot.protocols.selene.events import CandidateJudgment, JudgedCandidate
 from moot.protocols.selene.gate import known
 from moot.protocols.selene.settings import JudgingSettings
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 _EQUAL = 1e-9
 _UNCOVERED = 0.5

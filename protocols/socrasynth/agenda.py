@@ -18,7 +18,7 @@ from moot.protocols.socrasynth.moderation import edit_topics
 from moot.protocols.socrasynth.replies import Agenda, AgendaItem, Balance, Theme, Themes
 from moot.protocols.socrasynth.settings import TopicSettings
 from moot.protocols.socrasynth.sides import SIDES, Side, Topic, open_answers, other, subject_slots
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 BALANCE, THEMES, FIX = "socrasynth/balance", "socrasynth/themes", "socrasynth/agenda"
 

@@ -10,7 +10,7 @@ from moot.protocols.floor import Floor
 from moot.protocols.messages import Decision, Form
 from moot.protocols.socrasynth.events import PersonDecided
 from moot.protocols.socrasynth.sides import Topic
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 GO_ON, SET_KAPPA, ASK, EDIT_TOPICS, END = "go on", "set kappa", "ask", "edit topics", "end"
 EDIT = "edit"

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from moot.protocols.marks import Mark, Marked
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import case_label, longest, most, sized_by
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 
 def _on_one_line(value: Any) -> Any:

@@ -12,9 +12,9 @@ from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks.claim_fields import spelled_out
 from moot.protocols.tasks.essays import ratings_reference, scores_of
 from moot.protocols.tasks.label_set import LabelSet
-from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.tasks.row import ParsedCase, Row, is_blank, shown
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
+from moot.protocols.text.numbers import stated_number
 
 REFERENCE_KEYS = ("scoring", "accepted", "ratings", "group", "part", "tags")
 """Keys of a case in memory for its reference."""

@@ -8,7 +8,7 @@ from unicodedata import category
 
 from moot.protocols.distribution import OTHER
 from moot.protocols.tasks.row import Row, shown
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold, label_order
 
 _NO_PART_OF_A_LINE = frozenset({"Cc", "Zl", "Zp"})
 """Labels are inserted into instructions, unfenced: none may begin a line of its own there."""
@@ -49,9 +49,9 @@ class LabelSet:
         return label in self._aliases
 
     def put_in_order(self, declared: Iterable[str]) -> None:
-        """Sorts the labels: declared ones first, in their order, then the others by `fold`."""
+        """Sorts the labels: declared ones first, in their order, then the others by `label_order`."""
         first = list(declared)
-        others = sorted(self._aliases.keys() - set(first), key=fold)
+        others = sorted(self._aliases.keys() - set(first), key=label_order)
         self._aliases = {label: self._aliases[label] for label in (*first, *others)}
 
     def add(self, row: Row, label: str, field: str = "label") -> None:

@@ -10,10 +10,10 @@ from moot.protocols.claims import CLAIM_LABELS, SUPPORTED, answered_claim
 from moot.protocols.errors import ConfigError
 from moot.protocols.tasks.claim_fields import claim_case
 from moot.protocols.tasks.formats import csv_or_jsonl_rows, jsonl_rows
-from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.tasks.row import ParsedCase, Row, is_absent, is_blank, shown
 from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.task import FileLayout, Task
+from moot.protocols.text.numbers import stated_number
 
 LETTERS = ("A", "B", "C", "D")
 """Letters of `answer0` to `answer3`."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from moot.protocols.case import Case, Reference, is_shared_id
 from moot.protocols.errors import TaskFileError
 from moot.protocols.long_texts import MOST_CHARACTERS, characters
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 _WORDS = frozenset({"n/a", "n.a.", "nan", "none", "null"})
 _IN_CAPITALS = "NA"

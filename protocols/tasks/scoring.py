@@ -2,43 +2,66 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
 from moot.protocols.case import Reference, Scoring
-from moot.protocols.tasks.numbers import same_number, stated_number
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
+from moot.protocols.text.labels import unwrapped
+from moot.protocols.text.numbers import plain_number, same_number, stated_number
 from moot.protocols.text.unicode_form import nfkc
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _MARKS = frozenset("$+<=>^`|~")
 """ASCII marks that Unicode calls symbols; they go with the punctuation, as in SQuAD's own script."""
 
+_GROUPS = re.compile(r"(?<=\d)(?:,|'|\u2019)(?=\d{3}(?!\d))")
+_POINT_FIRST = re.compile(r"(?<![\w.])\.(?=\d)")
+_DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-"))
+_COMPARISON = re.compile(r"([<>\u2264\u2265]=?)\s+(?=-?\d)")
+_MEANS = re.compile(
+    r"(?<=\d)[-.,:/*](?=\d)|(?<=\d)/(?=\w)|(?<=\w)/(?=\d)|\^(?=[\w{(-])"
+    r"|(?<![\w)])-(?=[$\u20ac\u00a3\u00a5]?\d|[^\W\d_]\b|[\\(])|[<>\u2264\u2265]=?(?=-?[\w.\\])"
+    r"|(?<=[\w)])[+](?=[\w\\(-])|(?<=\w)(?:[+#]+|-)(?![\w-])"
+)
+"""Marks that make another number, range, formula or name of what is beside them: -5, 1/2, x+1, <5, C#, O-."""
+
 
 def normalised(text: str) -> str:
     """Normal form of a short answer: lower case, without punctuation and articles, single spaces.
 
     These are the steps of SQuAD's script, which treats ASCII punctuation only. Here Unicode's counts too (quotes,
-    dashes), and characters are first folded to their compatible form (NFKC) and case (a sharp s is `ss`). A text of
-    nothing else stays as `fold` spells it, where SQuAD's script leaves nothing: "The The" and "A" are answers, too.
-    Raises nothing.
+    dashes), and characters are first folded to their compatible form (NFKC) and case (a sharp s is `ss`). Unlike there,
+    a mark stays that makes another number, formula or name: a minus sign, a decimal point, a slash, a colon or a dash
+    between digits, `+`, `^`, `<` and `>` in a formula, `+`, `-` and `#` at the end of a word. A text of nothing else
+    stays as `fold` spells it, where SQuAD's script leaves nothing: "The The" and "A" are answers, too. Raises nothing.
 
-    >>> normalised("The Beatles' song.")
-    'beatles song'
+    >>> normalised("The Beatles' song."), normalised("-5 kg."), normalised("Covid-19, 1,234 cases")
+    ('beatles song', '-5 kg', 'covid19 1234 cases')
     """
-    plain = nfkc(text).casefold()
-    kept = "".join(c for c in plain if c not in _MARKS and not unicodedata.category(c).startswith("P"))
+    plain = nfkc(text).casefold().translate(_DASHES)
+    plain = _COMPARISON.sub(r"\1", _POINT_FIRST.sub("0.", _GROUPS.sub("", plain)))
+    kept_at = {at for found in _MEANS.finditer(plain) for at in range(*found.span())}
+    kept = "".join(c for at, c in enumerate(plain) if at in kept_at or not _is_punctuation(c))
     return " ".join(word for word in kept.split() if word not in _ARTICLES) or fold(text)
 
 
-def exact_match(answer: str, accepted: Sequence[str]) -> bool:
-    """Whether an answer is one of the accepted ones after normalisation. Raises nothing.
+def _is_punctuation(character: str) -> bool:
+    return character in _MARKS or unicodedata.category(character).startswith("P")
 
-    >>> exact_match("the eiffel tower", ["Eiffel Tower", "La tour Eiffel"])
-    True
+
+def exact_match(answer: str, accepted: Sequence[str]) -> bool:
+    """Whether an answer is one of the accepted ones after normalisation, or the same number. Raises nothing.
+
+    >>> exact_match("the eiffel tower", ["Eiffel Tower", "La tour Eiffel"]), exact_match("3/4", ["0.75"])
+    (True, True)
+    >>> exact_match("12", ["1/2"]), exact_match("-5 kg", ["5 kg"])
+    (False, False)
     """
-    return normalised(answer) in {normalised(each) for each in accepted}
+    return any(_same(_short_meaning(answer), _short_meaning(each)) for each in accepted)
 
 
 def token_f1(answer: str, accepted: Sequence[str]) -> float:
@@ -69,7 +92,7 @@ def is_correct(answer: str | None, gold: str | None, reference: Reference = _BY_
 
     - "label": it is the gold label, or another accepted one, as `fold` spells them. Labels of one set differ after it,
       and a free-text answer, which arrives folded, meets its gold text.
-    - "number": it states one number, which has the gold one's value; see `moot.protocols.tasks.numbers`.
+    - "number": it states one number, which has the gold one's value; see `moot.protocols.text.numbers`.
     - "short answer": it matches an accepted answer exactly after normalisation; see
       `moot.protocols.tasks.scoring`.
     - "score": it is the score that one of the raters gave.
@@ -117,7 +140,7 @@ def alike(answers: Sequence[str], scoring: Scoring) -> list[str]:
     >>> alike(["57,500", "57500", "12"], "number"), alike(["the Louvre", "Louvre"], "short answer")
     (['57,500', '57,500', '12'], ['the Louvre', 'the Louvre'])
     """
-    first: dict[str | float, str] = {}
+    first: dict[Meaning, str] = {}
     return [first.setdefault(_known(_meaning(answer, scoring), first), answer) for answer in answers]
 
 
@@ -130,15 +153,36 @@ def same_answer(one: str, other: str, scoring: Scoring) -> bool:
     return alike([one, other], scoring)[1] == one
 
 
-def _meaning(answer: str, scoring: Scoring) -> str | float:
+Meaning = str | Fraction
+"""What is compared of an answer: a normal form, or a number."""
+
+
+def _meaning(answer: str, scoring: Scoring) -> Meaning:
     if scoring == "short answer":
-        return normalised(answer)
+        return _short_meaning(answer)
     number = stated_number(answer) if scoring in ("number", "score") else None
     return fold(answer) if number is None else number
 
 
-def _known(meaning: str | float, known: Iterable[str | float]) -> str | float:
+def _short_meaning(answer: str) -> Meaning:
+    """Number that an answer is, else its normal form; true is yes, as JSON has no yes."""
+    answer = unwrapped(answer)
+    number = plain_number(answer)
+    if number is not None:
+        return number
+    form = normalised(answer)
+    return _TRUTH_VALUES.get(form, form)
+
+
+_TRUTH_VALUES = {"true": "yes", "false": "no"}
+
+
+def _same(one: Meaning, other: Meaning) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return one == other
+    return same_number(one, other)
+
+
+def _known(meaning: Meaning, known: Iterable[Meaning]) -> Meaning:
     """First known meaning equal to this one; itself when there is none."""
-    if isinstance(meaning, str):
-        return meaning
-    return next((each for each in known if isinstance(each, float) and same_number(each, meaning)), meaning)
+    return next((each for each in known if _same(each, meaning)), meaning)

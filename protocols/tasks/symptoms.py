@@ -13,7 +13,8 @@ from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.row import ParsedCase, Row
 from moot.protocols.tasks.source import Source, locate_within
 from moot.protocols.tasks.task import Task
-from moot.protocols.text.labels import canonical_label, fold
+from moot.protocols.text.folding import fold, label_order
+from moot.protocols.text.labels import canonical_label
 
 _SPELLINGS = """\
 (vertigo) Paroymsal Positional Vertigo: vertigo, positional vertigo, paroxysmal positional vertigo, \
@@ -108,7 +109,7 @@ class _SymptomTable:
                 two diseases.
         """
         found = self._distinct()
-        diseases = sorted(found, key=fold)
+        diseases = sorted(found, key=label_order)
         self._name(diseases, found)
         for level in zip_longest(*(found[disease].values() for disease in diseases)):
             yield from (row for row in level if row is not None)

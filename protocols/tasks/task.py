@@ -15,7 +15,7 @@ from moot.protocols.errors import ConfigError, TaskFileError
 from moot.protocols.tasks.in_memory import case_rows, parse_memory
 from moot.protocols.tasks.row import ParsedCase, Row, absent_gold_warning, shown
 from moot.protocols.tasks.source import Source
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 MOST_SHOWN = 5
 """Most rows in a remark about a file."""

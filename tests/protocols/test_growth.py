@@ -20,11 +20,11 @@ from moot.protocols.replies import Position, Reply
 from moot.protocols.reply_parsing import InvalidReply, parse_reply
 from moot.protocols.rubrics.rubric import whole_number
 from moot.protocols.socrasynth.moderation import read_kappa, read_topics
-from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.templates import fenced
 from moot.protocols.text.agreement_language import agreement_share
 from moot.protocols.text.chunking import chunks_of
-from moot.protocols.text.labels import canonical_label, leading_label
+from moot.protocols.text.labels import canonical_label, read_label
+from moot.protocols.text.numbers import stated_number
 from moot.protocols.text.sentences import split_sentences
 from moot.protocols.verdict_words import mask_verdict_words
 
@@ -84,7 +84,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "a fenced reply": lambda text: parse_reply(f"```{text}", Position),
     "an answer": _answer,
     "a label": lambda text: canonical_label(text, ("Yes", "No"), (), ()),
-    "the start of an answer": lambda text: leading_label(f"No{text}", ("Yes", "No", "No, not"), (), ()),
+    "the start of an answer": lambda text: read_label(f"No{text}", ("Yes", "No", "No, not"), (), ()),
     "verdict words": mask_verdict_words,
     "agreement": lambda text: agreement_share([text]),
     "quantities": marked,

@@ -36,7 +36,7 @@ from moot.protocols.messages import (
 )
 from moot.protocols.registry import make_protocol
 from moot.protocols.templates import Templates
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 _TEMPLATES = Templates()
 R = TypeVar("R", bound=BaseModel)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from moot.actors.agent.attempt import LENGTH
 from moot.actors.models.early_stop import CUT, REPETITION
 from moot.actors.models.token_logprobs import UNALIGNED
-from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark
+from moot.actors.record.rows import FROM_REASONING, has_reading_mark
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.readers import counted_rows
@@ -49,7 +49,10 @@ class ModelReplies(FrozenModel):
         asks: completed asks.
         usable: asks with a usable reply.
         repaired: usable asks whose JSON was repaired.
+        from_several: usable asks with other JSON beside the reply, which did not fit.
         reasked: usable asks that were asked a second time.
+        wrapped: usable asks whose label stands in `\\boxed{}` or behind "Answer:".
+        by_letter: usable asks whose label is a letter or digit in front of more words.
         by_prefix: usable asks whose label is the start of a longer answer.
         replies: received texts, unreadable ones included.
         truncated: replies truncated at their token limit.
@@ -67,6 +70,9 @@ class ModelReplies(FrozenModel):
     usable: int = 0
     repaired: int = 0
     reasked: int = 0
+    from_several: int = 0
+    wrapped: int = 0
+    by_letter: int = 0
     by_prefix: int = 0
     replies: int = 0
     truncated: int = 0
@@ -143,6 +149,10 @@ def _from_counts(role: str, template: str, found: Counter[str], *, known: bool) 
     return ModelReplies(role=role, template=template, **counts, reasoning_tokens=tokens)
 
 
+_READINGS = {"several": "from_several", "wrapped": "wrapped", "letter": "by_letter", "prefix": "by_prefix"}
+"""Counts by mark of the column `reading`."""
+
+
 def _marks(row: dict[str, Any]) -> Iterator[str]:
     outcome, error = row["outcome"], row["error"] or ""
     if outcome not in ("invalid", CUT):
@@ -151,8 +161,7 @@ def _marks(row: dict[str, Any]) -> Iterator[str]:
         yield "usable"
         if outcome != "ok":
             yield outcome
-        if has_reading_mark(row["reading"], BY_PREFIX):
-            yield "by_prefix"
+        yield from (count for mark, count in _READINGS.items() if has_reading_mark(row["reading"], mark))
     if row["failure"] in _REFUSED and not error.startswith(_BY_THE_SERVER):
         yield "refused"
     if not row["received"]:
@@ -250,6 +259,9 @@ _HEADER = {
     "usable": "usable",
     "repaired": "repaired",
     "reasked": "reasked",
+    "from_several": "beside other JSON",
+    "wrapped": "wrapped",
+    "by_letter": "by letter",
     "by_prefix": "by prefix",
     "replies": "replies",
     "truncated": "truncated",

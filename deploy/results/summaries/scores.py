@@ -26,7 +26,7 @@ from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.distribution import Floats
 from moot.metrics.weighted_kappa import quadratic_weighted_kappa, resampled_weighted_kappa
 from moot.protocols.case import Criterion
-from moot.protocols.tasks.numbers import stated_number
+from moot.protocols.text.numbers import stated_number
 
 RESAMPLES = 1000
 """Bootstrap resamples of the cases' groups for each interval."""
@@ -133,7 +133,7 @@ def _columns(criterion: Criterion, verdicts: Sequence[VerdictRow], references: R
     for place, row in enumerate(ratings):
         table[: len(row), place] = [np.nan if score is None else score for score in row]
     given = [None if verdict.answer is None else stated_number(verdict.answer) for verdict in verdicts]
-    inside = [np.nan if s is None or not criterion.lowest <= s <= criterion.highest else s for s in given]
+    inside = [np.nan if s is None or not criterion.lowest <= s <= criterion.highest else float(s) for s in given]
     known = ~np.isnan(table)
     rows = [place for place in range(raters) if known[place].any()]
     columns = {VERDICT: np.array(inside)} | {f"rater {place + 1}": table[place] for place in rows}

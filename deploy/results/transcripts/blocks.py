@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark, step_of
+from moot.actors.record.rows import FROM_REASONING, has_reading_mark, step_of
 from moot.deploy.results.distributions import distribution_line
 from moot.deploy.results.endings import named_ending
 from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs, Quote
@@ -233,6 +233,16 @@ def turn_facts(turn: TurnView) -> list[str]:
 _TRUNCATED = "truncated at its token limit"
 
 
+_READINGS = {
+    "several": "other JSON beside it did not fit",
+    "wrapped": 'its label was taken out of `\\boxed{}` or from behind "Answer:"',
+    "letter": "its label is the letter in front of the answer",
+    "prefix": "its label is the start of the answer",
+    FROM_REASONING: "returned in the field of hidden reasoning",
+}
+"""Words for the marks of the column `reading`."""
+
+
 def turn_marks(turn: TurnView) -> list[str]:
     """Anomalies of a reply, as texts."""
     why = _TRUNCATED if turn.truncated and not turn.error.startswith(TRUNCATED) else turn.error
@@ -246,10 +256,7 @@ def turn_marks(turn: TurnView) -> list[str]:
     found = [marks[turn.outcome]] if turn.outcome in marks else []
     if turn.truncated and turn.outcome not in ("invalid", "failed"):
         found.append(_TRUNCATED)
-    if has_reading_mark(turn.reading, BY_PREFIX):
-        found.append("its label is the start of the answer")
-    if has_reading_mark(turn.reading, FROM_REASONING):
-        found.append("returned in the field of hidden reasoning")
+    found += [words for mark, words in _READINGS.items() if has_reading_mark(turn.reading, mark)]
     if turn.asked > 1:
         found.append(f"asked {turn.asked} times")
     if turn.superseded:

@@ -12,7 +12,6 @@ from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.labelled_texts import MAX_LABELS
 from moot.protocols.tasks.own_cases.columns import Columns
 from moot.protocols.tasks.row import Row, is_blank, shown
-from moot.protocols.text.labels import fold
 
 YES_NO = ("Yes", "No")
 """Labels of a file whose gold answers are all yes or no, true or false."""
@@ -35,18 +34,6 @@ class Choices:
     labels: tuple[str, ...]
     texts: tuple[str, ...] = ()
     places: Mapping[str, int] = field(default_factory=dict)
-
-    def named_by(self, text: str) -> set[int]:
-        """Indices of the labels, or else of the texts, that equal this text except for case and outer marks."""
-        for names in (self.labels, self.texts):
-            if text in names:
-                return {place for place, name in enumerate(names) if name == text}
-        form = fold(text)
-        for names in (self.labels, self.texts):
-            found = {place for place, name in enumerate(names) if fold(name) == form}
-            if form and found:
-                return found
-        return set()
 
 
 def value_of(row: Row, column: str | None) -> object:

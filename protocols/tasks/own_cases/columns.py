@@ -52,7 +52,7 @@ class Columns:
     Attributes:
         of: column by field; fields that the file lacks are omitted.
         choices: columns of the choices, in order: one with all of them, or one for each.
-        places: for a column per choice with names that end in numbers, those numbers by the choice's index.
+        places: for a column per choice with names that end in numbers, the choice's index by that number.
         labels: the labels of every case, where the user gave them.
     """
 
@@ -176,7 +176,8 @@ class ColumnFinder:
 
     def _choices(self, column: str | None, header: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int]]:
         if "choices" in self._mapped:
-            return tuple(self._parts("choices", column)) if column is not None else (), {}
+            parts = tuple(self._parts("choices", column)) if column is not None else ()
+            return parts, _numbers(parts)
         if column is not None:
             return (column,), {}
         found = _families(header)
@@ -213,6 +214,13 @@ def listed(header: Sequence[str]) -> str:
     """The first few names of columns, for an error."""
     names = [repr(name)[1:-1][:40] for name in header[:SHOWN]]
     return ", ".join(names + [f"and {len(header) - SHOWN} more"] * (len(header) > SHOWN)) or "none"
+
+
+def _numbers(columns: Sequence[str]) -> dict[str, int]:
+    """Index of each column by the number in which its name ends; empty unless they all have numbers, of their own."""
+    found = [re.search(r"\d{1,9}$", column) for column in columns]
+    numbers = {str(int(match[0])): index for index, match in enumerate(found) if match is not None}
+    return numbers if 1 < len(columns) == len(numbers) else {}
 
 
 def _plain(column: str) -> str:

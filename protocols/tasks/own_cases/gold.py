@@ -7,14 +7,16 @@ from collections.abc import Mapping
 
 from moot.protocols.case import Scoring
 from moot.protocols.errors import TaskFileError
-from moot.protocols.tasks.numbers import stated_number
-from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, parsed, value_of
+from moot.protocols.replies import json_text
+from moot.protocols.tasks.own_cases.choices import Choices, parsed, value_of
 from moot.protocols.tasks.public_questions import MARK
 from moot.protocols.tasks.row import Row, is_absent, is_blank, shown
-from moot.protocols.text.labels import canonical_label, fold
+from moot.protocols.tasks.task import MOST_SHOWN, first_few
+from moot.protocols.text.folding import fold
+from moot.protocols.text.labels import canonical_label, read_label
+from moot.protocols.text.numbers import boxed_answer, plain_number, stated_number
 
 _WHOLE = re.compile(r"(-?\d{1,9})(?:\.0)?")
-_NUMBER = re.compile(r"-?[$€£]? ?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?")
 _YES, _NO = ("yes", "true"), ("no", "false")
 HIDDEN = "-1"
 """Placeholders of public test sets for a hidden right choice."""
@@ -25,8 +27,8 @@ def is_yes_no(answer: str) -> bool:
     return fold(answer) in (*_YES, *_NO)
 
 
-def answers_of(row: Row, column: str | None, choices: Choices | None = None) -> tuple[str | bool, ...]:
-    """Right answers of a row as in the file, numbers as text; empty where it has none.
+def answers_of(row: Row, column: str | None, choices: Choices | None = None) -> tuple[str, ...]:
+    """Right answers of a row as in the file, numbers and truth values as text; empty where it has none.
 
     `is_absent` recognises absent ones, except among labels and texts of the choices; beside others, "none" counts.
     A list, `{"text": [...]}` (SQuAD) and `{"value": ..., "aliases": [...]}` (TriviaQA) are several.
@@ -49,14 +51,8 @@ def answers_of(row: Row, column: str | None, choices: Choices | None = None) -> 
     return tuple(dict.fromkeys(found))
 
 
-def _answer(row: Row, column: str, value: object) -> str | bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        value = int(value)
-    if isinstance(value, (int, float)):
-        return str(value)
-    return row.checked(column, value).strip()
+def _answer(row: Row, column: str, value: object) -> str:
+    return row.checked(column, json_text(value)).strip()
 
 
 class GoldSurvey:
@@ -71,6 +67,8 @@ class GoldSurvey:
         self._free = self._yes_no = 0
         self._closed = self._whole = self._named = self._in_range = 0
         self._differs: TaskFileError | None = None
+        self._lenient: list[str] = []
+        self._lenient_count = 0
 
     @property
     def yes_no(self) -> bool:
@@ -89,24 +87,35 @@ class GoldSurvey:
         for answer in answers_of(row, column, choices):
             if choices is None:
                 self._free += 1
-                self._yes_no += isinstance(answer, bool) or is_yes_no(answer)
+                self._yes_no += is_yes_no(answer)
             elif answer != HIDDEN:
                 self._take_closed(row, str(column), answer, choices)
 
-    def _take_closed(self, row: Row, column: str, answer: str | bool, choices: Choices) -> None:
-        named = set() if isinstance(answer, bool) else choices.named_by(answer)
-        whole = None if isinstance(answer, bool) else _WHOLE.fullmatch(answer)
+    def _take_closed(self, row: Row, column: str, answer: str, choices: Choices) -> None:
+        named = canonical_label(answer, choices.labels, choices.texts)
+        whole = _WHOLE.fullmatch(answer)
         place = choices.places.get(whole[1]) if whole else None
         self._closed += 1
         self._whole += whole is not None
-        self._named += bool(named)
+        self._named += named is not None
         self._in_range += place is not None
-        if place is not None and named and place not in named and self._differs is None:
-            one, other = choices.labels[place], choices.labels[min(named)]
+        if named is None and whole is None and read_label(answer, choices.labels, choices.texts) is not None:
+            self._lenient_count += 1
+            if len(self._lenient) < MOST_SHOWN:
+                self._lenient.append(f"{row.line:,} {shown(answer)}")
+        if place is not None and named not in (None, choices.labels[place]) and self._differs is None:
+            one, other = choices.labels[place], named
             self._differs = row.error(
                 column,
                 f"may be the place of a choice ({one}) or its text ({other}), and so may all in the file: write labels",
             )
+
+    def remark(self) -> str:
+        """One line about answers that say more than a label or a choice; empty when there are none."""
+        if not self._lenient_count:
+            return ""
+        rows = first_few(self._lenient, self._lenient_count)
+        return f"{self._lenient_count:,} gold answers say more than a label: the label in them counts (row {rows})"
 
     def check(self) -> None:
         """Refuses a file whose numbers may be indices or texts.
@@ -128,22 +137,23 @@ def closed_gold(row: Row, column: str | None, choices: Choices, by_place: bool) 
     return tuple(dict.fromkeys(_label(row, str(column), answer, choices, by_place) for answer in answers))
 
 
-def _label(row: Row, column: str, answer: str | bool, choices: Choices, by_place: bool) -> str:
-    text = answer if isinstance(answer, str) else str(answer).lower()
-    if text in choices.labels:
-        return text
-    whole = _WHOLE.fullmatch(text)
+def _label(row: Row, column: str, answer: str, choices: Choices, by_place: bool) -> str:
+    if answer in choices.labels:
+        return answer
+    whole = _WHOLE.fullmatch(answer)
     if by_place and whole and whole[1] in choices.places:
         return choices.labels[choices.places[whole[1]]]
-    named = choices.named_by(text) if not by_place else set()
-    if len(named) == 1:
-        return choices.labels[min(named)]
-    if len(named) > 1:
-        raise row.error(column, f"expected one choice, {shown(answer)} is the text of several: write its label")
-    found = canonical_label(text, choices.labels, choices.texts) if not whole else None
-    if found is None:
+    if by_place:
         raise row.error(column, f"expected {_wanted(choices)}, found {shown(answer)}")
-    return found
+    if (named := read_label(answer, choices.labels, choices.texts)) is not None:
+        return named.label
+    several = [
+        label for label, known in zip(choices.labels, choices.texts, strict=False) if fold(known) == fold(answer)
+    ]
+    if len(several) > 1:
+        said = f"{shown(answer)} is the text of several ({', '.join(several)})"
+        raise row.error(column, f"expected one choice, {said}: write its label")
+    raise row.error(column, f"expected {_wanted(choices)}, found {shown(answer)}")
 
 
 def _wanted(choices: Choices) -> str:
@@ -157,17 +167,19 @@ def _wanted(choices: Choices) -> str:
 def free_gold(row: Row, column: str | None) -> tuple[tuple[str, ...], Scoring]:
     """Accepted answers, and how answers are compared with them: by value for a single number.
 
-    A solution that ends in `####` and a number, as GSM8K writes it, is that number.
+    A solution that ends in `####` and a number, as GSM8K writes it, is that number; one with a `\\boxed{}`, as MATH
+    writes it, is what stands in there.
 
     Raises:
         TaskFileError: an answer has an unknown form.
     """
-    answers = answers_of(row, column)
-    texts = tuple(answer if isinstance(answer, str) else YES_NO[not answer] for answer in answers)
-    if isinstance(value_of(row, column), str | int | float):
-        _, mark, last = "".join(texts).rpartition(MARK)
+    texts = answers_of(row, column)
+    if len(texts) == 1 and isinstance(value_of(row, column), str | int | float):
+        _, mark, last = texts[0].rpartition(MARK)
         if mark and stated_number(last) is not None:
             return (last.strip(),), "number"
-        if texts and _NUMBER.fullmatch(texts[0]):
+        boxed = boxed_answer(texts[0])
+        texts = (texts[0] if boxed is None else boxed,)
+        if plain_number(texts[0]) is not None:
             return texts, "number"
     return texts, "short answer"

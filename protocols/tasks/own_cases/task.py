@@ -215,8 +215,8 @@ class _OwnCases:
         return tuple(found)
 
     def remarks(self) -> tuple[str, ...]:
-        """Warnings about the file: no column of gold answers, or a few of another kind."""
-        return self._without_gold, self._odd_gold.remark()
+        """Warnings about the file: no column of gold answers, a few of another kind, or some read leniently."""
+        return self._without_gold, self._odd_gold.remark(), "" if self._survey is None else self._survey.remark()
 
     def _look_through(self) -> None:
         header = self._table.header()

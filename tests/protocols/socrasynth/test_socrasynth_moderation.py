@@ -11,7 +11,7 @@ from socrasynth_script import SUBJECT, finishing, run_scripted
 from moot.protocols.messages import Decision
 from moot.protocols.socrasynth.moderation import UnusableInput, edit_topics, read_kappa, read_topics
 from moot.protocols.socrasynth.sides import Topic
-from moot.protocols.text.labels import fold
+from moot.protocols.text.folding import fold
 
 
 def noted(floor: object) -> dict[str, str]:

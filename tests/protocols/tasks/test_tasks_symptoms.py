@@ -15,7 +15,8 @@ from moot.protocols.tasks import open_task
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.row import Row
 from moot.protocols.tasks.symptoms import SPELLINGS
-from moot.protocols.text.labels import canonical_label, fold
+from moot.protocols.text.folding import fold
+from moot.protocols.text.labels import canonical_label
 
 REAL = DATA / "symptom_disease"
 HEADER = "Disease,Symptom_1,Symptom_2,Symptom_3"

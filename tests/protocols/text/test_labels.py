@@ -8,7 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from moot.protocols.text.labels import canonical_label, fold
+from moot.protocols.text.folding import fold
+from moot.protocols.text.labels import canonical_label, read_label
 
 YES_NO = ("Yes", "No")
 LETTERS = ("A", "B", "C", "D")
@@ -42,7 +43,61 @@ CHOICES = ("It rained .", "None of the above choices .", "He was late .", "They 
         ("true", ("Yes", "True"), (), "True"),
         ("y", ("Yes", "Y"), (), "Y"),
         ("B", ("A", "B"), ("B", "A"), "B"),
+        # signs count
+        ("5", ("<5", "5-10", ">10"), (), None),
+        ("10", ("<5", "5-10", ">10"), (), None),
+        ("<5", ("<5", "5-10", ">10"), (), "<5"),
+        ("<5, because", ("<5", "5-10", ">10"), (), "<5"),
+        ("5\u201310", ("<5", "5-10", ">10"), (), "5-10"),
+        ("<B>", LETTERS, CHOICES, "B"),
+        ("5", ("+5", "-5"), (), "+5"),
+        ("\u22125", ("+5", "-5"), (), "-5"),
+        ("A-", ("A+", "A", "A-"), (), "A-"),
+        # exact before folded, and none where several fit
+        ("aa", LETTERS[:3], ("AA", "Aa", "aa"), "C"),
+        ("*aa*.", LETTERS[:3], ("AA", "Aa", "aa"), "C"),
+        ("aA", LETTERS[:3], ("AA", "Aa", "aa"), None),
+        ("(1, 2)", LETTERS[:3], ("[1, 2]", "(1, 2)", "{1, 2}"), "B"),
+        ("1, 2", LETTERS[:3], ("[1, 2]", "(1, 2)", "{1, 2}"), None),
+        ("102", LETTERS[:2], ("10\u00b2", "102"), "B"),
+        ("10^2", LETTERS[:2], ("10\u00b2", "102"), "A"),
+        ("Co", LETTERS[:2], ("CO", "Co"), "B"),
+        ("co", LETTERS[:2], ("CO", "Co"), None),
+        ("don't", LETTERS[:2], ("Don\u2019t", "Do"), "A"),
+        ("x", LETTERS[:2], ("x", "x"), None),
+        # numbers by value
+        ("0.5", LETTERS[:2], ("0.50", "0.25"), "A"),
+        ("0/1", ("0", "1"), (), None),
+        ("1000", ("1,000", "2,000"), (), "1,000"),
+        ("0.5", LETTERS[:3], (".5", "0.50", "3"), None),
+        # truth values of JSON
+        ("true", ("True", "False"), (), "True"),
+        ("false", ("TRUE", "FALSE", "NOT GIVEN"), (), "FALSE"),
+        ("true", ("Correct", "Incorrect"), (), "Correct"),
+        # wrapped
+        ("Answer: B", LETTERS, CHOICES, "B"),
+        ("**Final answer:** (c)", LETTERS, CHOICES, "C"),
+        ("The correct answer is option D.", LETTERS, CHOICES, "D"),
+        ("\\boxed{B}", LETTERS, CHOICES, "B"),
+        ("$\\boxed{\\text{B}}$", LETTERS, CHOICES, "B"),
+        ("The answer is He was late", LETTERS, CHOICES, "C"),
+        ("The answer is not B", LETTERS, CHOICES, None),
+        ("\\boxed{A or B}", LETTERS, CHOICES, None),
         # lettered forms
+        ("B. No, C.", LETTERS, CHOICES, None),
+        ("B - C", LETTERS, CHOICES, None),
+        ("B) He was late", LETTERS, CHOICES, None),
+        ("B: C", LETTERS, CHOICES, None),
+        ("B, or maybe C", LETTERS, CHOICES, None),
+        ("B (wait, D)", LETTERS, CHOICES, None),
+        ("C. S. Lewis", LETTERS, (), None),
+        ("B. Obama", LETTERS, CHOICES, None),
+        ("B. Jupiter", LETTERS, (), "B"),
+        ("B. Because it fits", LETTERS, CHOICES, "B"),
+        ("2 - 3", ("1", "2", "3"), (), None),
+        ("2 - good", ("1", "2", "3"), (), "2"),
+        ("2-3", ("1", "2", "3"), (), None),
+        ("2/3", ("1", "2", "3"), (), None),
         ("B) because", LETTERS, CHOICES, "B"),
         ("(c) He was late", LETTERS, CHOICES, "C"),
         ("D. They won .", LETTERS, CHOICES, "D"),
@@ -59,7 +114,7 @@ CHOICES = ("It rained .", "None of the above choices .", "He was late .", "They 
         ("A) or B) hold", LETTERS, CHOICES, None),
         ("(A), (B)", LETTERS, CHOICES, None),
         ("(A) and a dog", LETTERS, CHOICES, "A"),
-        ("(A) but not (B)", LETTERS, CHOICES, "A"),
+        ("(A) but not (B)", LETTERS, CHOICES, None),
         ("(A) and (E)", LETTERS, CHOICES, "A"),
         ("A) No", YES_NO, (), None),
         # the whole text of a choice
@@ -92,8 +147,11 @@ CHOICES = ("It rained .", "None of the above choices .", "He was late .", "They 
         ("", ("A", "B"), ("...", "x"), None),
     ],
 )
-def test_canonical_label(text: str, labels: tuple[str, ...], choices: tuple[str, ...], expected: str | None) -> None:
-    assert canonical_label(text, labels, choices) == expected
+def test_the_label_of_a_text(
+    text: str, labels: tuple[str, ...], choices: tuple[str, ...], expected: str | None
+) -> None:
+    found = read_label(text, labels, choices)
+    assert (None if found is None else found.label) == expected
 
 
 LABEL = st.text(string.ascii_letters + string.digits + " -/äéñøß是", min_size=1, max_size=12)
@@ -126,7 +184,7 @@ def test_an_alias_names_its_label(text: str, expected: str | None) -> None:
 
 
 def test_a_label_goes_before_an_alias_and_that_before_a_choice_and_yes() -> None:
-    assert canonical_label("flu", ("Cold", "Flu"), (), (("flu",), ())) == "Flu"
+    assert canonical_label("FLU", ("Cold", "Flu"), (), (("flu",), ())) == "Flu"
     assert canonical_label("red", ("A", "B"), ("red", "blue"), ((), ("red",))) == "B"
     assert canonical_label("true", ("Yes", "No"), (), ((), ("true",))) == "No"
     assert canonical_label("correct", ("Yes", "No"), (), ((), ("true",))) == "Yes"

@@ -63,7 +63,24 @@ ROWS: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
     "thousands": ({"gold": "1,234.5"}, (None, (), "1,234.5", "number")),
     "a share": ({"gold": "5%"}, (None, (), "5%", "number")),
     "an amount": ({"gold": "$12"}, (None, (), "$12", "number")),
-    "no number": ({"gold": "1,5"}, (None, (), "1,5", "short answer")),
+    "a decimal comma": ({"gold": "1,5"}, (None, (), "1,5", "number")),
+    "a point first": ({"gold": ".5"}, (None, (), ".5", "number")),
+    "a minus sign": ({"gold": "\u22125"}, (None, (), "\u22125", "number")),
+    "a small float": ({"gold": 0.00001}, (None, (), "1e-05", "number")),
+    "a fraction": ({"gold": "1/2"}, (None, (), "1/2", "number")),
+    "a power": ({"gold": "1e3"}, (None, (), "1e3", "number")),
+    "LaTeX": ({"gold": "\\frac{14}{3}"}, (None, (), "\\frac{14}{3}", "number")),
+    "MATH": ({"gold": "Hence $x = \\boxed{\\frac{14}{3}}$."}, (None, (), "\\frac{14}{3}", "number")),
+    "a bound": ({"gold": ">5"}, (None, (), ">5", "short answer")),
+    "a unit": ({"gold": "5 kg"}, (None, (), "5 kg", "short answer")),
+    "a time": ({"gold": "1:30"}, (None, (), "1:30", "short answer")),
+    "a name with a number": ({"gold": "Apollo 11"}, (None, (), "Apollo 11", "short answer")),
+    "a text before its choice": ({"choices": ["Aa", "aa"], "gold": "aa"}, (("A", "B"), ("Aa", "aa"), "B", "label")),
+    "a lettered text": ({"choices": ["x", "y"], "gold": "B) y"}, (("A", "B"), ("x", "y"), "B", "label")),
+    "mapped": (
+        {"labels": ["True", "False"], "gold": True},
+        (("True", "False"), (), "True", "label"),
+    ),
     "GSM8K": ({"answer": "2 + 2 = 4\n#### 4"}, (None, (), "4", "number")),
     "hidden": ({"choices": ["x", "y"], "answer": -1}, (("A", "B"), ("x", "y"), None, "label")),
     "none": ({}, (None, (), None, "short answer")),
@@ -122,6 +139,29 @@ def test_a_column_map(write: Write) -> None:
     assert "field `wrong`: there is no such column" in refused(spec.replace("right,gold", "wrong,gold"))
 
 
+@pytest.mark.parametrize(
+    ("columns", "golds"),
+    [
+        (("answer1", "answer2", "answer3"), "ABC"),
+        (("mc_answer1", "mc_answer2", "mc_answer3"), "ABC"),
+        (("choice_1", "choice_2", "choice_3"), "ABC"),
+        (("third3", "second2", "first1"), "CBA"),
+        (("answer0", "answer1", "answer2"), "BC"),
+        (("one", "two", "three"), "BC"),
+        (("one1", "two1", "three1"), "BC"),
+    ],
+)
+def test_a_number_is_the_column_with_that_number_mapped_or_not(
+    write: Write, columns: tuple[str, ...], golds: str
+) -> None:
+    rows = [{"question": "q", **dict.fromkeys(columns, "x"), "n": str(n + 1)} for n in range(len(golds))]
+    file = write(jsonl(*({**row, columns[0]: "y"} for row in rows)), "mine.jsonl")
+    mapped = read(f"cases:{file}:choices={'+'.join(columns)},gold=n")
+    assert [item.gold for item in mapped] == list(golds)
+    if columns[0].startswith(("answer", "choice")):
+        assert [item.gold for item in read(f"cases:{file}:gold=n")] == list(golds)
+
+
 def test_a_map_reaches_into_objects_and_gives_fixed_labels(write: Write) -> None:
     file = write(
         jsonl({"q": {"stem": "why"}, "decision": "maybe"}, {"q": {"stem": "how"}, "decision": "no"}), "m.jsonl"
@@ -154,6 +194,9 @@ def test_a_map_reaches_into_objects_and_gives_fixed_labels(write: Write) -> None
         ("question,A,B,gold\na,x,y,A\nb,x,y,C\n", "", "mine.csv:3: field `gold`: expected one of A, B, the text of a"),
         ("question,A,B,gold\na,x,y,1\nb,x,y,2\n", "", "mine.csv:3: field `gold`: expected one of A, B, the text of a"),
         ("question,A,B,gold\na,x,x,x\n", "", "field `gold`: expected one choice, 'x' is the text of several"),
+        ("question,A,B,gold\na,Aa,AA,aA\n", "", "mine.csv:2: field `gold`: expected one choice, 'aA' is the text of"),
+        ("question,A,B,gold\na,x,y,B or A\n", "", "mine.csv:2: field `gold`: expected one of A, B"),
+        ("question,labels,gold\na,<5;>5,5\n", "", "mine.csv:2: field `gold`: expected one of <5, >5"),
         ("question,A,B,gold\na,1,0,1\nb,1,0,0\n", "", "mine.csv:2: field `gold`: may be the place of a choice (B) or"),
         ("question,choices\na,[1]\n", "", "field `choices`: expected 2 to 200 choices or labels, found 1"),
         ("question,choices\na,x\n", "", "field `choices`: expected a list of texts, in CSV as JSON"),

@@ -1,0 +1,102 @@
+"""Folding: the form in which texts are compared when their exact spelling does not count."""
+
+from __future__ import annotations
+
+from moot.protocols.text.unicode_form import nfkc
+
+_QUOTES_AND_STOPS = " \t\r\n\"'`*_.,:;!?\u2018\u2019\u201c\u201d\u00ab\u00bb"
+_PARTNER = {"(": ")", "[": "]", "{": "}", "<": ">"}
+_BRACKETS, _COMPARE = frozenset("()[]{}<>"), frozenset("<>")
+
+TYPOGRAPHY = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-")
+    | dict.fromkeys("\u2018\u2019", "'")
+    | dict.fromkeys("\u201c\u201d", '"')
+)
+"""Dashes and quotes of typesetters, and what keyboards have for them."""
+
+
+def fold(text: str) -> str:
+    """Folded text for comparing labels: NFKC, no surrounding quotes, marks or brackets, lower case, single spaces.
+
+    A bracket goes with its partner at the other end, or where it has none; `<` and `>` only together, as either alone
+    compares. The point of a decimal number is no surrounding mark, even in front.
+
+    >>> fold('  "Yes." '), fold("(.5)"), fold("<5"), fold("-(5)")
+    ('yes', '.5', '<5', '-(5)')
+    """
+    return " ".join(bare(text).casefold().split())
+
+
+def label_order(label: str) -> str:
+    """Sort key of a label: folded, without brackets at either end. Raises nothing."""
+    return fold(label).strip("()[]{}<>")
+
+
+def typed(text: str) -> str:
+    """Folded text as a keyboard has it: one kind of dash, straight quotes. Raises nothing.
+
+    >>> typed("5\\u201310"), typed("Don\\u2019t.")
+    ('5-10', "don't")
+    """
+    return fold(text).translate(TYPOGRAPHY)
+
+
+def bare(text: str) -> str:
+    """Text in NFKC without the quotes, marks and brackets around it; case is kept. Raises nothing.
+
+    >>> bare("(Aa),")
+    'Aa'
+    """
+    plain = nfkc(text)
+    start, end = 0, len(plain)
+    partners: dict[int, int] | None = None
+    while start < end:
+        first, last = plain[start], plain[end - 1]
+        if first in _QUOTES_AND_STOPS and not _begins_decimal(plain, start):
+            start += 1
+        elif last in _QUOTES_AND_STOPS:
+            end -= 1
+        elif first in _BRACKETS or last in _BRACKETS:
+            partners = _partners(plain) if partners is None else partners
+            if partners.get(start) == end - 1:
+                start, end = start + 1, end - 1
+            elif first in _BRACKETS - _COMPARE and start not in partners:
+                start += 1
+            elif last in _BRACKETS - _COMPARE and end - 1 not in partners:
+                end -= 1
+            else:
+                break
+        else:
+            break
+    return plain[start:end]
+
+
+def _begins_decimal(plain: str, start: int) -> bool:
+    """Whether the mark at an index is the point of a decimal number: one of several points is none."""
+    single = plain[start] == "." and plain[start + 1 : start + 2].isdigit()
+    return single and plain[start - 1 : start] != "."
+
+
+def _partners(plain: str) -> dict[int, int]:
+    """Index of each bracket's partner, by index, both ways; brackets without one are omitted."""
+    partners, still_open = dict[int, int](), list[int]()
+    for at, character in enumerate(plain):
+        if character in _PARTNER:
+            still_open.append(at)
+        elif character in _BRACKETS and still_open and _PARTNER[plain[still_open[-1]]] == character:
+            partners[at] = opening = still_open.pop()
+            partners[opening] = at
+    return partners
+
+
+def unquoted(text: str) -> str:
+    """Text in NFKC without quotes and marks around it; brackets and case are kept. Raises nothing.
+
+    >>> unquoted("*(1, 2).*")
+    '(1, 2)'
+    """
+    plain, start = nfkc(text), 0
+    while start < len(plain) and plain[start] in _QUOTES_AND_STOPS and not _begins_decimal(plain, start):
+        start += 1
+    return plain[start:].rstrip(_QUOTES_AND_STOPS)
