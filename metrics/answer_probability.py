@@ -30,6 +30,7 @@ class AnswerProbability:
         bound_shift: maximum change of `normalised`, in [0, 1], if the unlisted and ambiguous mass were known; NaN if no
             label has a listed probability.
         mass: label -> sum of listed probabilities; a label that is not listed has no entry.
+        label: the label that the tokens spell; None if they spell none.
         reason: why `normalised` is None; empty if it is a number.
     """
 
@@ -38,6 +39,7 @@ class AnswerProbability:
     raw: float | None = None
     bound_shift: float = math.nan
     mass: dict[str, float] = field(default_factory=dict)
+    label: str | None = None
     reason: str = ""
 
 
@@ -127,7 +129,7 @@ def answer_probability(
     labels = dict.fromkeys(forms.values())
     mass = {each: math.fsum(probabilities[each]) for each in labels if each in probabilities}
     if meaning != label:
-        return AnswerProbability(mass=mass, reason=f"the token {chosen!r} does not tell which label follows")
+        return AnswerProbability(mass=mass, label=label, reason=f"the token {chosen!r} does not tell which label follows")
     raw = min(1.0, mass[label]) if chosen_known else None
     total = math.fsum(mass.values())
     rest = max(0.0, 1.0 - math.fsum(p for group in probabilities.values() for p in group))
@@ -151,6 +153,7 @@ def answer_probability(
         raw=raw,
         bound_shift=bound_shift,
         mass=mass,
+        label=label,
         reason=reason,
     )
 

@@ -92,6 +92,8 @@ def intrinsic_of(
         start + places[0].end(),
         surface_forms(ask.labels, ask.choices, ask.aliases),
     )
+    if known.label not in (None, answer):
+        return Intrinsic(stage=stage, reason="the answer's tokens spell another label than the answer that was read")
     if (
         may_be_masked(stage, was_constrained(reply, constrained))
         and known.raw is not None
