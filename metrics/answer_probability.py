@@ -129,7 +129,8 @@ def answer_probability(
     labels = dict.fromkeys(forms.values())
     mass = {each: math.fsum(probabilities[each]) for each in labels if each in probabilities}
     if meaning != label:
-        return AnswerProbability(mass=mass, label=label, reason=f"the token {chosen!r} does not tell which label follows")
+        reason = f"the token {chosen!r} does not tell which label follows"
+        return AnswerProbability(mass=mass, label=label, reason=reason)
     raw = min(1.0, mass[label]) if chosen_known else None
     total = math.fsum(mass.values())
     rest = max(0.0, 1.0 - math.fsum(p for group in probabilities.values() for p in group))

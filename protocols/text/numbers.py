@@ -45,6 +45,7 @@ _LISTED_ANSWERS = re.compile(r"\b[b-pr-z]:\s*\S")  # beside `B: 6` an `A: 5` is 
 _BOX = "\\boxed{"
 _BRACE = re.compile(r"[{}]")
 _THIN_SPACE = re.compile(r"(?<=\d)(?:\\,|,\\!)(?=\d{3})")
+_PLUS_OF_POWER = re.compile(r"(?<=\d)e\+(?=\d)")
 _GROUPED = re.compile("(?<=[0-9])[\u00a0\u2009\u202f'\u2019](?=[0-9]{3}(?![0-9]))")
 """Spaces that do not break, and apostrophes, between thousands."""
 
@@ -68,7 +69,7 @@ _POWER_OF_TEN = re.compile(
 )
 _RELATIVE_TOLERANCE = 1e-6
 _MOST_DIGITS = 400
-_FURTHEST_POWER = 300
+_FURTHEST_POWER = 400
 _CONTEXT = 48
 """Characters before and behind a number in which a mark or word may make it another one."""
 
@@ -210,7 +211,7 @@ def _marked(plain: str) -> Fraction | None:
 def _normal(text: str) -> str:
     """The text in one notation: case folded, fractions with `/`, powers of ten with `e`."""
     plain = nfkc(_GROUPED.sub(",", text)).casefold().replace("{,}", ",")
-    plain = _THIN_SPACE.sub(",", plain)
+    plain = _PLUS_OF_POWER.sub("e", _THIN_SPACE.sub(",", plain))
     plain = _MIXED.sub(" ", plain).replace("\u2044", "/")
     if "\\" in plain:
         plain = _FRACTION.sub(lambda found: f"{found[1] or found[3]}/{found[2] or found[4]}", plain)

@@ -49,7 +49,7 @@ class ModelReplies(FrozenModel):
         asks: completed asks.
         usable: asks with a usable reply.
         repaired: usable asks whose JSON was repaired.
-        from_several: usable asks with other JSON beside the reply, which did not fit.
+        from_several: usable asks whose reply stood there several times, as equal objects.
         reasked: usable asks that were asked a second time.
         wrapped: usable asks whose label stands in `\\boxed{}` or behind "Answer:".
         by_letter: usable asks whose label is a letter or digit in front of more words.
@@ -259,7 +259,7 @@ _HEADER = {
     "usable": "usable",
     "repaired": "repaired",
     "reasked": "reasked",
-    "from_several": "beside other JSON",
+    "from_several": "of several objects",
     "wrapped": "wrapped",
     "by_letter": "by letter",
     "by_prefix": "by prefix",

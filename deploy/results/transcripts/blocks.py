@@ -234,7 +234,7 @@ _TRUNCATED = "truncated at its token limit"
 
 
 _READINGS = {
-    "several": "other JSON beside it did not fit",
+    "several": "the same JSON object stood in it several times",
     "wrapped": 'its label was taken out of `\\boxed{}` or from behind "Answer:"',
     "letter": "its label is the letter in front of the answer",
     "prefix": "its label is the start of the answer",

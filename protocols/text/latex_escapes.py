@@ -1,0 +1,69 @@
+r"""LaTeX in JSON that was written with one backslash: `\frac` and `\theta` are commands, no form feed and no tab.
+
+JSON reads `\b`, `\f`, `\n`, `\r` and `\t` as control characters, so that half of LaTeX's commands lose their first
+letter without an error. `mend_escapes` doubles such a backslash, and every one that JSON does not know.
+"""
+
+from __future__ import annotations
+
+import re
+
+_T = (
+    r"heta|imes|au|anh|an(?!\s+[a-z]{2})|ext(?:bf|it|rm|sf|tt|sc|sl|up|md|normal|style|color|width|superscript"
+    r"|subscript)?|frac|o|op|ag|iny|ilde|herefore|hinspace|hickapprox|hicksim|binom|woheadrightarrow"
+    r"|riangle(?:left|right|lefteq|righteq|q|down)?"
+)
+_N = (
+    r"abla|atural|e[gq](?!\.)|earrow|warrow|ewline|ewcommand|geq(?:q|slant)?|gtr|leq(?:q|slant)?|cong|ot|otag|otin"
+    r"|otni|olimits|onumber|ormalsize|icefrac|obreak(?:space)?|prec(?:eq)?|succ(?:eq)?|su[bp]seteq|shortmid"
+    r"|(?:[lL]eft|[rR]ight|[lL]eftright)arrow|[vV][dD]ash|triangle(?:left|right)(?:eq)?"
+)
+_R = (
+    r"ho|m|ight|ight(?:left)?arrow|ightleftharpoons|ightharpoon(?:up|down)|ightsquigarrow|angle|brac[ek]|ceil|floor"
+    r"|oot|[vV]ert|times|estriction|isingdotseq|ef|aisebox|ule|elax|group|moustache|lap"
+)
+_WORDS = r"e|u|i|mid|less|exists|parallel|sim"
+"""What is left of a command after `\\n` and may be a word or a variable on a line of its own."""
+
+_ESCAPE = re.compile(
+    rf"\\(?:(?P<pair>\\)|(?P<quote>')|n(?P<word>{_WORDS})(?![A-Za-z])"
+    rf"|(?P<command>[bf](?=[A-Za-z])|(?:t(?:{_T})|n(?:{_N})|r(?:{_R}))(?![A-Za-z])|u(?![0-9a-fA-F]{{4}})"
+    r'|[^"\\/bfnrtu\W\d_]|[(\[{])|(?P<unknown>[^"\\/bfnrtu]))',
+    re.DOTALL,
+)
+_LINE_ENDS = (".", ":", ";", ",", "!", "?", "\\n", "\\r")
+_BEFORE_PROSE = re.compile(r"\s+[A-Za-z]{2}|[.):]")
+
+
+def mend_escapes(body: str) -> str:
+    r"""JSON text in which a single backslash before a LaTeX command, or where JSON permits none, is doubled.
+
+    `\b` and `\f` before a letter are always LaTeX; `\t`, `\n` and `\r` before the rest of a whole command are, too. A
+    rest that may be a word (`\ne`, `\nu`, `\nmid`) is one only where the text has other such commands, or where no
+    line could begin. `\'` is an apostrophe. A text without any such backslash is returned itself.
+
+    >>> print(mend_escapes(r'"\frac{1}{2} \theta, \(x\)\nThe end: \\pi"'))
+    "\\frac{1}{2} \\theta, \\(x\\)\nThe end: \\pi"
+    """
+    found = [match for match in _ESCAPE.finditer(body) if match.lastgroup != "pair"]
+    if not found:
+        return body
+    latex = any(match.lastgroup == "command" for match in found)
+    parts, at = [], 0
+    for match in found:
+        start = match.start()
+        if match.lastgroup == "word" and not _is_command(body, match, latex):
+            continue
+        parts += [body[at:start], "" if match.lastgroup == "quote" else "\\"]
+        at = start + (match.lastgroup == "quote")
+    return "".join([*parts, body[at:]])
+
+
+def _is_command(body: str, match: re.Match[str], latex: bool) -> bool:
+    """Whether `\\n` and a word are a command, not a line that begins with the word."""
+    before, word = body[: match.start()][-2:], match["word"]
+    if before.endswith(_LINE_ENDS) or ((len(word) != 1 or word == "i") and _BEFORE_PROSE.match(body, match.end())):
+        return False
+    if latex or before.endswith('"'):
+        return True
+    return len(word) == 1 and (body[match.end() : match.end() + 1] == '"' or (word == "e" and before.endswith(" ")))
