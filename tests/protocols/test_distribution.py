@@ -25,6 +25,12 @@ def whats(found: CleanedDistribution) -> list[str]:
     return [change["what"] for change in found.changes]
 
 
+def test_a_label_that_fits_several_choices_is_none_of_them() -> None:
+    written = [["aa", 0.5], ["aA", 0.25], ["B. No, C.", 0.25]]
+    given = Predicted.model_validate({"distribution": written}).distribution
+    assert clean(given, ("A", "B", "C"), ("AA", "Aa", "aa")).named() == {"C": 0.5, OTHER: 0.5}
+
+
 class TestForms:
     @pytest.mark.parametrize(
         "written",

@@ -74,18 +74,29 @@ async def test_the_same_reply_without_aliases_cannot_be_read(server: ScriptedSer
     assert held.turns("c")["plain"]["failure"] == "unparsable"
 
 
-def test_an_alias_counts_for_its_label_in_the_tokens() -> None:
+def probability(said: str, others: tuple[str, str], answer: str, case: Case) -> float | None:
     tokens = TokenLogprobs(
-        tokens=['{"answer": "', "the flu", '"}'],
+        tokens=['{"answer": "', said, '"}'],
         logprob=np.log(np.array([1.0, 0.5, 1.0], np.float32)),
-        alt_tokens=["", "", "", "the flu", "Influenza", "Cold", "", "", ""],
+        alt_tokens=["", "", "", said, *others, "", "", ""],
         alt_logprob=np.log(np.array([[1, 1, 1], [0.5, 0.3, 0.2], [1, 1, 1]], np.float32)),
     )
     reply = ModelReply("".join(tokens.tokens), "stop", Usage(1, 1), tokens)
     ask = Ask(
         case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="m:R",
-        labels=CASE.labels, aliases=CASE.aliases,
+        labels=case.labels, choices=case.choices, aliases=case.aliases,
     )  # fmt: skip
-    found = intrinsic_of(reply, "Influenza", ask, "before")
+    found = intrinsic_of(reply, answer, ask, "before")
     assert found is not None
-    assert found.normalised == pytest.approx(0.8)
+    return found.normalised
+
+
+def test_an_alias_counts_for_its_label_in_the_tokens() -> None:
+    assert probability("the flu", ("Influenza", "Cold"), "Influenza", CASE) == pytest.approx(0.8)
+
+
+def test_a_spelling_of_several_labels_counts_for_none_in_the_tokens() -> None:
+    case = Case(id="c", question="?", labels=("A", "B", "C"), choices=("AA", "Aa", "aa"))
+    assert probability("aa", ("Aa", "AA"), "C", case) is None
+    assert probability("C", ("A", "B"), "C", case) == pytest.approx(0.5)
+    assert probability("C", ("A", "B"), "A", case) is None, "another label than the answer that was read"

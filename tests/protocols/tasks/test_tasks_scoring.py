@@ -11,9 +11,10 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from moot.protocols.case import Reference, Scoring
-from moot.protocols.replies import Position
+from moot.protocols.replies import Position, Score
 from moot.protocols.reply_parsing import parse_reply
 from moot.protocols.tasks import is_correct
 from moot.protocols.tasks.scoring import exact_match, normalised, token_f1
@@ -252,6 +253,15 @@ def test_a_reply_may_answer_with_a_number_that_json_knows(reply: str, answer: st
     assert parse_reply(text, Position).answer == answer
     if reply in ("18", "18.0"):
         assert parse_reply(text, Position, ("17", "18")).answer == "18"
+
+
+@pytest.mark.parametrize("value", [True, False, None, "2 - 3", "high", 1.5, -0.1, math.nan])
+def test_what_is_no_share_is_no_score(value: object) -> None:
+    with pytest.raises(ValidationError):
+        Score.model_validate({"support": "supported", "score": value})
+    with pytest.raises(ValidationError):
+        Position.model_validate({"answer": "a", "reasoning": "r", "confidence": value})
+    assert Score.model_validate({"support": "supported", "score": "80%"}).score == 0.8
 
 
 @pytest.mark.parametrize(
