@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from moot.protocols.case import Case, Reference
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
 from moot.protocols.errors import TaskFileError
+from moot.protocols.replies import json_text
 from moot.protocols.tasks.row import ParsedCase, Row, is_absent, shown
-from moot.protocols.text.labels import canonical_label
+from moot.protocols.text.labels import read_label
 
 SHORTHAND = ("claim", "label", "category")
 """Fields of a claim in memory that replace `SPELLED_OUT`."""
@@ -61,12 +62,11 @@ def claim_label(row: Row) -> str | None:
     value = row.values.get("label")
     if is_absent(value):
         return None
-    text = str(value) if isinstance(value, int) else row.checked("label", value)
-    found = canonical_label(text, CLAIM_LABELS, aliases=CLAIM_ALIASES)
+    found = read_label(row.checked("label", json_text(value)), CLAIM_LABELS, aliases=CLAIM_ALIASES)
     if found is None:
         expected = f"expected {' or '.join(CLAIM_LABELS)} (also true or false, 1 or 0) or nothing"
         raise row.error("label", f"{expected}, found {shown(value)}")
-    return found
+    return found.label
 
 
 def claim_tags(row: Row) -> dict[str, str]:

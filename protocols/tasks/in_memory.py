@@ -9,12 +9,14 @@ import msgspec
 
 from moot.protocols.case import Case, Criterion, Domain, Image, JudgedReply, LabelledCase, Reference, Scoring
 from moot.protocols.errors import TaskFileError
+from moot.protocols.replies import json_text
 from moot.protocols.tasks.claim_fields import spelled_out
 from moot.protocols.tasks.essays import ratings_reference, scores_of
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.row import ParsedCase, Row, is_blank, shown
 from moot.protocols.text.folding import fold
-from moot.protocols.text.numbers import stated_number
+from moot.protocols.text.labels import Sets, read_label
+from moot.protocols.text.numbers import plain_number, stated_number
 
 REFERENCE_KEYS = ("scoring", "accepted", "ratings", "group", "part", "tags")
 """Keys of a case in memory for its reference."""
@@ -162,10 +164,15 @@ def parse_memory(row: Row) -> Iterator[ParsedCase]:
     if choices and len(choices) != len(labels or ()):
         raise row.error("choices", f"expected one text per label ({len(labels or ())}), found {len(choices)}")
     gold = row.values.get("gold")
-    gold = next(iter(reference.accepted), None) if is_blank(gold) else row.checked("gold", gold)
-    for field, text in (("gold", gold), *(("accepted", each) for each in reference.accepted)):
-        if text is not None and labels is not None and text not in labels:
-            raise row.error(field, f"expected one of {', '.join(labels)}, found {shown(text)}")
+    aliases = () if found is None else _aliases(row, found, choices)
+    gold = None if is_blank(gold) else row.checked("gold", json_text(gold))
+    if labels is not None:
+        gold = gold and _label(row, "gold", gold, (labels, choices, aliases))
+        accepted = tuple(_label(row, "accepted", each, (labels, choices, aliases)) for each in reference.accepted)
+        reference = msgspec.structs.replace(reference, accepted=accepted)
+    gold = gold or next(iter(reference.accepted), None)
+    if labels is None and row.values.get("scoring") is None and _are_numbers(gold, *reference.accepted):
+        reference = msgspec.structs.replace(reference, scoring="number")
     check_gold(row, gold, reference)
     judged = _judged(row)
     case = Case(
@@ -176,13 +183,25 @@ def parse_memory(row: Row) -> Iterator[ParsedCase]:
         passage=row.text("passage", default=""),
         title=row.text("title", default=""),
         images=_images(row),
-        aliases=() if found is None else _aliases(row, found, choices),
+        aliases=aliases,
         documents=row.texts("documents"),
         domain=named(row, "domain", Domain),
         criterion=criterion,
         judged=judged,
     )
     yield ParsedCase(case, gold, reference)
+
+
+def _are_numbers(*texts: str | None) -> bool:
+    return all(text is not None and plain_number(text) is not None for text in texts)
+
+
+def _label(row: Row, field: str, text: str, sets: Sets) -> str:
+    """The label that a text names, as in a reply."""
+    named = read_label(text, *sets)
+    if named is None:
+        raise row.error(field, f"expected one of {', '.join(sets[0])}, found {shown(text)}")
+    return named.label
 
 
 def _label_set(row: Row, scale: Criterion | None) -> LabelSet | None:

@@ -112,13 +112,10 @@ def is_correct(answer: str | None, gold: str | None, reference: Reference = _BY_
     if answer is None:
         return False
     accepted = accepted_answers(gold, reference)
-    if reference.scoring == "short answer":
-        return exact_match(answer, accepted)
-    if reference.scoring == "label":
-        return fold(answer) in map(fold, accepted)
-    given = stated_number(answer)
-    right = [number for each in accepted if (number := stated_number(each)) is not None]
-    return given is not None and any(same_number(given, number) for number in right)
+    if reference.scoring in ("number", "score") and stated_number(answer) is None:
+        return False
+    given = _meaning(answer, reference.scoring)
+    return answer in accepted or any(_same(given, _meaning(each, reference.scoring)) for each in accepted)
 
 
 def accepted_answers(gold: str, reference: Reference) -> tuple[str, ...]:
@@ -133,9 +130,7 @@ def accepted_answers(gold: str, reference: Reference) -> tuple[str, ...]:
 def alike(answers: Sequence[str], scoring: Scoring) -> list[str]:
     """Answers in the spelling of the first equal one, so that equal ones can be counted.
 
-    By `scoring`, like `is_correct`: labels after `fold`, numbers and
-    scores by value, short answers after the usual normalisation. One that states no number is compared as a
-    label. Raises nothing.
+    By `scoring`, like `is_correct`. One that states no number is compared as a label. Raises nothing.
 
     >>> alike(["57,500", "57500", "12"], "number"), alike(["the Louvre", "Louvre"], "short answer")
     (['57,500', '57,500', '12'], ['the Louvre', 'the Louvre'])
@@ -147,7 +142,7 @@ def alike(answers: Sequence[str], scoring: Scoring) -> list[str]:
 def same_answer(one: str, other: str, scoring: Scoring) -> bool:
     """Whether two answers are equal; see `alike`. Raises nothing.
 
-    >>> same_answer("$57,500", "57500", "number"), same_answer("$57,500", "57500", "label")
+    >>> same_answer("$57,500", "57500", "number"), same_answer("the Louvre", "Louvre", "label")
     (True, False)
     """
     return alike([one, other], scoring)[1] == one

@@ -62,6 +62,7 @@ _FORMS: tuple[Callable[[str], str], ...] = (
 _FOLDED, _TYPED = _FORMS.index(fold), _FORMS.index(typed)
 
 Sets = tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[str, ...], ...]]
+"""Labels, the texts of their choices, and their aliases, as in a `Case`."""
 
 
 @lru_cache(maxsize=2**15)

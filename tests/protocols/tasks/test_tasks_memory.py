@@ -72,13 +72,29 @@ def test_replies_to_judge_survive_though_nobody_asked_a_question() -> None:
 
 
 @pytest.mark.parametrize(
+    ("gold", "labels", "expected", "scoring"),
+    [
+        ("yes.", ["Yes", "No"], "Yes", "label"),
+        (True, ["True", "False"], "True", "label"),
+        (0.5, [".50", ".25"], ".50", "label"),
+        (0.5, None, "0.5", "number"),
+        ("\u22125", None, "\u22125", "number"),
+        ("1901-05-05", None, "1901-05-05", "label"),
+    ],
+)
+def test_a_gold_is_read_as_in_a_file(gold: object, labels: list[str] | None, expected: str, scoring: str) -> None:
+    (found,) = Task.from_cases([{"question": "Which?", "labels": labels, "gold": gold}]).cases()
+    assert (found.gold, found.reference.scoring) == (expected, scoring)
+
+
+@pytest.mark.parametrize(
     ("bad", "field", "expected"),
     [
         ({"question": ""}, "question", "found none"),
         ({"passage": "p"}, "question", "is missing"),
         ({**GOOD, "id": "mine-0"}, "id", "'mine-0' occurs earlier"),
-        ({**GOOD, "gold": "yes"}, "gold", "expected one of Yes, No, found 'yes'"),
-        ({**GOOD, "gold": True}, "gold", "expected text, found true"),
+        ({**GOOD, "gold": "perhaps"}, "gold", "expected one of Yes, No, found 'perhaps'"),
+        ({**GOOD, "gold": ["Yes"]}, "gold", "expected text, found a list"),
         ({**GOOD, "labels": ["Yes"]}, "labels", "at least two"),
         ({**GOOD, "labels": ["Yes", 3]}, "labels", "expected text, found 3"),
         ({**GOOD, "labels": ["Yes", "?"]}, "labels", "only marks"),

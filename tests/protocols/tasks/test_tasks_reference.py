@@ -97,7 +97,7 @@ def test_the_digest_is_the_old_one_where_a_case_has_no_reference() -> None:
 def test_the_digest_distinguishes_references() -> None:
     changes: list[dict[str, Any]] = [{}, {"ratings": [None, 3, 2]}, {"group": "essay-2"}, {"accepted": ["3", "2"]}]
     assert len({digest({**SCORED, **change}) for change in changes}) == 4
-    assert digest({"question": "q", "gold": "1"}) != digest({"question": "q", "gold": "1", "scoring": "number"})
+    assert digest({"question": "q", "gold": "a"}) != digest({"question": "q", "gold": "a", "scoring": "short answer"})
 
 
 def test_specs_with_options_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
