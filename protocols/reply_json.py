@@ -84,14 +84,15 @@ def answer_start(text: str, model: type[BaseModel], field: str = "answer") -> in
     55
     """
     try:
-        span = read_object(text, model).span
+        read = read_object(text, model)
     except InvalidReply:
         return None
-    if span is None:
+    if read.span is None:
         return None
-    places = [token.end() for depth, token in _tokens(text, *span) if depth == 1 and token[0] == f'"{field}"']
+    places = [token.end() for depth, token in _tokens(text, *read.span) if depth == 1 and token[0] == f'"{field}"']
     values = [found.end() for place in places if (found := _VALUE.match(text, place))]
-    return values[0] if len(values) == 1 else None
+    misplaced = MENDED in read.readings and not text.startswith(str(read.value.get(field)), *values[:1])
+    return values[0] if len(values) == 1 and not misplaced else None
 
 
 def refuse_control_characters(answer: str) -> None:
@@ -168,7 +169,7 @@ def _embedded(
     if torn or any(
         each.validated != first.validated and repr(each.validated) != repr(first.validated) for each in fits
     ):
-        raise InvalidReply("the reply holds several JSON objects that fit and differ: reply with one object only")
+        raise _several()
     mended = any(each.mended for each in fits)
     marks = (*[MENDED] * mended, *[SEVERAL] * (len(fits) > 1))
     repaired = mended or not whole or bool(text[: first.start].strip())
@@ -180,10 +181,11 @@ def _candidates(text: str, model: type[BaseModel], at: int) -> tuple[list[_Fit],
     """Objects that fit; errors of those that do not; starts of those that never close."""
     fits, errors, open_at = list[_Fit](), list[InvalidReply](), list[int]()
     inside = len(text) if at else 0  # an object that does not fit reaches up to here
+    broken = 0  # and so does one that is no JSON, but begins like the reply
     left = _MOST_PASSES * len(text)
     while found := _OBJECT.search(text, at):
         start = found.start()
-        end = _closing(text, start)
+        end, is_json = _closing(text, start)
         left -= (end or len(text)) - start
         if left < 0:
             raise too_deep()
@@ -197,6 +199,11 @@ def _candidates(text: str, model: type[BaseModel], at: int) -> tuple[list[_Fit],
             except InvalidReply as error:
                 errors.append(error)
                 inside = max(inside, end)
+                if not is_json and _first_key(model).match(text, start):
+                    broken = max(broken, end)
+                continue
+            if start < broken:
+                raise _several()
         else:
             at = end
     return fits, errors, open_at
@@ -211,17 +218,21 @@ def _tokens(text: str, start: int, end: int) -> Iterator[tuple[int, re.Match[str
         depth += token[0] == "{"
 
 
-def _closing(text: str, start: int) -> int | None:
-    """End of the object that begins at `start`, JSON or not; None when it never closes."""
+def _closing(text: str, start: int) -> tuple[int | None, bool]:
+    """End of the object that begins at `start`, and whether it is JSON; None when it never closes."""
     with suppress(ValueError, RecursionError):
-        return _lenient.raw_decode(text, start)[1]
+        return _lenient.raw_decode(text, start)[1], True
     depth = 0
     for depth, token in _tokens(text, start, len(text)):
         if not depth and token[0] == "}":
-            return token.end()
+            return token.end(), False
     if depth > MOST_LEVELS:
         raise too_deep()
-    return None
+    return None, False
+
+
+def _several() -> InvalidReply:
+    return InvalidReply("the reply holds several JSON objects that fit and differ: reply with one object only")
 
 
 @lru_cache(maxsize=256)
@@ -236,6 +247,8 @@ def _first_key(model: type[BaseModel]) -> re.Pattern[str]:
 
 def _fit(text: str, start: int, end: int, model: type[BaseModel], *, torn: bool = False) -> _Fit:
     value, mended, twice = _decode(text[start:end], model, torn=torn)
+    if mended and end < len(text):
+        twice = [*twice, *lost_keys(text[start:], value)]
     validated = _validated(value, model)
     decisive = tuple(key for key in twice if key in model.model_fields or key not in value)
     return _Fit(start, end, value, validated, mended, decisive)

@@ -84,11 +84,16 @@ def _quoted(found: re.Match[str]) -> str:
 
 
 def lost_keys(body: str, value: Any) -> list[str]:
-    """Keys that are written more often than a repaired value has them."""
+    """Keys that are written more often than a repaired value has them: one was lost, or belongs to another object."""
     keys = value if isinstance(value, dict) else {}
-    return [
-        key for key in keys if len(re.findall(rf"""(?<!\\)["']{re.escape(key)}["']\s*+:""", body)) > _count(value, key)
-    ]
+    return [key for key in keys if _written(body, key) > _count(value, key)]
+
+
+def _written(body: str, key: str) -> int:
+    """Number of times that a key is written, quoted or, if it never is, unquoted."""
+    name = re.escape(key)
+    quoted = len(re.findall(rf"""(?<!\\)["'\u201c]{name}["'\u201d]\s*+:""", body))
+    return quoted or len(re.findall(rf"[{{,]\s*+{name}\s*+:", body))
 
 
 def _count(value: Any, key: str) -> int:
