@@ -32,7 +32,7 @@ _ESCAPE = re.compile(  # without groups, which would double the time
     re.DOTALL,
 )
 _LINE_ENDS = (".", ":", ";", ",", "!", "?", "\\n", "\\r")
-_BEFORE_PROSE = re.compile(r"\s+[A-Za-z]{2}|[.):]")
+_NEXT_WORD = re.compile(r"\s+(?:[A-Za-z]{2}|\\\(|\$)|\\n")
 
 
 def mend_escapes(body: str) -> str:
@@ -69,8 +69,11 @@ def _is_latex(escape: str) -> bool:
 def _is_command(body: str, match: re.Match[str], latex: bool) -> bool:
     """Whether `\\n` and a word are a command, not a line that begins with the word."""
     before, word = body[: match.start()][-2:], match[0][2:]
-    if before.endswith(_LINE_ENDS) or ((len(word) != 1 or word == "i") and _BEFORE_PROSE.match(body, match.end())):
+    after = body[match.end() : match.end() + 1]
+    goes_on = word not in ("e", "u") and _NEXT_WORD.match(body, match.end())
+    is_item = word != "u" and after in (".", ")", ":")
+    if before.endswith(_LINE_ENDS) or goes_on or is_item:
         return False
-    if latex or before.endswith('"'):
+    if latex or before.endswith(('"', "(", "{", "^", "_")) or after in ("$", "}"):
         return True
-    return len(word) == 1 and (body[match.end() : match.end() + 1] == '"' or (word == "e" and before.endswith(" ")))
+    return len(word) == 1 and (after == '"' or (word == "e" and before.endswith(" ")))
