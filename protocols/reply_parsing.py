@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from moot.protocols.replies import FreeText
-from moot.protocols.reply_json import InvalidReply as InvalidReply
 from moot.protocols.reply_json import read_object, refuse_control_characters
 from moot.protocols.text.folding import fold
 from moot.protocols.text.labels import LabelReading, read_label
+from moot.protocols.validation_messages import InvalidReply as InvalidReply
 
 _OUTSIDE, _EXPECTED = "`answer` is", ", expected one of: "
 

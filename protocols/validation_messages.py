@@ -1,9 +1,11 @@
-"""Validation errors of pydantic in plain words: the expected and the actual value."""
+"""Errors of replies and settings in plain words: the expected and the actual value."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from pydantic import ValidationError
 
 _BY_TYPE: Mapping[str, str] = {
     "missing": "is missing",
@@ -80,3 +82,31 @@ def explain_error(error: Mapping[str, Any], shown: Callable[[str], str] = str) -
 
 def _short(value: object) -> object:
     return f"{value:g}" if isinstance(value, float) else value
+
+
+class InvalidReply(ValueError):
+    """A reply that does not fit its model even after repair; the message may be shown to the model.
+
+    Args:
+        message: text for the model; its wording is stable, so that records with it can be replayed.
+        plain: text for people; empty where it equals the message.
+    """
+
+    def __init__(self, message: str, plain: str = "") -> None:
+        super().__init__(message, plain)
+        self.plain = plain or message
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def misfit(error: ValueError) -> InvalidReply:
+    """`InvalidReply` of a value that its model refused."""
+    if not isinstance(error, ValidationError):
+        return InvalidReply(f"the reply does not fit: {error}")
+    found = error.errors(include_url=False)[:3]
+    wording, plain = (
+        "; ".join(f"`{'.'.join(map(str, each['loc']))}`: {explain(each)}" for each in found)
+        for explain in (lambda each: each["msg"], explain_error)
+    )
+    return InvalidReply(f"the reply does not fit: {wording}", f"the reply does not fit: {plain}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,9 @@ from moot.actors.models.sampling import NO_CHOICE, may_be_masked
 from moot.actors.models.token_logprobs import UNALIGNED, text_start
 from moot.metrics.answer_probability import answer_probability
 from moot.protocols.messages import Ask, Intrinsic, LogprobStage
+from moot.protocols.reply_ids import load_reply
+from moot.protocols.reply_json import answer_start
 from moot.protocols.text.labels import surface_forms
-
-_ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
 
 
 def stage_of(declared: LogprobStage, profile: ModelProfile | None, *, constrained: bool) -> LogprobStage:
@@ -77,9 +76,9 @@ def intrinsic_of(
     if reply is None or reply.tokens is None or not ask.labels or answer is None:
         return None
     stage = logprob_stage(reply, stage)
-    places = list(_ANSWER_VALUE.finditer(reply.text))
-    if len(places) != 1:
-        return Intrinsic(stage=stage, reason=f"the reply has {len(places)} `answer` keys, not one, to look at")
+    place = answer_start(reply.text, load_reply(ask.reply))
+    if place is None:
+        return Intrinsic(stage=stage, reason="the place of `answer` in the reply is not certain")
     tokens = reply.tokens
     start = text_start(tokens.tokens, reply.text)
     if start is None:
@@ -89,7 +88,7 @@ def intrinsic_of(
         tokens.logprob,
         tokens.alt_tokens,
         tokens.alt_logprob,
-        start + places[0].end(),
+        start + place,
         surface_forms(ask.labels, ask.choices, ask.aliases),
     )
     if known.label not in (None, answer):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing
+from itertools import accumulate
 from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from moot.actors.models.hidden_reasoning import OPENED, is_thinking, split_reasoning
+from moot.actors.models.hidden_reasoning import is_thinking, may_end_thinking, split_reasoning, split_thinking
 from moot.actors.models.interface import ModelReply, RateHeaders, StreamingModel, StreamPiece, TokenLogprobs
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.sampling import mask_forced_tokens, may_be_masked
@@ -28,6 +29,9 @@ CUT = "cut"
 
 REPETITION = "repetition"
 """Finish reason of a reply that was stopped because it repeated itself; it is parsed like any other."""
+
+_SHORT = 256
+"""Most characters of a beginning that are looked at anew with each piece."""
 
 _LOOKED_AT_EVERY = 64
 """Characters between two checks for repetition."""
@@ -121,14 +125,20 @@ class _PartialReply:
             return ""
         if not self._may_think:
             return self._seen(piece)
-        self._start += piece.text
+        before, self._start = self._start, self._start + piece.text
         self._buffered.append(piece)
+        if len(before) > _SHORT and not may_end_thinking(piece.text, before):
+            return ""
         if is_thinking(self._start):
             return ""
         self._may_think = False
-        if self._start.lstrip().startswith(OPENED):
-            return ""
-        return next(filter(None, map(self._seen, self._buffered)), "")
+        return next(filter(None, map(self._seen, self._of_reply())), "")
+
+    def _of_reply(self) -> list[StreamPiece]:
+        """Buffered pieces behind the hidden reasoning."""
+        thought = len(self._start) - len(split_thinking(self._start)[1])
+        starts = accumulate((len(piece.text) for piece in self._buffered), initial=0)
+        return [piece for start, piece in zip(starts, self._buffered, strict=False) if start >= thought]
 
     def _seen(self, piece: StreamPiece) -> str:
         if self._too_unsure(piece):

@@ -16,9 +16,11 @@ from moot.actors.agent.intrinsic import intrinsic_of
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case, LabelledCase
+from moot.protocols.constructor_auditor.replies import Synthesis
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Ask, Usage, Verdict
 from moot.protocols.replies import Position
+from moot.protocols.reply_ids import reply_id
 
 CASE = Case(
     id="c",
@@ -83,7 +85,7 @@ def probability(said: str, others: tuple[str, str], answer: str, case: Case) -> 
     )
     reply = ModelReply("".join(tokens.tokens), "stop", Usage(1, 1), tokens)
     ask = Ask(
-        case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="m:R",
+        case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply=reply_id(Synthesis),
         labels=case.labels, choices=case.choices, aliases=case.aliases,
     )  # fmt: skip
     found = intrinsic_of(reply, answer, ask, "before")

@@ -15,9 +15,14 @@ from moot.actors.record.assessment_figures import AssessmentFigures
 from moot.actors.record.signal_group import JudgedReplySignals
 from moot.deploy.results.analysis.tokens import Tokens
 from moot.metrics.ragged import RaggedArray
+from moot.protocols.constructor_auditor.replies import Synthesis
 from moot.protocols.messages import Ask, LogprobStage, Usage
+from moot.protocols.reply_ids import reply_id
 
-ASK = Ask(case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="r:R", labels=("Yes", "No"))
+ASK = Ask(
+    case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply=reply_id(Synthesis),
+    labels=("Yes", "No"),
+)  # fmt: skip
 
 
 def reply(logprob: float, replayed: ReplaySource | None = None) -> ModelReply:

@@ -12,12 +12,14 @@ from openai_server import completion, token
 
 from moot.actors.agent.intrinsic import intrinsic_of
 from moot.actors.models.early_stop import REPETITION, EarlyStop, stream_with_early_stop
-from moot.actors.models.hidden_reasoning import SplitReply, split_reasoning
+from moot.actors.models.hidden_reasoning import SplitReply, is_thinking, split_reasoning, split_thinking
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import decode_reply
 from moot.actors.models.token_logprobs import UNALIGNED, text_start
+from moot.protocols.constructor_auditor.replies import Synthesis
 from moot.protocols.messages import Ask, Decoding, Message, Usage
+from moot.protocols.reply_ids import reply_id
 
 ASKED = Decoding(top_logprobs=2)
 JSON = '{"answer": "Yes"}'
@@ -63,6 +65,86 @@ def test_reply_and_reasoning_are_separated(content: str | None, fields: dict[str
     assert split_reasoning(content or "", fields.get("reasoning"), fields.get("reasoning_content")) == expected
 
 
+_FINAL = '{"answer": "Yes", "reasoning": "</think> and <|end|> close."}'
+_CHANNEL, _START, _MESSAGE, _END = "<|channel|>", "<|start|>assistant", "<|message|>", "<|end|>"
+BLOCKS = [
+    *[(f"<{name}>", f"</{name}>\n") for name in ("think", "thinking", "Thought", "reasoning", "seed:think")],
+    ("[THINK]", "[/THINK]"),
+    ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
+    ("<|begin_of_thought|>\n", "<|end_of_thought|>\n\n<|begin_of_solution|>\n"),
+    ("<|START_THINKING|>", "<|END_THINKING|><|START_RESPONSE|>"),
+    ("<|channel>thought\n", "<channel|>"),
+    ("Here's my thought process: ", "Here's my response: "),
+    (f"{_CHANNEL}analysis{_MESSAGE}", f"{_END}{_START}{_CHANNEL}final{_MESSAGE}"),
+    (
+        f"{_START}{_CHANNEL}analysis{_MESSAGE}",
+        f"{_END}{_START}{_CHANNEL}commentary to=f {_MESSAGE}x{_END}{_START}{_CHANNEL}final <|constrain|>JSON{_MESSAGE}",
+    ),
+    ("analysisThe", "assistantcommentaryassistantfinal"),
+    ("<think>a</think><think>", "</think>"),
+]
+UNUSUAL = [
+    ("<think><think>a</think>", "</think>"),
+    ("<think>A <think> opens.", "</think>"),
+    ("Sure. <reasoning>", "</reasoning>"),
+    ("", "</thinking>"),
+    ("", "[/THINK]"),
+    ("", BLOCKS[11][1]),
+    ("We", "assistantfinal"),
+]
+DRAFT = 'Perhaps {"answer": "No"}?'
+
+
+@pytest.mark.parametrize(("opening", "closing"), [*BLOCKS, *UNUSUAL])
+def test_a_draft_in_leaked_reasoning_is_never_the_reply(opening: str, closing: str) -> None:
+    parts = [opening, DRAFT, closing, _FINAL]
+    reply = decode_reply(body({"content": "".join(parts)}, parts), ASKED)
+    assert reply.text == _FINAL
+    assert "Perhaps" in reply.reasoning
+    assert reply.tokens is not None
+    assert reply.tokens.tokens == [_FINAL]
+
+
+@pytest.mark.parametrize(("opening", "closing"), BLOCKS)
+def test_a_partial_reply_is_reasoning_until_its_block_ends(opening: str, closing: str) -> None:
+    content = f"{opening}{DRAFT}{closing}{_FINAL}"
+    begins = len(content) - len(_FINAL)
+    assert [is_thinking(content[:end]) for end in range(begins + 2)][:: max(1, begins + 1)] == [True, False]
+    assert split_thinking(f"{opening}{DRAFT}")[1] == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _FINAL,
+        f"```json\n{_FINAL}\n```",
+        "analysis of the text: the assistant's final word is Yes",
+        "I open with <analysis>a part</analysis> of my text",
+        "<answer>Yes</answer>",
+        "Here is my response: Yes",
+    ],
+)
+def test_a_text_with_a_tag_in_it_is_whole(text: str) -> None:
+    assert split_thinking(text) == ("", text)
+    assert not is_thinking(text)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("<think>a</think><answer>Yes</answer>", "Yes"),
+        ("<|START_RESPONSE|>Yes<|END_RESPONSE|>", "Yes"),
+        (f"{_CHANNEL}final{_MESSAGE}Yes<|return|>", "Yes"),
+        (f"{_CHANNEL}analysis{_MESSAGE}Yes{_END}", ""),
+        (f"{_CHANNEL}ana", ""),
+        ("analysisThe", ""),
+        ("<reasoning>It rained.\n<answer>Yes</answer>", "Yes"),
+    ],
+)
+def test_what_stands_around_a_reply_is_no_part_of_it(content: str, text: str) -> None:
+    assert split_thinking(content)[1] == text
+
+
 def test_tokens_of_reasoning_are_none_of_the_reply() -> None:
     tokens = ["<think>", "It ", "rained", "</think>", "\n\n", '{"answer": "', "Yes", '"}', "<eos>"]
     by_block = decode_reply(body({"content": f"<think>It rained</think>\n\n{JSON}"}, tokens), ASKED)
@@ -75,7 +157,10 @@ def test_tokens_of_reasoning_are_none_of_the_reply() -> None:
     assert decode_reply(body({"content": "<think>It "}, tokens[:2], finish_reason="length"), ASKED).tokens is None
 
 
-ASK = Ask(case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="r:R", labels=("Yes", "No"))
+ASK = Ask(
+    case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply=reply_id(Synthesis),
+    labels=("Yes", "No"),
+)  # fmt: skip
 
 
 def _reply(text: str, tokens: list[str]) -> ModelReply:
@@ -85,6 +170,7 @@ def _reply(text: str, tokens: list[str]) -> ModelReply:
 
 
 _BEHIND = r'{"reasoning": "Its \"answer\": no.", "answer": "Yes", "confidence": 1}'
+_DRAFTED = 'A {"answer": ""}, a {set} and {"x": {"answer": 1}, "answer": "Yes"}'
 _PARTS = ['{"answer": "', "Yes", '"}']
 
 
@@ -96,12 +182,20 @@ _PARTS = ['{"answer": "', "Yes", '"}']
         (JSON, ["\n\n", *_PARTS, "\n\n\n"]),
         (JSON, ['{"answer": "No"}\n', *_PARTS]),
         (_BEHIND, ['{"reasoning": "Its ', r"\"answer\": no", '.", ', '"answer": "', "Yes", '", "confidence": 1}']),
+        (_DRAFTED, ['A {"answer": ', '""', "}, a {set} and ", '{"x": {"answer": 1}, "answer": "', "Yes", '"}']),
     ],
 )
 def test_the_answer_is_located_among_the_tokens(text: str, tokens: list[str]) -> None:
     found = intrinsic_of(_reply(text, tokens), "Yes", ASK, "before")
     assert found is not None
     assert found.raw == pytest.approx(np.exp(-0.25))
+
+
+@pytest.mark.parametrize("text", [f"{JSON} or {JSON}", "{'answer': 'Yes'}", json.dumps(JSON)])
+def test_a_place_that_is_not_certain_is_unknown(text: str) -> None:
+    found = intrinsic_of(_reply(text, [text]), "Yes", ASK, "before")
+    assert found is not None
+    assert (found.raw, bool(found.reason)) == (None, True)
 
 
 def test_what_cannot_be_aligned_is_unknown_and_says_so() -> None:
@@ -149,6 +243,7 @@ async def _watched(deltas: list[dict[str, Any]], stop: EarlyStop = STOP) -> Mode
         [{"reasoning_content": "It "}, {"reasoning_content": "rained"}, {"content": "Yes"}, {"content": ", it did"}],
         [{"reasoning": "It rained"}, {"content": "Yes"}, {"content": ", it did"}],
         [{"content": "<think>"}, {"content": "It rained"}, {"content": "</think>"}, {"content": "Yes, it did"}],
+        [{"content": each} for each in (*f"{_CHANNEL}analysis{_MESSAGE}", "It rained", BLOCKS[11][1], "Yes, it did")],
     ],
 )
 async def test_streamed_reasoning_is_apart(deltas: list[dict[str, Any]]) -> None:
