@@ -162,10 +162,10 @@ def _meaning(answer: str, scoring: Scoring) -> Meaning:
 def _short_meaning(answer: str) -> Meaning:
     """Number that an answer is, else its normal form; true is yes, as JSON has no yes."""
     answer = unwrapped(answer)
-    number = plain_number(answer)
-    if number is not None:
-        return number
     form = normalised(answer)
+    for text in (answer, form):
+        if (number := plain_number(text)) is not None:
+            return number
     return _TRUTH_VALUES.get(form, form)
 
 
