@@ -112,10 +112,10 @@ def is_correct(answer: str | None, gold: str | None, reference: Reference = _BY_
     if answer is None:
         return False
     accepted = accepted_answers(gold, reference)
-    if reference.scoring in ("number", "score") and stated_number(answer) is None:
-        return False
     given = _meaning(answer, reference.scoring)
-    return answer in accepted or any(_same(given, _meaning(each, reference.scoring)) for each in accepted)
+    if reference.scoring in ("number", "score") and isinstance(given, str):
+        return False
+    return any(_same(given, _meaning(each, reference.scoring)) for each in accepted)
 
 
 def accepted_answers(gold: str, reference: Reference) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from fractions import Fraction
 from functools import cache
 
@@ -48,6 +49,9 @@ _THIN_SPACE = re.compile(r"(?<=\d)(?:\\,|,\\!)(?=\d{3})")
 _PLUS_OF_POWER = re.compile(r"(?<=\d)e\+(?=\d)")
 _GROUPED = re.compile("(?<=[0-9])[\u00a0\u2009\u202f'\u2019](?=[0-9]{3}(?![0-9]))")
 """Spaces that do not break, and apostrophes, between thousands."""
+
+_SIMPLE = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
+"""What most numbers are."""
 
 _SPACED = re.compile(rf"[+{_DASHES}]?\d{{1,3}}(?: \d{{3}})+(?:[.,]\d+)?")
 """Plain spaces between thousands: between words they may separate numbers."""
@@ -124,6 +128,8 @@ def plain_number(text: str) -> Fraction | None:
     """
     if len(text) > _MOST_DIGITS or not any(map(str.isnumeric, text)):
         return None
+    if _SIMPLE.fullmatch(text) and len(text) <= sys.float_info.max_10_exp:
+        return Fraction(text)
     plain = _normal(text).strip(_QUOTES)
     while (inner := _DELIMITED.fullmatch(plain)) is not None:
         plain = next(group for group in inner.groups() if group is not None).strip(_QUOTES)
