@@ -1,4 +1,4 @@
-"""References of a run's cases, and scoring of answers by them."""
+"""References of a run's cases, scoring of answers by them, and groups of dependent cases."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +18,8 @@ from moot.protocols.tasks.scoring import is_correct
 
 _REFERENCE_COLUMNS = ["scoring", "accepted", "ratings", "group", "part", "tags"]
 
+GROUP_COLUMNS = ["content_hash", "group"]
+"""Columns of `cases` that determine the groups of dependent cases."""
 
 _BY_LABEL = Reference()
 
@@ -25,11 +29,11 @@ class References:
 
     Args:
         by_case: references by case id; a case without one is scored by label.
+        groups: groups of the dependent cases, see `case_groups`.
     """
 
-    def __init__(self, by_case: Mapping[str, Reference]) -> None:
-        self._by_case = by_case
-        self._in_groups = any(reference.group for reference in {id(each): each for each in by_case.values()}.values())
+    def __init__(self, by_case: Mapping[str, Reference], groups: Mapping[str, str]) -> None:
+        self._by_case, self._groups = by_case, groups
         self._correct: dict[tuple[int, str | None, str | None], bool | None] = {}
 
     @classmethod
@@ -39,7 +43,7 @@ class References:
         Raises:
             RecordError: the record cannot be read.
         """
-        return cls.from_table(read_table(folder, "cases", _REFERENCE_COLUMNS))
+        return cls.from_table(read_table(folder, "cases", ["content_hash", *_REFERENCE_COLUMNS]))
 
     @classmethod
     def from_table(cls, cases: pa.Table) -> References:
@@ -52,22 +56,25 @@ class References:
             if form not in known:
                 known[form] = _reference(*of_case)
             by_case[case_id] = known[form]
-        return cls(by_case)
+        return cls(by_case, case_groups(cases))
 
     def __getitem__(self, case_id: str) -> Reference:
         """Reference of a case."""
         return self._by_case.get(case_id, _BY_LABEL)
 
     def group(self, case_id: str) -> str:
-        """Group of a case; the case's id if it has none."""
-        return self[case_id].group or case_id
+        """Name of a case's group, see `case_groups`; the case's id if it is independent."""
+        return self._groups.get(case_id, case_id)
 
     def independent(self, case_ids: Iterable[str]) -> bool:
         """Whether no two of the cases belong to one group."""
-        if not self._in_groups:
-            return True
-        groups = [group for case_id in case_ids if (group := self[case_id].group)]
-        return len(set(groups)) == len(groups)
+        return not self._groups or self.number_of_groups(case_ids) is None
+
+    def number_of_groups(self, case_ids: Iterable[str]) -> int | None:
+        """Number of groups of these cases; None if all are independent."""
+        ids = list(case_ids)
+        n = len(set(map(self.group, ids)))
+        return n if n < len(ids) else None
 
     def correct(self, case_id: str, answer: str | None, gold: str | None) -> bool | None:
         """Whether an answer to a case is right; see `is_correct`."""
@@ -76,6 +83,40 @@ class References:
         if key not in self._correct:
             self._correct[key] = is_correct(answer, gold, reference)
         return self._correct[key]
+
+
+def case_groups(cases: pa.Table) -> dict[str, str]:
+    """Name of the group of each case that its task puts into one, or that equals another case.
+
+    Cases are dependent if their task puts them into one group, or if all that may be sent of them is equal, pictures
+    included. Groups that have an equal case in common are one. In two runs of the same cases a group has one name.
+
+    Args:
+        cases: table with `case_id` and `GROUP_COLUMNS`.
+    """
+    contents, given = (pc.fill_null(cases[name], "") for name in GROUP_COLUMNS)
+    n = cases.num_rows
+    if pc.count_distinct(contents).as_py() == n and not pc.any(pc.not_equal(given, "")).as_py():
+        return {}
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    keys = [np.where(pc.equal(each, "").to_numpy(), np.arange(n), n + _codes(each)) for each in (contents, given)]
+    places = np.concatenate([keys[0], 2 * n + keys[1]]) + n
+    edges = coo_array((np.ones(2 * n, np.bool_), (np.tile(np.arange(n), 2), places)), shape=(5 * n, 5 * n))
+    component = connected_components(edges, directed=False)[1][:n]
+    dependent = np.flatnonzero((np.bincount(component)[component] > 1) | pc.not_equal(given, "").to_numpy())
+    rows = cases.select(["case_id", *GROUP_COLUMNS]).take(dependent).to_pylist()
+    names: dict[int, str] = {}
+    for number, row in zip(component[dependent], rows, strict=True):
+        name = f"group {row['group']}" if row["group"] else f"text {row['content_hash']}"
+        names[number] = min(name, names.get(number, name))
+    return {row["case_id"]: names[number] for number, row in zip(component[dependent], rows, strict=True)}
+
+
+def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Number of each distinct value."""
+    return np.asarray(column.combine_chunks().dictionary_encode().indices.to_numpy(), np.int64)
 
 
 def scored_verdicts(verdicts: pa.Table, folder: str | Path) -> pa.Table:

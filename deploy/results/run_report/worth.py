@@ -111,7 +111,7 @@ def _price_chart(found: Sequence[_Price], by_rounds: Sequence[_Price]) -> Chart:
         y_label="accuracy",
         y_range=(0.0, 1.0),
         note="Higher is better, further left is cheaper. Bars are 95 % Wilson intervals; there are none where "
-        f"several cases share a text.{longer if len(by_rounds) > 1 else ''}",
+        f"several cases are of one group.{longer if len(by_rounds) > 1 else ''}",
     )
 
 

@@ -121,7 +121,7 @@ def test_equal_ids_of_other_texts_are_not_paired(session: PlantedSession) -> Non
 def test_a_comparison_shows_pairs_by_run_and_reads_back(two: tuple[Path, Path], printed: Printed) -> None:
     found = compare(two)
     shown = {form: printed(show_report, found, lambda: comparison_blocks(found), form=form) for form in ("md", "json")}
-    assert "| +0.0 [-78.4, +78.4] | 1.0000 | +1/-1 | 3 |" in shown["md"].replace("\\", "")
+    assert "| +0.0 [-100.0, +100.0] | 1.0000 | +1/-1 | 3 |" in shown["md"].replace("\\", "")
     assert RunComparison.model_validate_json(shown["json"]) == found
 
 
