@@ -53,7 +53,7 @@ class RunRow(FrozenModel):
     failed: int
     open: int
     scored: int
-    scored_groups: int | None
+    scored_groups: int | None = None
     answered: int
     accuracy_answered: float | None
     accuracy_answered_interval: Interval | None

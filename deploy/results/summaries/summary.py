@@ -147,7 +147,7 @@ class Summary(DisplayMixin, FrozenModel):
     accuracy: float | None
     accuracy_interval: Interval | None
     scored: int
-    scored_groups: int | None
+    scored_groups: int | None = None
     answered: int
     accuracy_answered: float | None
     accuracy_answered_interval: Interval | None

@@ -206,7 +206,9 @@ def test_main_effects_are_means_over_the_other_keys(grid_of: GridOf) -> None:
     }  # fmt: skip
     assert effects["k", "x"].difference is None
     assert effects["k", "y"].difference == pytest.approx(2 / 6)
-    assert effects["k", "y"].interval == (pytest.approx(1 / 3 - 4.3027 / 6, abs=1e-4), 1.0), "gains 1/2, 1/2, 0"
+    assert not_none(effects["k", "y"].interval) == pytest.approx((1 / 3 - 4.3027 / 6, 1.0), abs=1e-4), (
+        "gains 1/2, 1/2, 0"
+    )
 
 
 def test_main_effects_need_the_whole_grid_and_more_than_one_key(grid_of: GridOf) -> None:
