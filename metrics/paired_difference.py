@@ -156,7 +156,7 @@ class MeanDifference:
 
     Attributes:
         mean: mean over the cases; NaN for n = 0.
-        p_value: two-sided; NaN where there is no interval.
+        p_value: two-sided; NaN for n = 0.
         low, high: ends of the interval; NaN for fewer than two groups, and if the groups do not vary.
         n: number of cases with a value.
         groups: number of their groups.
@@ -176,6 +176,8 @@ def mean_difference(values: Sequence[float | None], groups: Groups = None, level
     With S_k the sum over group k of n_k values, K groups and `v = K / (K - 1) sum (S_k - mean n_k)^2`, the interval is
     `mean +- t sqrt(v) / n`, t being the quantile for K - 1 degrees of freedom. For independent cases it is the paired t
     test. The interval excludes 0 exactly if p is below `1 - level`.
+
+    Groups that do not vary have no interval. Their p is 1 for a mean of 0, else that of the sign test, `2^(1 - K)`.
 
     Args:
         values: `(n,)`, one per case; None or NaN is left out.
@@ -204,7 +206,8 @@ def mean_difference(values: Sequence[float | None], groups: Groups = None, level
     residuals = np.bincount(codes, numbers - mean)
     spread = math.sqrt(float((residuals**2).sum()) * number / (number - 1)) / n if number > 1 else 0.0
     if spread <= 1e-12 * float(np.abs(numbers).max()):
-        return MeanDifference(mean, math.nan, math.nan, math.nan, n=n, groups=number)
+        p = 2.0 ** (1 - number) if mean else 1.0
+        return MeanDifference(mean, p, math.nan, math.nan, n=n, groups=number)
     from scipy.special import stdtr, stdtrit
 
     half = spread * float(stdtrit(number - 1, (1.0 + level) / 2.0))

@@ -125,8 +125,18 @@ def test_a_mean_of_independent_cases_has_student_s_interval(values: list[float])
         assert (copies.n, copies.groups) == (2 * found.n, found.n)
 
 
-@pytest.mark.parametrize("values", [[], [1.0], [0.1, 0.1, 0.1], [None, math.nan]])
-def test_a_mean_without_variation_has_no_interval(values: list[float | None]) -> None:
+@pytest.mark.parametrize(
+    ("values", "p"),
+    [
+        ([], math.nan),
+        ([None, math.nan], math.nan),
+        ([1.0], 1.0),
+        ([0.1] * 3, 0.25),
+        ([0.0] * 9, 1.0),
+        ([-2.0] * 8, 2**-7),
+    ],
+)
+def test_a_mean_without_variation_has_no_interval(values: list[float | None], p: float) -> None:
     found = mean_difference(values)
     assert math.isnan(found.low)
-    assert math.isnan(found.p_value)
+    assert found.p_value == pytest.approx(p, nan_ok=True)

@@ -70,16 +70,11 @@ def main_effects(
                     n=len(shared),
                     accuracy=fmean(right.values()) if right else None,
                     difference=fmean(gains.values()) if gains else None,
-                    interval=_within_one(interval_of_mean(gains, groups)),
+                    interval=interval_of_mean(gains, groups, -1.0, 1.0),
                     tokens_per_case=fmean(known) if len(known) == len(costs) else None,
                 )
             )
     return effects
-
-
-def _within_one(interval: Interval | None) -> Interval | None:
-    """Interval of a difference of accuracies, cut at its limits."""
-    return interval and (max(-1.0, interval[0]), min(1.0, interval[1]))
 
 
 def _right(cells: Sequence[CellCases], shared: Sequence[str]) -> dict[str, float]:

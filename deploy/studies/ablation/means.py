@@ -70,7 +70,7 @@ def case_means(
     """Mean by cell and measure, and its comparison with the baseline on the common cases.
 
     Args:
-        scores: scores of the cases by cell and measure; a measure without scores has no mean.
+        scores: scores of the cases by cell and measure, at least 0; a measure without scores has no mean.
         baseline: name of the baseline cell.
         groups: group of each case, by id.
     """
@@ -89,7 +89,7 @@ def case_means(
         cell: {
             key: CaseMean(
                 mean=fmean(each.values()),
-                interval=interval_of_mean(each, groups),
+                interval=interval_of_mean(each, groups, lowest=0.0),
                 n=len(each),
                 vs_baseline=against.get((cell, key)),
             )
@@ -120,10 +120,18 @@ def adjusted_p_values(p_values: Sequence[float | None]) -> list[float | None]:
     return [none_if_nan(p) for p in benjamini_hochberg(p_values).tolist()]
 
 
-def interval_of_mean(values: Scores, groups: Mapping[str, str]) -> Interval | None:
-    """Interval (95 %) of a mean over cases, see `mean_difference`; None if undefined, as for one group."""
+def interval_of_mean(
+    values: Scores, groups: Mapping[str, str], lowest: float = -math.inf, highest: float = math.inf
+) -> Interval | None:
+    """Interval (95 %) of a mean over cases, see `mean_difference`; None if undefined, as for one group.
+
+    Args:
+        values: the values by case.
+        groups: group of each case, by id.
+        lowest, highest: limits of the values, at which the interval is cut.
+    """
     found = mean_difference(list(values.values()), [groups[case_id] for case_id in values])
-    return None if math.isnan(found.low) else (found.low, found.high)
+    return None if math.isnan(found.low) else (max(lowest, found.low), min(highest, found.high))
 
 
 def none_if_nan(value: float) -> float | None:

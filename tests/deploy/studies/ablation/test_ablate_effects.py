@@ -273,5 +273,5 @@ def test_debates_are_compared_by_means_over_cases_and_changes_within_them(grid_o
     assert (change.difference, not_none(change.p_value)) == pytest.approx((0.3, 0.2048), abs=1e-4)
     said = printed(show_ablation, grid.measured(), "md")
     assert "agreement language of the rounds, 0 to 1: mean" in said
-    assert r"| y | 0.55 \[-0.0853, 1.19\] | 2 | +0.3 \[-0.971, +1.57\] |" in said
+    assert r"| y | 0.55 \[0, 1.19\] | 2 | +0.3 \[-0.971, +1.57\] |" in said
     assert "Gamma" not in said
