@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -94,29 +93,25 @@ def case_groups(cases: pa.Table) -> dict[str, str]:
     Args:
         cases: table with `case_id` and `GROUP_COLUMNS`.
     """
-    contents, given = (pc.fill_null(cases[name], "") for name in GROUP_COLUMNS)
-    n = cases.num_rows
-    if pc.count_distinct(contents).as_py() == n and not pc.any(pc.not_equal(given, "")).as_py():
+    n, columns = cases.num_rows, [pc.fill_null(cases[name], "").combine_chunks() for name in GROUP_COLUMNS]
+    contents, given = (column.dictionary_encode() for column in columns)
+    known, in_groups = (pc.not_equal(column, "").to_numpy(zero_copy_only=False) for column in columns)
+    if len(contents.dictionary) == n and not in_groups.any():
         return {}
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    keys = [np.where(pc.equal(each, "").to_numpy(), np.arange(n), n + _codes(each)) for each in (contents, given)]
-    places = np.concatenate([keys[0], 2 * n + keys[1]]) + n
-    edges = coo_array((np.ones(2 * n, np.bool_), (np.tile(np.arange(n), 2), places)), shape=(5 * n, 5 * n))
+    rows = np.concatenate([np.flatnonzero(known), np.flatnonzero(in_groups)])
+    keys = np.concatenate([n + contents.indices.to_numpy()[known], 2 * n + given.indices.to_numpy()[in_groups]])
+    edges = coo_array((np.ones(len(rows), np.bool_), (rows, keys)), shape=(3 * n, 3 * n))
     component = connected_components(edges, directed=False)[1][:n]
-    dependent = np.flatnonzero((np.bincount(component)[component] > 1) | pc.not_equal(given, "").to_numpy())
-    rows = cases.select(["case_id", *GROUP_COLUMNS]).take(dependent).to_pylist()
-    names: dict[int, str] = {}
-    for number, row in zip(component[dependent], rows, strict=True):
-        name = f"group {row['group']}" if row["group"] else f"text {row['content_hash']}"
+    dependent = np.flatnonzero((np.bincount(component)[component] > 1) | in_groups)
+    ids, *named = (cases[name].take(dependent).to_pylist() for name in ("case_id", *GROUP_COLUMNS))
+    numbers, names = component[dependent].tolist(), dict[int, str]()
+    for number, content, group in zip(numbers, *named, strict=True):
+        name = f"group {group}" if group else f"text {content}"
         names[number] = min(name, names.get(number, name))
-    return {row["case_id"]: names[number] for number, row in zip(component[dependent], rows, strict=True)}
-
-
-def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """Number of each distinct value."""
-    return np.asarray(column.combine_chunks().dictionary_encode().indices.to_numpy(), np.int64)
+    return {case_id: names[number] for case_id, number in zip(ids, numbers, strict=True)}
 
 
 def scored_verdicts(verdicts: pa.Table, folder: str | Path) -> pa.Table:
