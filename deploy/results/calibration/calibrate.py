@@ -33,10 +33,10 @@ SMALL = 100
 
 
 class AccuracyEstimate(FrozenModel):
-    """Accuracy with its Wilson interval (95 %)."""
+    """Accuracy with its Wilson interval (95 %), None where several cases are of one group."""
 
     value: float
-    interval: Interval
+    interval: Interval | None
 
 
 class Predictor(FrozenModel):
