@@ -1,4 +1,4 @@
-"""Wilson intervals, and paired significance tests of two systems on the same cases.
+"""Wilson intervals, rank tests of two systems on the same cases, and adjustment for several tests.
 
 Functions raise ValueError for incompatible shapes or lengths, and for a number out of range.
 """
@@ -58,111 +58,6 @@ def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == n else min(1.0, centre + half)
     return Interval(low, high)
-
-
-@dataclass(frozen=True, slots=True)
-class PairedDifference:
-    """Paired difference of two systems' accuracy on the same cases.
-
-    Attributes:
-        b: number of cases that only A got right.
-        c: number of cases that only B got right.
-        difference: accuracy of A minus accuracy of B, `(b - c) / n`, in [-1, 1]; NaN for n = 0.
-        p_value: of McNemar's exact test, two-sided; NaN for n = 0.
-        n: number of cases on which both outcomes are known.
-    """
-
-    b: int
-    c: int
-    difference: float
-    p_value: float
-    n: int
-
-
-def paired_difference(correct_a: Sequence[float | None], correct_b: Sequence[float | None]) -> PairedDifference:
-    """McNemar's exact test of the difference of two systems' accuracy on the same cases.
-
-    If both are equally accurate, b of the `b + c` discordant pairs follow a binomial distribution with probability 1/2.
-    The p-value is two-sided, `min(1, 2 P(X <= min(b, c)))`, and 1 without discordant pairs.
-
-    Args:
-        correct_a: `(n,)`, whether A was right in each case: True or False (1 or 0); None or NaN if unknown.
-        correct_b: `(n,)`, likewise for B, on the same cases in the same order.
-
-    Returns:
-        See `PairedDifference`; cases with an unknown outcome are left out.
-
-    Source: McNemar, Psychometrika 1947, in its exact (binomial) form.
-
-    >>> result = paired_difference([True, True, False, True], [True, False, False, None])
-    >>> result.b, result.c, result.n, round(result.difference, 3)
-    (1, 0, 3, 0.333)
-    """
-    if len(correct_a) != len(correct_b):
-        raise ValueError(f"{len(correct_a)} outcomes of A but {len(correct_b)} of B")
-    pairs = [
-        (a, b)
-        for a, b in zip(map(_outcome, correct_a), map(_outcome, correct_b), strict=True)
-        if a is not None and b is not None
-    ]
-    only_a = sum(1 for a, b in pairs if a and not b)
-    only_b = sum(1 for a, b in pairs if b and not a)
-    n = len(pairs)
-    return PairedDifference(
-        b=only_a,
-        c=only_b,
-        difference=(only_a - only_b) / n if n else math.nan,
-        p_value=_sign_test(only_a, only_b) if n else math.nan,
-        n=n,
-    )
-
-
-def paired_difference_interval(b: int, c: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Adjusted Wald interval of a paired difference of proportions (Bonett and Price).
-
-    With `p = (b + 1) / (n + 2)`, `q = (c + 1) / (n + 2)` and z the normal quantile of `(1 + level) / 2`: `p - q +- z
-    sqrt((p + q - (p - q)^2) / (n + 2))`, truncated to [-1, 1]. Its coverage is near the nominal one even for few
-    discordant pairs.
-
-    Args:
-        b, c: number of cases that only A, only B got right.
-        n: number of cases on which both outcomes are known; they must be independent.
-        level: nominal coverage, in (0, 1).
-
-    Returns:
-        Lower and upper end, in [-1, 1]; NaN for n = 0.
-
-    Source: Bonett and Price, "Adjusted Wald confidence interval for a difference of binomial proportions based on
-    paired data", Journal of Educational and Behavioral Statistics 2012.
-
-    >>> [round(end, 3) for end in paired_difference_interval(8, 2, 50)]
-    [-0.011, 0.242]
-    """
-    if min(b, c, n - b - c) < 0:
-        raise ValueError(f"{b} and {c} discordant pairs of {n}")
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"a level must be between 0 and 1, not {level:g}")
-    if not n:
-        return math.nan, math.nan
-    p, q = (b + 1) / (n + 2), (c + 1) / (n + 2)
-    half = NormalDist().inv_cdf((1.0 + level) / 2.0) * math.sqrt((p + q - (p - q) ** 2) / (n + 2))
-    return max(-1.0, p - q - half), min(1.0, p - q + half)
-
-
-def _sign_test(b: int, c: int) -> float:
-    """Exact two-sided p-value of b against c with probability 1/2."""
-    from scipy.stats import binomtest
-
-    return float(binomtest(b, b + c, 0.5).pvalue) if b + c else 1.0
-
-
-def _outcome(value: float | None) -> bool | None:
-    """Validated outcome; None if unknown."""
-    if value is None or math.isnan(value):
-        return None
-    if value not in (0, 1):
-        raise ValueError(f"an outcome must be true, false or unknown, not {value!r}")
-    return bool(value)
 
 
 Scores = npt.ArrayLike | Sequence[float | None]

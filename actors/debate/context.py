@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Protocol
 
 import msgspec
@@ -25,6 +24,7 @@ from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.recovery import History, vector_key
 from moot.actors.telemetry.telemetry import NO_TELEMETRY, Telemetry
 from moot.protocols.case import Case
+from moot.protocols.embeddings import text_hashes
 from moot.protocols.errors import EncoderFailed
 from moot.protocols.lookups import Classified, Passage
 from moot.protocols.messages import Ask, AskResult
@@ -212,8 +212,8 @@ class Lookups:
         )
 
     async def _embed(self, encoder: Encoder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        hashes = [blake2b(text.encode(), digest_size=16).hexdigest() for text in texts]
-        keys = [vector_key(encoder.name, text_hash) for text_hash in hashes]
+        hashes = text_hashes(texts)
+        keys = [vector_key(encoder.name, each) for each in hashes]
         missing = [i for i, key in enumerate(keys) if key not in self._vectors]
         if missing:
             rows = await encoder.encode([texts[i] for i in missing])

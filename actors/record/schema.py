@@ -245,7 +245,12 @@ _VERDICTS = [
 _EMBEDDINGS = [
     *_KEY,
     RecordColumn("encoder", _TEXT, "name of the encoder"),
-    RecordColumn("text_hash", _TEXT, "hash of the text"),
+    RecordColumn(
+        "text_hash",
+        _TEXT,
+        "the embedded text: 32 hex digits, BLAKE2b with 16 bytes of its UTF-8 form; "
+        "SELENE's events `gate` and `round` name those of the replies in `embedded`",
+    ),
     RecordColumn("vector", _FLOATS, "the embedding, with norm 1"),
 ]
 

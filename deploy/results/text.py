@@ -202,6 +202,15 @@ def cases(n: int) -> str:
     return f"{n:,} {'case' if n == 1 else 'cases'}"
 
 
+def in_groups(n: int, groups: int | None) -> str:
+    """Text of a number of cases, with the number of their groups if some are dependent.
+
+    >>> in_groups(1200, None), in_groups(36, 12)
+    ('1,200', '36 in 12 groups')
+    """
+    return f"{n:,}" if groups is None else f"{n:,} in {groups:,} {'group' if groups == 1 else 'groups'}"
+
+
 def calls(n: int) -> str:
     """Text of a number of calls.
 
@@ -220,7 +229,9 @@ def times(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}x"
 
 
-def percent(value: float | None, interval: Interval | None = None, n: int | None = None) -> str:
+def percent(
+    value: float | None, interval: Interval | None = None, n: int | None = None, groups: int | None = None
+) -> str:
     """Text of a share in percent with its interval and base, or `unknown`.
 
     >>> percent(0.8, (0.49, 0.943), 10)
@@ -229,7 +240,7 @@ def percent(value: float | None, interval: Interval | None = None, n: int | None
     if value is None:
         return "unknown"
     ends = f" [{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]" if interval else ""
-    base = f" (n = {n:,})" if n is not None else ""
+    base = f" (n = {in_groups(n, groups)})" if n is not None else ""
     return f"{100 * value:.1f} %{ends}{base}"
 
 

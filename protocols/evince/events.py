@@ -98,7 +98,7 @@ class EvinceRoundEnded(DebateEvent):
         jsd_max: the largest `jsd` of a pair.
         generalised_jsd: Jensen-Shannon divergence of all sides together, if there are more than two.
         kl, ce: by ordered pair, `A>B`.
-        kl_floored: number of these that needed the smoothing of `kl`.
+        kl_floored: number of these that would be infinite without the smoothing, which all have; see `kl_epsilon`.
         mixture_entropy: entropy of the sides' mixture.
     """
 

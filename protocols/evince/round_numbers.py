@@ -43,7 +43,7 @@ class RoundNumbers:
         names: the sides, in the same order.
         wd, jsd, tv, mi, nmi: over the pairs of sides, their mean; `jsd_max` the largest.
         kl, ce: by ordered pair, `A>B`.
-        kl_floored: number of ordered pairs that needed the smoothing of `kl`.
+        kl_floored: number of ordered pairs whose `kl` would be infinite without the smoothing, which all have.
         generalised_jsd: of all sides with equal weights; None with two sides, for which it equals `jsd`.
         entropies: by side.
         mixed: the sides' mixture, weighted by reliability.

@@ -87,8 +87,9 @@ class EvinceSettings(Settings):
         tau: Jensen-Shannon divergence in nats below which unmoved sides have converged; otherwise they have stalled.
         printed_epsilon: bound of the rule of figure 7.1.
         ground: distance between labels for the Wasserstein distance: `nominal` 0/1, or `embedding` of their texts.
-        kl_epsilon: smoothing of the reference distribution of a Kullback-Leibler divergence or a cross-entropy; the
-            record has the number of distributions that needed it.
+        kl_epsilon: e in the smoothing `(q + e) / (1 + k e)` of every probability q of the second distribution of a
+            Kullback-Leibler divergence or a cross-entropy, with k labels, "(other)" included; the record has the number
+            of pairs that would be infinite without it.
         retrieve: number of the case's documents, and number of passages of the run's library, for a second debate if
             the consensus is still uncertain; 0 for no second debate.
         retrieve_from: normalised entropy of the consensus from which there is a second debate.

@@ -8,6 +8,7 @@ from typing import Literal
 
 from moot.metrics.disagreement import semantic_disagreement
 from moot.protocols.case import Case
+from moot.protocols.embeddings import text_hashes
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Failure, Turn
 from moot.protocols.replies import Position, position_type
@@ -69,14 +70,6 @@ def stop_reason(
     return "unanimous" if agree else "t_max"
 
 
-async def disagreement_of(
-    case: Case, floor: Floor, agent_states: Sequence[AgentState], settings: SeleneSettings
-) -> float | None:
-    """D of the states (eq. 2); None with fewer than two."""
-    texts = [embedding_text(case, s, with_rationale=settings.gate.embed_rationale) for s in agent_states]
-    return known(semantic_disagreement(await floor.embed(texts)))
-
-
 async def discuss(
     case: Case,
     floor: Floor,
@@ -99,8 +92,9 @@ async def discuss(
         revised = with_shared_spelling(case, _after(current, asked, turns, settings.gate.intrinsic), current)
         failures = {t.role: t.kind for t in turns if isinstance(t, Failure)}
         any_failed = any_failed or any(state.name in failures for state in current)
-        after = await disagreement_of(case, floor, revised, settings)
-        floor.note(_ended(number, before, after, current, revised, failures))
+        texts = [embedding_text(case, state, with_rationale=settings.gate.embed_rationale) for state in revised]
+        after = known(semantic_disagreement(await floor.embed(texts)))
+        floor.note(_ended(number, before, after, current, revised, failures, texts))
         stop = stop_reason(
             before if len(revised) == len(current) else None,
             after,
@@ -163,6 +157,7 @@ def _ended(
     old: Sequence[AgentState],
     new: Sequence[AgentState],
     failures: dict[str, str],
+    texts: Sequence[str],
 ) -> RoundEnded:
     before_of = {state.name: state.answer for state in old}
     return RoundEnded(
@@ -176,6 +171,7 @@ def _ended(
         changed=[state.name for state in new if before_of.get(state.name, state.answer) != state.answer],
         joined=[state.name for state in new if state.name not in before_of],
         failed=failures,
+        embedded=dict(zip((state.name for state in new), text_hashes(texts), strict=True)),
     )
 
 

@@ -38,6 +38,8 @@ class GateDecided(DebateEvent):
         answers, stated: answer and stated confidence per valid opening, in the agents' order.
         intrinsic: p_i per valid opening, in the agents' order.
         logprob_stages: stage of each p_i, in the same order; empty if it is unknown.
+        embedded: `text_hash` in the table `embeddings` of each valid opening, in the agents' order: D is the mean
+            cosine distance of these vectors. Empty in records older than the field.
     """
 
     kind: ClassVar[str] = "gate"
@@ -65,6 +67,7 @@ class GateDecided(DebateEvent):
     stated: list[float] = Field(default_factory=list)
     intrinsic: list[float | None] = Field(default_factory=list)
     logprob_stages: list[str] = Field(default_factory=list)
+    embedded: list[str] = Field(default_factory=list)
 
     @property
     def answers_equal(self) -> bool:
@@ -85,6 +88,8 @@ class RoundEnded(DebateEvent):
         changed: agents that changed their answer.
         joined: agents whose first valid answer came in this round.
         failed: by agent, the kind of failure if there was no revision.
+        embedded: by agent, `text_hash` in the table `embeddings` of its last valid reply: `d` is the mean cosine
+            distance of these vectors. Empty in records older than the field.
     """
 
     kind: ClassVar[str] = "round"
@@ -98,6 +103,7 @@ class RoundEnded(DebateEvent):
     changed: list[str] = Field(default_factory=list)
     joined: list[str] = Field(default_factory=list)
     failed: dict[str, str] = Field(default_factory=dict)
+    embedded: dict[str, str] = Field(default_factory=dict)
 
 
 class DebateStopped(DebateEvent):

@@ -21,7 +21,11 @@ def known(value: float) -> float | None:
 
 
 def embedding_text(case: Case, state: AgentState, *, with_rationale: bool) -> str:
-    """Embedded parts of a reply: question, rationale and answer (eq. 1); never the shared passage."""
+    """Embedded parts of a reply: question, rationale and answer (eq. 1); never the shared passage.
+
+    Joined by line breaks, without empty parts. The answer is as the agent gave it; a lettered one is followed by the
+    text of its choice.
+    """
     parts = (case.question, state.reasoning if with_rationale else "", label_in_words(case, state.said))
     return "\n".join(part for part in parts if part)
 
@@ -40,6 +44,7 @@ class GateSignals:
         answers, stated, intrinsic, stages: per valid opening, in the agents' order; see `AgentState`.
         complete: whether every asked agent gave a valid opening.
         comparable: whether the known p_i are of one stage.
+        embedded: hash of the embedded text per valid opening, see `moot.protocols.embeddings.text_hash`.
     """
 
     disagreement: float | None
@@ -53,6 +58,7 @@ class GateSignals:
     stages: tuple[str, ...] = ()
     complete: bool = True
     comparable: bool = True
+    embedded: tuple[str, ...] = ()
 
     @property
     def unanimous(self) -> bool:
@@ -155,4 +161,5 @@ def gate_event(signals: GateSignals, decision: GateDecision, gate: GateSettings)
         stated=list(signals.stated),
         intrinsic=list(signals.intrinsic),
         logprob_stages=list(signals.stages),
+        embedded=list(signals.embedded),
     )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case
+from moot.protocols.embeddings import text_hashes
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.replies import Score, position_type
@@ -133,7 +134,8 @@ class Selene(DebateProtocol):
     async def _signals(self, case: Case, floor: Floor, agent_states: Sequence[AgentState]) -> GateSignals:
         with_rationale = self.settings.gate.embed_rationale
         texts = [embedding_text(case, state, with_rationale=with_rationale) for state in agent_states]
-        return signals_of(agent_states, await floor.embed(texts), self.settings.agents)
+        signals = signals_of(agent_states, await floor.embed(texts), self.settings.agents)
+        return dataclasses.replace(signals, embedded=tuple(text_hashes(texts)))
 
     async def _undebated(self, case: Case, floor: Floor, agent_states: Sequence[AgentState]) -> Branch:
         ruling = await rule_on_candidates(case, floor, agent_states, self.settings.judging)

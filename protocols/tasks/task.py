@@ -22,17 +22,16 @@ MOST_SHOWN = 5
 
 
 class ContradictionDetector:
-    """Finder of contradictions while a task is read; keeps a hash and the right answers of each case."""
+    """Finder of contradictions while a task is read; keeps a hash and the right answers of each labelled case."""
 
     def __init__(self) -> None:
-        self._first: dict[str, tuple[int, frozenset[str]]] = {}
-        self._found: dict[str, list[int]] = {}
+        self._first: dict[bytes, tuple[int, frozenset[str]]] = {}
+        self._found: dict[bytes, list[int]] = {}
 
-    def add(self, item: LabelledCase, line: int) -> None:
-        """Processes a case; `line` is its line in the source."""
+    def add(self, item: LabelledCase, content: bytes, line: int) -> None:
+        """Processes a case with this content hash; `line` is its line in the source."""
         if item.gold is None:
             return
-        content = item.case.content_hash()
         right = frozenset(fold(answer) or answer for answer in (item.gold, *item.reference.accepted))
         first, known = self._first.setdefault(content, (line, right))
         if not known & right:
@@ -44,6 +43,40 @@ class ContradictionDetector:
             return ""
         each = [" and ".join(f"{line:,}" for line in lines[:MOST_SHOWN]) for lines in self._found.values()]
         return f"rows with the same question and different gold answers: {first_few(each, len(each), '; ')}"
+
+
+class RepetitionCounter:
+    """Counter of cases that repeat an earlier one while a task is read; keeps a hash of each case.
+
+    Cases that the task itself puts into one group do not count.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, str] = {}
+        self._repeated: dict[bytes, int] = {}
+        self._lines: list[int] = []
+
+    def add(self, item: LabelledCase, content: bytes, line: int) -> None:
+        """Processes a case with this content hash; `line` is its line in the source."""
+        group = item.reference.group
+        if content not in self._seen:
+            self._seen[content] = group
+        elif not group or group != self._seen[content]:
+            self._repeated[content] = self._repeated.get(content, 0) + 1
+            self._lines += [line] if len(self._lines) < MOST_SHOWN else []
+
+    def remark(self) -> str:
+        """Remark about all repetitions; empty without any."""
+        n = sum(self._repeated.values())
+        if not n:
+            return ""
+        different = len(self._repeated)
+        which = f"{different:,} {'question occurs' if different == 1 else 'questions occur'}"
+        lines = first_few([f"{line:,}" for line in self._lines], n)
+        return (
+            f"{which} several times, {n + different:,} cases in all (repeated in rows {lines}): equal cases are one "
+            "group in intervals and tests, not independent"
+        )
 
 
 def first_few(each: Sequence[str], total: int, separator: str = ", ") -> str:
@@ -174,11 +207,12 @@ class Task:
             return None
         count, unlabelled, pictured, digest = 0, 0, 0, blake2b(digest_size=16)
         gold: dict[str, int] = dict.fromkeys(self.labels or (), 0)
-        contradictions = ContradictionDetector()
+        finders = RepetitionCounter(), ContradictionDetector()
         for item, row in self._read():
             count += 1
             pictured += bool(item.case.images)
-            digest.update(_fingerprint(item))
+            content = item.case.content_hash()
+            digest.update(_fingerprint(item, content))
             for label in (item.case.labels or ()) if self.labels is None else ():
                 gold.setdefault(label, 0)
             if item.gold is None:
@@ -186,11 +220,12 @@ class Task:
             else:
                 gold[item.gold] = gold.get(item.gold, 0) + 1
             if self.load_picture is not None or self.pictures is no_pictures:  # pictures may distinguish two cases
-                contradictions.add(item, row.line)
+                for finder in finders:
+                    finder.add(item, bytes.fromhex(content), row.line)
         if not count:
             raise TaskFileError(self.path, 0, "", "expected at least one case, found none")
         absent = absent_gold_warning(unlabelled, count)
-        remarks = tuple(filter(None, (*self.remarks(), absent, contradictions.remark())))
+        remarks = tuple(filter(None, (*self.remarks(), absent, *(finder.remark() for finder in finders))))
         return TaskSummary(self.spec, self.name, count, digest.hexdigest(), gold, unlabelled, pictured, remarks)
 
     def cases(self) -> Iterator[LabelledCase]:
@@ -278,9 +313,9 @@ def _loaded(row: Row, files: tuple[Path | bytes, ...], load: LoadPicture) -> tup
         raise row.error("", str(error)) from None
 
 
-def _fingerprint(item: LabelledCase) -> bytes:
+def _fingerprint(item: LabelledCase, content: str) -> bytes:
     """Identity of a case; without its reference where that is the default, as in older runs."""
-    identity = (item.case.id, item.case.content_hash(), item.gold)
+    identity = (item.case.id, content, item.gold)
     if item.reference == _BY_LABEL:
         return msgspec.msgpack.encode(identity)
     reference = msgspec.structs.asdict(item.reference)

@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refuses
-from scipy.stats import binom, binomtest, wilcoxon
+from scipy.stats import binomtest, wilcoxon
 
 from moot.metrics.significance import (
     PairedTest,
     benjamini_hochberg,
     cliffs_delta_per_case,
-    paired_difference,
-    paired_difference_interval,
     wilcoxon_signed_rank,
     wilson_interval,
 )
@@ -40,26 +38,6 @@ def test_wilson_s_ends_are_exact_and_nothing_observed_is_unknown() -> None:
     wrong = [(3, 2, 0.95), (-1, 2, 0.95), (0, -1, 0.95), (1, 2, 0.0), (1, 2, 95.0), (1, 2, math.nan)]
     for successes, n, level in wrong:
         refuses(r"successes|level", wilson_interval, successes, n, level)
-
-
-@given(st.integers(0, 40), st.integers(0, 40))
-def test_mcnemar_s_test_is_the_binomial_tail(b: int, c: int) -> None:
-    found = paired_difference([True] * b + [False] * c, [False] * b + [True] * c)
-    tail = float(binom.cdf(min(b, c), b + c, 0.5))
-    assert found.p_value == pytest.approx(min(1.0, 2 * tail) if b + c else math.nan, rel=1e-9, nan_ok=True)
-
-
-def test_a_paired_difference_leaves_unknown_outcomes_out() -> None:
-    a = [True] * 6 + [False, True, None, False, math.nan]
-    b = [False] * 6 + [True, True, True, False, True]
-    found = paired_difference(a, b)
-    assert (found.b, found.c, found.n) == (6, 1, 9)
-    assert found.difference == pytest.approx(5 / 9)
-    nothing = paired_difference([None, True], [True, None])
-    assert (nothing.n, math.isnan(nothing.difference), math.isnan(nothing.p_value)) == (0, True, True)
-    assert paired_difference([True], [True]).p_value == 1.0
-    for wrong in ([True, False], [0.5]):
-        refuses(r"2 outcomes of A|0\.5", paired_difference, wrong, [True])
 
 
 def test_wilcoxon_is_scipys() -> None:
@@ -129,17 +107,3 @@ def test_tests_without_a_value_do_not_count() -> None:
     assert benjamini_hochberg([]).tolist() == []
     for wrong in ([1.5], [[0.5]]):
         refuses(r"outside \[0, 1\]|a vector", benjamini_hochberg, wrong)
-
-
-def test_the_interval_of_a_paired_difference_covers_the_planted_one() -> None:
-    random = np.random.default_rng(5)
-    covered, drawn = 0, 600
-    for _ in range(drawn):
-        b, c, _, _ = random.multinomial(80, [0.15, 0.05, 0.5, 0.3])
-        low, high = paired_difference_interval(int(b), int(c), 80)
-        covered += low <= 0.10 <= high
-    assert 0.92 <= covered / drawn <= 0.98
-    assert paired_difference_interval(3, 3, 50)[0] == pytest.approx(-paired_difference_interval(3, 3, 50)[1])
-    assert all(map(math.isnan, paired_difference_interval(0, 0, 0)))
-    for wrong in ((-1, 0, 5, 0.95), (3, 3, 5, 0.95), (1, 1, 5, 1.0)):
-        refuses(r"discordant|level", paired_difference_interval, *wrong)

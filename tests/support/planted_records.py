@@ -67,10 +67,12 @@ class PlantedSession:
         """Plant a record with this session and later ones of other owners; returns its folder."""
         return plant(next(self.folders), (self, *later), run_yaml)
 
-    def case(self, case_id: str, gold: str | None = "Yes", question: str = "Is it?", **fields: Any) -> None:
-        """Register a case."""
+    def case(self, case_id: str, gold: str | None = "Yes", question: str = "", **fields: Any) -> None:
+        """Register a case, by default with a question of its own."""
         reference = fields.pop("reference", Reference())
-        case = Case(id=case_id, question=question, labels=fields.pop("labels", ("Yes", "No")), **fields)
+        case = Case(
+            id=case_id, question=question or f"Is {case_id} it?", labels=fields.pop("labels", ("Yes", "No")), **fields
+        )
         self.cases.append(LabelledCase(case, len(self.cases), gold, reference=reference))
 
     def reply(self, case_id: str, path: str, tokens: int | None, *, attempt: int = 0, **columns: Any) -> None:

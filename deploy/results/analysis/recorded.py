@@ -19,6 +19,7 @@ from moot.actors.record.tables import read_table
 from moot.deploy.results.analysis.replies import Replies, numbers, texts
 from moot.deploy.results.analysis.tokens import Tokens, content_starts, join_tokens
 from moot.deploy.results.record.readers import latest_verdicts
+from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.record.run_info import RunInfo, read_run_info
 from moot.metrics.signal_divergences import FLAGGED
@@ -40,12 +41,7 @@ class _JudgedReply(NamedTuple):
     correct: bool | None
     dataset: str
     cluster: str
-
-    @property
-    def slot(self) -> str:
-        """Position of the case in its group: the part of its id after the group's, such as the trait."""
-        case = self.key[0]
-        return case.removeprefix(self.cluster) if case.startswith(self.cluster) else ""
+    slot: str
 
 
 def replies_of_runs(
@@ -123,28 +119,34 @@ def _judged(folder: Path, run: str, dataset: str, left_out: Counter[str]) -> lis
     events = read_table(folder, "events", ["data"])
     events = events.filter(pc.equal(events["kind"], ReplyAssessed.kind))
     verdicts = {verdict.case_id: verdict for verdict in latest_verdicts(folder)}
-    cases = {row["case_id"]: row for row in read_table(folder, "cases", ["domain", "group", "part"]).to_pylist()}
+    references = References.of(folder)
     found = []
     for row in events.to_pylist():
-        verdict = verdicts.get(row["case_id"])
+        case_id = row["case_id"]
+        verdict = verdicts.get(case_id)
         if verdict is None or verdict.attempt != row["attempt"] or verdict.failed:
             left_out[_why_not(row["attempt"], verdict)] += 1
             continue
         if (data := ReplyAssessed.read(msgspec.json.decode(row["data"]))) is None:
             left_out["with marks of another form than a panel's"] += 1
             continue
-        case = cases.get(row["case_id"], {})
         found.append(
             _JudgedReply(
                 run=run,
-                key=(row["case_id"], row["attempt"], data.reply),
+                key=(case_id, row["attempt"], data.reply),
                 data=data,
                 correct=verdict.correct,
-                dataset=case.get("part") or dataset,
-                cluster=case.get("group") or row["case_id"],
+                dataset=references[case_id].part or dataset,
+                cluster=references.group(case_id),
+                slot=_slot(case_id, references[case_id].group),
             )
         )
     return found
+
+
+def _slot(case_id: str, group: str) -> str:
+    """Position of a case in its group: the part of its id after the group's name, such as the trait."""
+    return case_id.removeprefix(group) if group and case_id.startswith(group) else ""
 
 
 def _why_not(attempt: int, latest: VerdictRow | None) -> str:

@@ -175,7 +175,10 @@ def openings_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable
 
 
 def entropies_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTable:
-    """Table of the mean token entropy of each stratum, in nats, with the bounds from the listed alternatives."""
+    """Table of the mean token entropy of each stratum, in nats, with the bounds from the listed alternatives.
+
+    A mean is over the tokens of all replies together, so that long replies weigh more.
+    """
     rows: list[dict[str, Value]] = []
     for stratum in strata if replies.entropies else ():
         parts = {name: values.take(stratum.rows).values for name, values in replies.entropies.items()}
@@ -187,7 +190,8 @@ def entropies_table(replies: Replies, strata: Sequence[Stratum]) -> AnalysisTabl
             row[name] = float(values.mean()) if len(values) else None
         rows.append(row)
     note = (
-        "Nats. Servers list only a few alternatives for each token, so the entropy is known between two bounds. "
-        "The upper one needs the size of the vocabulary (--vocabulary). Features use the middle column."
+        "Nats, over the tokens of all replies together. Servers list only a few alternatives for each token, so the "
+        "entropy is known between two bounds. The upper one needs the size of the vocabulary (--vocabulary). Features "
+        "use the middle column."
     )
     return AnalysisTable("entropies", "Token entropy and its bounds", rows, ENTROPIES, notes=(note,))

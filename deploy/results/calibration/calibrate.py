@@ -23,7 +23,7 @@ from moot.deploy.results.calibration.grid import (
     threshold_axes,
 )
 from moot.deploy.results.record.run_info import RunInfo, read_run_info
-from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired, share
+from moot.deploy.results.summaries.accuracy import PairedComparison
 from moot.deploy.results.text import Interval, finite_or_none
 from moot.metrics.detection import auroc
 from moot.protocols.errors import ConfigError
@@ -33,10 +33,10 @@ SMALL = 100
 
 
 class AccuracyEstimate(FrozenModel):
-    """Accuracy with its Wilson interval (95 %)."""
+    """Accuracy with its Wilson interval (95 %), None where several cases are of one group."""
 
     value: float
-    interval: Interval
+    interval: Interval | None
 
 
 class Predictor(FrozenModel):
@@ -62,7 +62,8 @@ class HeldOutPoint(FrozenModel):
 
     Attributes:
         point: the setting and its figures.
-        accuracy_interval, accuracy_skipped_interval: None where the accuracy is None.
+        accuracy_interval, accuracy_skipped_interval: None where the accuracy is None, or several cases are of one
+            group.
         vs_debate: the gate (first) against always debating (second), on the same cases.
     """
 
@@ -130,9 +131,9 @@ def calibrate(
 ) -> GateCalibration:
     """Chooses the gate's thresholds from a run with `both_branches`.
 
-    The cases are split by a seeded hash of their ids. On the validation split, every point of a grid over (tau_d,
-    tau_m, tau_p), at the deciles of the observed signals, is evaluated from the record. The cheapest point whose
-    accuracy is at most `tolerance` below that of always debating is chosen and evaluated on the held-out cases.
+    The cases are split by a seeded hash of their groups, or ids. On the validation split, every point of a grid over
+    (tau_d, tau_m, tau_p), at the deciles of the observed signals, is evaluated from the record. The cheapest point
+    whose accuracy is at most `tolerance` below that of always debating is chosen and evaluated on the held-out cases.
     `debate.epsilon` is chosen in the same way among the run's value and larger ones. No model is called.
 
     Args:
@@ -177,8 +178,8 @@ def calibrate(
         left_out=cases.left_out,
         debate_accuracy_validation=debate_validation,
         skip_accuracy_validation=float(cases.skip_right[~held_out].mean()),
-        debate_accuracy=_share(cases.debate_right[held_out]),
-        skip_accuracy=_share(cases.skip_right[held_out]),
+        debate_accuracy=_share(cases, cases.debate_right, held_out),
+        skip_accuracy=_share(cases, cases.skip_right, held_out),
         grid=grid,
         chosen=chosen,
         held_out=_held_out(cases, held_out, (chosen.tau_d, chosen.tau_m, chosen.tau_p)),
@@ -190,8 +191,8 @@ def calibrate(
     )
 
 
-def _share(right: Bools) -> AccuracyEstimate:
-    value, interval, _ = share(right.tolist())
+def _share(cases: BothBranches, right: Bools, among: Bools) -> AccuracyEstimate:
+    value, interval = cases.share_right(right, among)
     return AccuracyEstimate.model_validate({"value": value, "interval": interval})
 
 
@@ -213,9 +214,9 @@ def _held_out(cases: BothBranches, held_out: Bools, taus: Sequence[Threshold]) -
     right = np.where(skipped, cases.skip_right, cases.debate_right)
     return HeldOutPoint(
         point=evaluate_point(cases, held_out, taus),
-        accuracy_interval=share(right[held_out].tolist())[1],
-        accuracy_skipped_interval=share(right[held_out & skipped].tolist())[1],
-        vs_debate=compare_paired(right[held_out].tolist(), cases.debate_right[held_out].tolist()),
+        accuracy_interval=cases.share_right(right, held_out)[1],
+        accuracy_skipped_interval=cases.share_right(right, held_out & skipped)[1],
+        vs_debate=cases.compared(right, cases.debate_right, held_out),
     )
 
 

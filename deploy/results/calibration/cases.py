@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import compress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +19,10 @@ from moot.actors.record.tables import read_table
 from moot.deploy.results.record.readers import latest_verdicts, read_as, read_events, read_replies
 from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import EventRow, ReplyRow
+from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired, share
 from moot.deploy.results.summaries.case_costs import measurement_only, total_tokens
 from moot.deploy.results.summaries.model_replies import USABLE
-from moot.deploy.results.text import shell_path
+from moot.deploy.results.text import Interval, shell_path
 from moot.metrics.distribution import Floats
 from moot.protocols.errors import RAISE_MAX_TOKENS, ConfigError
 from moot.protocols.selene.events import BranchesCompared, GateDecided, SkipAudited
@@ -34,6 +36,7 @@ class BothBranches:
 
     Attributes:
         case_ids: ids of the n cases.
+        groups: their groups, see `References.group`.
         d, m, p, c: disagreement, misalignment, mean intrinsic and mean stated probability of the openings.
         may_skip: whether the tests without a threshold permit a skip: equal answers and an answer of every agent, if
             required, and probabilities of one stage.
@@ -47,6 +50,7 @@ class BothBranches:
     """
 
     case_ids: tuple[str, ...]
+    groups: tuple[str, ...]
     d: Floats
     m: Floats
     p: Floats
@@ -64,9 +68,18 @@ class BothBranches:
     def __len__(self) -> int:
         return len(self.case_ids)
 
-    def held_out(self, share: float, seed: int) -> Bools:
+    def held_out(self, holdout: float, seed: int) -> Bools:
         """Mask of the held-out cases, see `held_out_mask`."""
-        return held_out_mask(self.case_ids, share, seed)
+        return held_out_mask(self.groups, holdout, seed)
+
+    def share_right(self, right: Bools, among: Bools) -> tuple[float | None, Interval | None]:
+        """Share of right answers among some cases, with its Wilson interval where these are independent."""
+        value, interval, n = share(right[among].tolist())
+        return value, interval if len(set(compress(self.groups, among))) == n else None
+
+    def compared(self, first: Bools, second: Bools, among: Bools) -> PairedComparison:
+        """Paired comparison of the right answers of two methods on some cases."""
+        return compare_paired(first[among].tolist(), second[among].tolist(), list(compress(self.groups, among)))
 
 
 class _UsableCase(NamedTuple):
@@ -76,9 +89,12 @@ class _UsableCase(NamedTuple):
     debate_right: bool
 
 
-def held_out_mask(case_ids: Sequence[str], share: float, seed: int) -> Bools:
-    """Mask of the held-out cases, by a hash of seed and id: a case stays in its split when others are added."""
-    ids = (blake2b(f"{seed}/{case_id}".encode(), digest_size=8).digest() for case_id in case_ids)
+def held_out_mask(groups: Sequence[str], share: float, seed: int) -> Bools:
+    """Mask of the held-out cases, by a hash of seed and group: a case stays in its split when others are added.
+
+    Dependent cases are in one split; the group of an independent case is its id.
+    """
+    ids = (blake2b(f"{seed}/{group}".encode(), digest_size=8).digest() for group in groups)
     return np.array([int.from_bytes(digest, "big") / 2**64 < share for digest in ids], np.bool_)
 
 
@@ -125,7 +141,7 @@ def read_both_branches(folder: str | Path, out: str, *, keep_truncated: bool = F
         )
     if not usable:
         raise ConfigError(f"{folder}: no case with both branches has a gold label; use labelled cases")
-    return _arrays(folder, usable, dict(sorted(left_out.items())))
+    return _arrays(folder, usable, references.group, dict(sorted(left_out.items())))
 
 
 def _remedy(events: Iterable[EventRow], out: str) -> str:
@@ -141,7 +157,9 @@ def _truncated(folder: str | Path) -> set[CaseKey]:
     return {reply.key for reply in replies if reply.truncated and reply.outcome in USABLE and not reply.superseded}
 
 
-def _arrays(folder: str | Path, usable: Sequence[_UsableCase], left_out: dict[str, int]) -> BothBranches:
+def _arrays(
+    folder: str | Path, usable: Sequence[_UsableCase], group_of: Callable[[str], str], left_out: dict[str, int]
+) -> BothBranches:
     keys, gates = [case.key for case in usable], [case.gate for case in usable]
     by_case = _current_replies(folder, set(keys))
     first = gates[0]
@@ -156,6 +174,7 @@ def _arrays(folder: str | Path, usable: Sequence[_UsableCase], left_out: dict[st
     unknown = np.full(len(gates), np.nan)
     return BothBranches(
         case_ids=tuple(case_id for case_id, _ in keys),
+        groups=tuple(group_of(case_id) for case_id, _ in keys),
         d=np.array([gate.d for gate in gates], np.float64),
         m=np.array([gate.m for gate in gates], np.float64) if pooled else unknown,
         p=np.array([gate.p for gate in gates], np.float64) if pooled else unknown,

@@ -171,7 +171,7 @@ def _warnings(simulated: bool, signals: list[EarlySignal]) -> Iterator[str]:
 
 
 def _signal(replies: LabelledReplies, holdout: float, seed: int, share: float) -> EarlySignal:
-    held_out = held_out_mask(replies.case_ids, holdout, seed)
+    held_out = held_out_mask(replies.groups, holdout, seed)
     known = EarlySignal(
         model=replies.model,
         temperature=replies.temperature,
@@ -216,10 +216,10 @@ def _evaluated(replies: LabelledReplies, held_out: Bools, choice: _StopChoice, s
     found = auroc(values, wrong)
     if usable.sum() < LEAST or math.isnan(found):
         return figures
-    cases = np.array(replies.case_ids)[usable]
+    clusters = np.array(replies.groups)[usable]
     stopped = values > choice.sign * choice.stop.bound
-    area = cluster_bootstrap(lambda drawn: auroc(values[drawn], wrong[drawn]), cases, seed=seed)
-    difference = cluster_bootstrap(lambda drawn: _difference(wrong[drawn], stopped[drawn]), cases, seed=seed)
+    area = cluster_bootstrap(lambda drawn: auroc(values[drawn], wrong[drawn]), clusters, seed=seed)
+    difference = cluster_bootstrap(lambda drawn: _difference(wrong[drawn], stopped[drawn]), clusters, seed=seed)
     return figures | {
         "auroc": found,
         "auroc_interval": _interval(area),

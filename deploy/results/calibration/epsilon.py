@@ -17,7 +17,7 @@ from moot.deploy.results.calibration.cases import Bools, BothBranches
 from moot.deploy.results.record.readers import latest_verdicts, read_as, read_events, read_replies
 from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import ReplyRow
-from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired, share
+from moot.deploy.results.summaries.accuracy import PairedComparison
 from moot.deploy.results.summaries.case_costs import total_tokens
 from moot.deploy.results.text import Interval
 from moot.metrics.distribution import Floats
@@ -165,7 +165,7 @@ def choose_epsilon(
         return None
     grid = [_point(debates, cases, choosing, epsilon) for epsilon in _bounds(debates, choosing)]
     chosen = min((each for each in grid if each.accuracy >= grid[0].accuracy - tolerance - 1e-9), key=_cheap_first)
-    by_choice, by_run = (_right(debates, epsilon)[testing].tolist() for epsilon in (chosen.epsilon, debates.epsilon))
+    by_choice, by_run = (_right(debates, epsilon) for epsilon in (chosen.epsilon, debates.epsilon))
     return EpsilonChoice(
         run_epsilon=debates.epsilon,
         n_validation=int(choosing.sum()),
@@ -173,10 +173,10 @@ def choose_epsilon(
         grid=grid,
         chosen=chosen,
         held_out=_point(debates, cases, testing, chosen.epsilon),
-        held_out_interval=share(by_choice)[1],
+        held_out_interval=cases.share_right(by_choice, testing)[1],
         as_run=_point(debates, cases, testing, debates.epsilon),
-        as_run_interval=share(by_run)[1],
-        vs_run=compare_paired(by_choice, by_run),
+        as_run_interval=cases.share_right(by_run, testing)[1],
+        vs_run=cases.compared(by_choice, by_run, testing),
     )
 
 

@@ -96,7 +96,7 @@ def read_claims(record: RunRecord, tokens: Mapping[CaseKey, int | None] | None =
         given = {
             "case_id": row["case_id"],
             "gold": row["gold"] if row["gold"] in CLAIM_LABELS else None,
-            "group": reference.group or row["case_id"],
+            "group": references.group(row["case_id"]),
             "tags": reference.tags,
         }
         verdict = latest.get(row["case_id"])

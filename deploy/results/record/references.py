@@ -1,4 +1,4 @@
-"""References of a run's cases, and scoring of answers by them."""
+"""References of a run's cases, scoring of answers by them, and groups of dependent cases."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +17,8 @@ from moot.protocols.tasks.scoring import is_correct
 
 _REFERENCE_COLUMNS = ["scoring", "accepted", "ratings", "group", "part", "tags"]
 
+GROUP_COLUMNS = ["content_hash", "group"]
+"""Columns of `cases` that determine the groups of dependent cases."""
 
 _BY_LABEL = Reference()
 
@@ -25,11 +28,11 @@ class References:
 
     Args:
         by_case: references by case id; a case without one is scored by label.
+        groups: groups of the dependent cases, see `case_groups`.
     """
 
-    def __init__(self, by_case: Mapping[str, Reference]) -> None:
-        self._by_case = by_case
-        self._in_groups = any(reference.group for reference in {id(each): each for each in by_case.values()}.values())
+    def __init__(self, by_case: Mapping[str, Reference], groups: Mapping[str, str]) -> None:
+        self._by_case, self._groups = by_case, groups
         self._correct: dict[tuple[int, str | None, str | None], bool | None] = {}
 
     @classmethod
@@ -39,7 +42,7 @@ class References:
         Raises:
             RecordError: the record cannot be read.
         """
-        return cls.from_table(read_table(folder, "cases", _REFERENCE_COLUMNS))
+        return cls.from_table(read_table(folder, "cases", ["content_hash", *_REFERENCE_COLUMNS]))
 
     @classmethod
     def from_table(cls, cases: pa.Table) -> References:
@@ -52,22 +55,25 @@ class References:
             if form not in known:
                 known[form] = _reference(*of_case)
             by_case[case_id] = known[form]
-        return cls(by_case)
+        return cls(by_case, case_groups(cases))
 
     def __getitem__(self, case_id: str) -> Reference:
         """Reference of a case."""
         return self._by_case.get(case_id, _BY_LABEL)
 
     def group(self, case_id: str) -> str:
-        """Group of a case; the case's id if it has none."""
-        return self[case_id].group or case_id
+        """Name of a case's group, see `case_groups`; the case's id if it is independent."""
+        return self._groups.get(case_id, case_id)
 
     def independent(self, case_ids: Iterable[str]) -> bool:
         """Whether no two of the cases belong to one group."""
-        if not self._in_groups:
-            return True
-        groups = [group for case_id in case_ids if (group := self[case_id].group)]
-        return len(set(groups)) == len(groups)
+        return not self._groups or self.number_of_groups(case_ids) is None
+
+    def number_of_groups(self, case_ids: Iterable[str]) -> int | None:
+        """Number of groups of these cases; None if all are independent."""
+        ids = list(case_ids)
+        n = len(set(map(self.group, ids)))
+        return n if n < len(ids) else None
 
     def correct(self, case_id: str, answer: str | None, gold: str | None) -> bool | None:
         """Whether an answer to a case is right; see `is_correct`."""
@@ -76,6 +82,36 @@ class References:
         if key not in self._correct:
             self._correct[key] = is_correct(answer, gold, reference)
         return self._correct[key]
+
+
+def case_groups(cases: pa.Table) -> dict[str, str]:
+    """Name of the group of each case that its task puts into one, or that equals another case.
+
+    Cases are dependent if their task puts them into one group, or if all that may be sent of them is equal, pictures
+    included. Groups that have an equal case in common are one. In two runs of the same cases a group has one name.
+
+    Args:
+        cases: table with `case_id` and `GROUP_COLUMNS`.
+    """
+    n, columns = cases.num_rows, [pc.fill_null(cases[name], "").combine_chunks() for name in GROUP_COLUMNS]
+    contents, given = (column.dictionary_encode() for column in columns)
+    known, in_groups = (pc.not_equal(column, "").to_numpy(zero_copy_only=False) for column in columns)
+    if len(contents.dictionary) == n and not in_groups.any():
+        return {}
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    rows = np.concatenate([np.flatnonzero(known), np.flatnonzero(in_groups)])
+    keys = np.concatenate([n + contents.indices.to_numpy()[known], 2 * n + given.indices.to_numpy()[in_groups]])
+    edges = coo_array((np.ones(len(rows), np.bool_), (rows, keys)), shape=(3 * n, 3 * n))
+    component = connected_components(edges, directed=False)[1][:n]
+    dependent = np.flatnonzero((np.bincount(component)[component] > 1) | in_groups)
+    ids, *named = (cases[name].take(dependent).to_pylist() for name in ("case_id", *GROUP_COLUMNS))
+    numbers, names = component[dependent].tolist(), dict[int, str]()
+    for number, content, group in zip(numbers, *named, strict=True):
+        name = f"group {group}" if group else f"text {content}"
+        names[number] = min(name, names.get(number, name))
+    return {case_id: names[number] for case_id, number in zip(ids, numbers, strict=True)}
 
 
 def scored_verdicts(verdicts: pa.Table, folder: str | Path) -> pa.Table:

@@ -83,9 +83,7 @@ def single_agent_step(run: RunData) -> str | None:
 def _baseline(run: RunData, name: str, known: Mapping[str, bool], cost: PartOfCost) -> Baseline:
     scored = {each.case_id: each.correct for each in run.counted if each.correct is not None}
     right = {case_id: bool(known.get(case_id)) for case_id in scored}
-    against = compare_paired(
-        list(scored.values()), list(right.values()), independent=run.references.independent(scored)
-    )
+    against = compare_paired(list(scored.values()), list(right.values()), list(map(run.references.group, scored)))
     return Baseline(name, right, cost, against, _times_tokens(run, cost))
 
 

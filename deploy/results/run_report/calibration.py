@@ -45,7 +45,7 @@ def calibration(run: RunData) -> Iterator[Block]:
         return
     yield Heading("When confidence is right")
     for number_, (words, found) in enumerate(sources):
-        groups = [run.references[each.case_id].group or each.case_id for each in found]
+        groups = [run.references.group(each.case_id) for each in found]
         confidences = np.array([each.confidence for each in found])
         outcomes = np.array([each.right for each in found], np.float64)
         yield from calibration_blocks(f"calibration-{number_}", words, confidences, outcomes, groups, bins=BINS)

@@ -89,7 +89,7 @@ def _position_bias(run: RunData) -> Iterator[Block]:
             continue
         for judge, bias in payload.position_bias.items():
             if bias is not None:
-                values[judge].append((run.references[case_id].group or case_id, bias))
+                values[judge].append((run.references.group(case_id), bias))
     yield from _differences(
         values,
         "position-bias",

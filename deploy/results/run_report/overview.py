@@ -70,7 +70,7 @@ def _quality(summary: Summary) -> str:
     if summary.accuracy is None:
         why = "the cases have no gold label" if summary.finished else "no case has finished"
         return f"{_outcomes(summary)}No answer can be scored: {why}."
-    accuracy = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
+    accuracy = percent(summary.accuracy, summary.accuracy_interval, summary.scored, summary.scored_groups)
     if summary.open:
         return f"Accuracy so far {accuracy}; the cases that end first are often the easier ones."
     return f"Accuracy {accuracy}."

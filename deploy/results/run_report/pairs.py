@@ -61,8 +61,8 @@ def pairs(runs: Sequence[RunData]) -> Iterator[Block]:
         ],
         y_label="difference of accuracy",
         guides=[Guide("no difference", y=0.0)],
-        note="Intervals are 95 % (Bonett and Price); cases that share a text have none. Whether runs differ is decided "
-        "by McNemar's exact test, which is a little stricter.",
+        note="Intervals are 95 %. They contain 0 exactly if McNemar's test, over groups of dependent cases, shows no "
+        "difference.",
     )
     yield Heading("Cases that differ")
     yield from differing_blocks(cases, names, MOST_CASES)

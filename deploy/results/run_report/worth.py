@@ -33,7 +33,7 @@ class _Mean(NamedTuple):
 
 
 class _Price(NamedTuple):
-    """Accuracy of a way to answer, with its cost."""
+    """Accuracy of a way to answer, with its cost; `groups` is None if the cases are independent."""
 
     name: str
     tokens: _Mean
@@ -41,6 +41,7 @@ class _Price(NamedTuple):
     accuracy: float
     interval: Interval | None
     n: int
+    groups: int | None
 
 
 def worth(run: RunData) -> Iterator[Block]:
@@ -96,7 +97,7 @@ def _price_table(found: Sequence[_Price]) -> Table:
         header.append("USD per case")
         in_usd = [price.usd.text(number(price.usd.value, 6)) if price.usd else number(None) for price in found]
         costs = [[*row, usd] for row, usd in zip(costs, in_usd, strict=True)]
-    accuracies = [percent(price.accuracy, price.interval, price.n) for price in found]
+    accuracies = [percent(price.accuracy, price.interval, price.n, price.groups) for price in found]
     rows = [(price.name, *row, text) for price, row, text in zip(found, costs, accuracies, strict=True)]
     return Table("", (*header, "accuracy"), rows)
 
@@ -111,7 +112,7 @@ def _price_chart(found: Sequence[_Price], by_rounds: Sequence[_Price]) -> Chart:
         y_label="accuracy",
         y_range=(0.0, 1.0),
         note="Higher is better, further left is cheaper. Bars are 95 % Wilson intervals; there are none where "
-        f"several cases share a text.{longer if len(by_rounds) > 1 else ''}",
+        f"several cases are of one group.{longer if len(by_rounds) > 1 else ''}",
     )
 
 
@@ -132,16 +133,18 @@ def _price(run: RunData, name: str, verdicts: Sequence[VerdictRow]) -> _Price | 
     """Accuracy and cost of some cases' verdicts; None where either is unknown."""
     accuracy, interval, n = accuracy_of(verdicts, run.references)
     tokens, usd = _mean(run, run.costs, verdicts, _method), _mean(run, run.prices, verdicts, _method)
-    return None if accuracy is None or tokens is None else _Price(name, tokens, usd, accuracy, interval, n)
+    groups = run.references.number_of_groups(each.case_id for each in verdicts if each.correct is not None)
+    return None if accuracy is None or tokens is None else _Price(name, tokens, usd, accuracy, interval, n, groups)
 
 
 def _baseline(run: RunData, finished: Sequence[VerdictRow], baseline: Baseline) -> _Price | None:
     """Accuracy and cost of a baseline; None where its tokens are unknown."""
     accuracy, interval, n = share(baseline.right.values())
     tokens, usd = _mean(run, run.costs, finished, baseline.cost), _mean(run, run.prices, finished, baseline.cost)
-    if not run.references.independent(baseline.right):
-        interval = None
-    return None if accuracy is None or tokens is None else _Price(baseline.name, tokens, usd, accuracy, interval, n)
+    groups = run.references.number_of_groups(baseline.right)
+    if accuracy is None or tokens is None:
+        return None
+    return _Price(baseline.name, tokens, usd, accuracy, interval if groups is None else None, n, groups)
 
 
 def _method(cost: CaseCost | CasePrice) -> float | None:

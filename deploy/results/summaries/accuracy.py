@@ -13,7 +13,8 @@ from moot.deploy.results.record.rows import EventPlace, VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.text import Interval, number, percent
 from moot.metrics.bootstrap import bca_interval
-from moot.metrics.significance import paired_difference, paired_difference_interval, wilson_interval
+from moot.metrics.paired_difference import paired_difference
+from moot.metrics.significance import wilson_interval
 from moot.protocols.selene.events import BranchesCompared, SkipAudited, VotesCounted
 from moot.protocols.tasks.scoring import accepted_answers, token_f1
 
@@ -22,15 +23,15 @@ _LEVEL = 0.05
 
 
 class PairedComparison(FrozenModel):
-    """Paired comparison of two methods on the same cases (McNemar's exact test).
+    """Paired comparison of two methods on the same cases; see `moot.metrics.paired_difference`.
 
     Attributes:
         only_first, only_second: cases that only this method answered correctly.
         difference: accuracy of the first minus accuracy of the second; None for n = 0.
-        p_value: two-sided; None for n = 0.
+        p_value: two-sided, of McNemar's test over groups of cases; None for n = 0.
         n: cases that can be scored for both.
-        interval: 95 % interval of the difference (Bonett and Price); None for n = 0, and for cases that share a text,
-            which are not independent.
+        interval: 95 % interval of the difference, which excludes 0 exactly if p is below 0.05; None for n = 0.
+        groups: number of groups of dependent cases among them; None if all are independent.
     """
 
     only_first: int
@@ -39,30 +40,32 @@ class PairedComparison(FrozenModel):
     p_value: float | None
     n: int
     interval: Interval | None = None
+    groups: int | None = None
 
     @property
     def differs(self) -> bool | None:
-        """Whether the test shows a difference at 5 %; None without an interval, as where cases share a text."""
-        return None if self.p_value is None or self.interval is None else self.p_value < _LEVEL
+        """Whether the test shows a difference at 5 %; None for n = 0."""
+        return None if self.p_value is None else self.p_value < _LEVEL
 
 
 def compare_paired(
-    first: Sequence[bool | None], second: Sequence[bool | None], *, independent: bool = True
+    first: Sequence[bool | None], second: Sequence[bool | None], groups: Sequence[str] | None = None
 ) -> PairedComparison:
-    """Paired comparison of two methods on the same cases, in the same order, without unknown outcomes.
+    """Paired comparison of two methods on the same cases, in the same order, where both outcomes are known.
 
     Args:
         first, second: whether each method is right, by case.
-        independent: whether no two cases belong to one group; otherwise there is no interval.
+        groups: group of each case, as of `References.group`; None if all cases are independent.
     """
-    found = paired_difference(first, second)
+    found = paired_difference(first, second, groups)
     return PairedComparison(
         only_first=found.b,
         only_second=found.c,
         difference=found.difference if found.n else None,
         p_value=found.p_value if found.n else None,
         n=found.n,
-        interval=paired_difference_interval(found.b, found.c, found.n) if found.n and independent else None,
+        interval=(found.low, found.high) if found.n else None,
+        groups=found.groups if found.groups < found.n else None,
     )
 
 
@@ -79,8 +82,8 @@ def audit_difference(record: RunRecord, finished: Iterable[VerdictRow]) -> Paire
     correct = record.references.correct
     skipped = [correct(event.case_id, found.skipped_answer, gold[event.key]) for event, found in audits]
     debated = [correct(event.case_id, found.debated_answer, gold[event.key]) for event, found in audits]
-    independent = record.references.independent(event.case_id for event, _ in audits)
-    return compare_paired(skipped, debated, independent=independent) if audits else None
+    groups = [record.references.group(event.case_id) for event, _ in audits]
+    return compare_paired(skipped, debated, groups) if audits else None
 
 
 class PartAccuracy(FrozenModel):
@@ -89,7 +92,7 @@ class PartAccuracy(FrozenModel):
     Attributes:
         part: the part's name; empty for cases without a part.
         accuracy: in [0, 1]; a verdict without an answer is wrong; None when nothing can be scored.
-        interval: Wilson's 95 % interval; None where several cases are about one text.
+        interval: Wilson's 95 % interval; None where several cases are of one group.
         scored: number of scored verdicts.
         answered: number of scored verdicts with an answer.
     """
@@ -166,7 +169,7 @@ def accuracy_by_rounds(debated: Sequence[VerdictRow], references: References) ->
 
 
 class VoteFigures(FrozenModel):
-    """Figures of the verdicts decided by a vote. Intervals are Wilson's, 95 %; None where several cases share a text.
+    """Figures of the verdicts decided by a vote. Intervals are Wilson's, 95 %; None where several are of one group.
 
     Attributes:
         n: finished verdicts decided by a vote.
@@ -226,7 +229,9 @@ def vote_rows(found: VoteFigures) -> list[tuple[str, str]]:
 
 
 class ShortAnswers(FrozenModel):
-    """Exact match and token F1 of short answers, over the finished cases with an accepted answer. Intervals are 95 %.
+    """Exact match and token F1 of short answers, over the finished cases with an accepted answer.
+
+    Intervals are 95 %; there is none if several cases are of one group.
 
     Attributes:
         n: number of cases.
@@ -237,29 +242,31 @@ class ShortAnswers(FrozenModel):
 
     n: int
     exact_match: float
-    exact_match_interval: Interval
+    exact_match_interval: Interval | None
     token_f1: float
     token_f1_interval: Interval | None
 
 
 def short_answers(finished: Sequence[VerdictRow], references: References) -> ShortAnswers | None:
     """Exact match and token F1 of a run's short answers; None when none can be scored."""
-    exact, f1_scores = list[bool](), list[float]()
+    ids, exact, f1_scores = list[str](), list[bool](), list[float]()
     for verdict in finished:
         reference = references[verdict.case_id]
         if reference.scoring != "short answer" or verdict.correct is None:
             continue
+        ids.append(verdict.case_id)
         exact.append(verdict.correct)
         f1_scores.append(token_f1(verdict.answer or "", accepted_answers(verdict.gold or "", reference)))
     if not exact:
         return None
     ends, f1_ends = wilson_interval(sum(exact), len(exact)), bca_interval(f1_scores)
+    independent = references.independent(ids)
     return ShortAnswers(
         n=len(exact),
         exact_match=sum(exact) / len(exact),
-        exact_match_interval=(ends.low, ends.high),
+        exact_match_interval=(ends.low, ends.high) if independent else None,
         token_f1=float(np.mean(f1_scores)),
-        token_f1_interval=(f1_ends.low, f1_ends.high) if f1_ends.resamples else None,
+        token_f1_interval=(f1_ends.low, f1_ends.high) if f1_ends.resamples and independent else None,
     )
 
 

@@ -17,7 +17,7 @@ from moot.actors.models.prices import Price, price_of
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.readers import latest_rows
-from moot.deploy.results.record.references import scored_verdicts
+from moot.deploy.results.record.references import GROUP_COLUMNS, References, case_groups, scored_verdicts
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.summaries.calls import CALL_COLUMNS, USED, has_known_tokens, lacks_usage, paid_calls
 from moot.deploy.results.summaries.summary import summarise
@@ -61,7 +61,7 @@ def run_figures(folder: str | Path) -> RunFigures:
     failed = pc.sum(verdicts["failed"]).as_py() or 0
     finished = verdicts.filter(pc.invert(pc.fill_null(verdicts["failed"], False)))
     right, scored = pc.sum(finished["correct"]).as_py() or 0, pc.count(finished["correct"]).as_py()
-    cases = read_table(folder, "cases", ["group"])
+    cases = read_table(folder, "cases", GROUP_COLUMNS)
     ends = wilson_interval(right, scored) if scored and _independent(cases, finished["case_id"]) else None
     return RunFigures(
         simulated=info.simulated,
@@ -77,11 +77,8 @@ def run_figures(folder: str | Path) -> RunFigures:
 
 def _independent(cases: pa.Table, case_ids: pa.ChunkedArray) -> bool:
     """Whether no two of some cases are of one group; see `References.independent`."""
-    group = pc.fill_null(cases["group"], "")
-    grouped = cases.filter(pc.not_equal(group, ""))
-    groups = grouped.filter(pc.is_in(grouped["case_id"], value_set=case_ids.combine_chunks()))["group"]
-    independent: bool = pc.count_distinct(groups).as_py() == len(groups)
-    return independent
+    groups = case_groups(cases)
+    return not groups or References({}, groups).independent(case_ids.to_pylist())
 
 
 def _paid(folder: str | Path, prices: Mapping[str, Price]) -> dict[str, Any]:

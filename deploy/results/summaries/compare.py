@@ -32,6 +32,7 @@ class RunRow(FrozenModel):
         judge_passes_per_case: mean number of judgments of a finished case, without measurement-only ones.
         flip_rate, judge_stability: from the audit's passes, the same for every protocol; None without an audit.
             `flip_rate_split` is over the cases with several answers, because a single answer cannot flip.
+        scored_groups: groups of dependent cases among the `scored` ones; None if all are independent.
         answered: the `scored` verdicts with an answer; the others are wrong in `accuracy` and excluded from
             `accuracy_answered`.
         votes: figures of the verdicts decided by a vote of the agents; None without any.
@@ -52,6 +53,7 @@ class RunRow(FrozenModel):
     failed: int
     open: int
     scored: int
+    scored_groups: int | None = None
     answered: int
     accuracy_answered: float | None
     accuracy_answered_interval: Interval | None
@@ -182,7 +184,7 @@ def compare_records(records: Sequence[RunRecord], *, cases: bool = False) -> Run
         paired = compare_paired(
             [each.right[i] for i in scored],
             [first.right[i] for i in scored],
-            independent=first.references.independent(scored),
+            list(map(first.references.group, scored)),
         )
         rows.append(
             RunRow(

@@ -14,7 +14,7 @@ from moot.deploy.results.report.render import SIMULATED
 from moot.deploy.results.summaries.accuracy import PairedComparison
 from moot.deploy.results.summaries.compare import RunComparison, RunRow, run_names
 from moot.deploy.results.summaries.differing_cases import differing_blocks
-from moot.deploy.results.text import count, number, p_value, percent, times
+from moot.deploy.results.text import count, in_groups, number, p_value, percent, times
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 
@@ -88,7 +88,7 @@ def _figures(rows: Sequence[RunRow], names: Sequence[str]) -> Table:
         "run": list(names),
         "protocol": [row.protocol or "unknown" for row in rows],
         "accuracy, %": [percent(row.accuracy, row.accuracy_interval).replace(" %", "") for row in rows],
-        "n": [f"{row.scored:,}" for row in rows],
+        "n": [in_groups(row.scored, row.scored_groups) for row in rows],
         "failed": [f"{row.failed:,}" for row in rows],
         "open": [f"{row.open:,}" for row in rows],
         "skip %": ["-" if row.skip_rate is None else f"{100 * row.skip_rate:.1f}" for row in rows],
@@ -114,7 +114,7 @@ def _against(found: PairedComparison | None) -> tuple[str, str, str, str]:
     discordant = f"+{found.only_first:,}/-{found.only_second:,}"
     difference, *ends = (f"{100 * each:+z.1f}" for each in (found.difference, *(found.interval or ())))
     interval = f" [{', '.join(ends)}]" if ends else ""
-    return (f"{difference}{interval}", p_value(found.p_value), discordant, f"{found.n:,}")
+    return (f"{difference}{interval}", p_value(found.p_value), discordant, in_groups(found.n, found.groups))
 
 
 def _claims(names: Sequence[str], runs: Sequence[RunRow]) -> list[Table]:

@@ -44,5 +44,6 @@ def accuracies(record: RunRecord, counted: Sequence[VerdictRow]) -> dict[str, An
     for name, verdicts in (("", counted), ("_skipped", skipped), ("_debated", debated)):
         value, interval, n = accuracy_of(verdicts, references)
         found |= {f"accuracy{name}": value, f"accuracy{name}_interval": interval, f"scored{name}": n}
+    found["scored_groups"] = references.number_of_groups(each.case_id for each in counted if each.correct is not None)
     value, interval, n = accuracy_of(answered(counted), references)
     return found | {"accuracy_answered": value, "accuracy_answered_interval": interval, "answered": n}

@@ -43,13 +43,10 @@ def read_assessments(record: RunRecord) -> list[CaseAssessment]:
     events = record.counted_events(ReplyAssessed)
     if not events:
         return []
-    columns = (record.cases[name].to_pylist() for name in ("case_id", "index", "group"))
-    cases = {case_id: (index, group) for case_id, index, group in zip(*columns, strict=True)}
-    found = []
-    for place, data in events:
-        _, group = cases.get(place.case_id, (0, None))
-        found.append(CaseAssessment(place.case_id, place.attempt, group or place.case_id, data))
-    return sorted(found, key=lambda each: (cases.get(each.case_id, (0, None))[0], each.case_id, each.data.reply))
+    places = dict(zip(*(record.cases[name].to_pylist() for name in ("case_id", "index")), strict=True))
+    group = record.references.group
+    found = [CaseAssessment(place.case_id, place.attempt, group(place.case_id), data) for place, data in events]
+    return sorted(found, key=lambda each: (places.get(each.case_id, 0), each.case_id, each.data.reply))
 
 
 class PassScores(FrozenModel):

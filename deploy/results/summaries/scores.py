@@ -108,7 +108,7 @@ def _criteria(folder: str | Path) -> dict[str, Criterion]:
 
 def _trait(part: str, criterion: Criterion, verdicts: Sequence[VerdictRow], references: References) -> TraitScores:
     columns = _columns(criterion, verdicts, references)
-    groups = [references[verdict.case_id].group or verdict.case_id for verdict in verdicts]
+    groups = [references.group(verdict.case_id) for verdict in verdicts]
     weights = cluster_weights(groups, RESAMPLES).astype(np.float64)
     raters = [name for name in columns if name not in (VERDICT, MEAN)]
     pairs = [(VERDICT, name) for name in columns if name != VERDICT] + list(combinations(raters, 2))

@@ -65,7 +65,7 @@ class Summary(DisplayMixin, FrozenModel):
     Accuracies cover the verdicts that can be scored (not failed, with a gold label); a verdict without an answer counts
     as wrong. Failed cases are counted separately and never as wrong. No accuracy, paired test or evaluation includes
     claims that the run's classifier was trained on, or claims of their groups. Intervals are Wilson's, 95 %; there is
-    none if several cases are about one text, because those are not independent.
+    none if several cases are of one group, because those are not independent.
 
     Attributes:
         run: the run's folder.
@@ -77,6 +77,8 @@ class Summary(DisplayMixin, FrozenModel):
         answered: number of scored verdicts with an answer; `accuracy_answered` is the accuracy of these.
         accuracy: share of right answers over all parts of the task; `accuracy_by_part` is None for one part.
         scored: number of verdicts that `accuracy` covers; likewise `scored_skipped` and `scored_debated`.
+        scored_groups: number of groups of their cases, see `moot.deploy.results.record.references.case_groups`; None if
+            all are independent.
         skip_rate: share of the finished cases with a gate whose debate was skipped; None without a gate.
         debate_rounds_mean: mean over all finished cases; `debate_rounds_mean_debated` over the debated ones.
         judge_stability: 1 - Var over the evidence variants, mean over the candidates with at least two scored variants,
@@ -145,6 +147,7 @@ class Summary(DisplayMixin, FrozenModel):
     accuracy: float | None
     accuracy_interval: Interval | None
     scored: int
+    scored_groups: int | None = None
     answered: int
     accuracy_answered: float | None
     accuracy_answered_interval: Interval | None

@@ -11,7 +11,7 @@ from moot.deploy.results.summaries.evaluation import confidence_rows, evaluation
 from moot.deploy.results.summaries.model_replies import replies_words
 from moot.deploy.results.summaries.panel_verdicts import panel_verdict_rows, reasoning_rows
 from moot.deploy.results.summaries.summary import Summary
-from moot.deploy.results.text import calls, cases, count, counts_in_words, number, p_value, percent, times
+from moot.deploy.results.text import calls, cases, count, counts_in_words, in_groups, number, p_value, percent, times
 
 
 def summary_rows(summary: Summary) -> list[tuple[str, str]]:
@@ -76,7 +76,7 @@ def _judge_rows(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
     """Rows of the accuracy; where answers are missing (they count as wrong), also coverage and accuracy of the rest."""
-    scored = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
+    scored = percent(summary.accuracy, summary.accuracy_interval, summary.scored, summary.scored_groups)
     named = "a rater's score given" if summary.scores else "accuracy"
     rows = list[tuple[str, str]]()
     if summary.scored or summary.detection is not None:  # claims have gold labels, also if none is counted
@@ -182,10 +182,10 @@ def paired_sentence(found: PairedComparison, first: str, second: str) -> str:
         first, second: adverbials that name the two methods, such as "with the debates" and "without".
 
     >>> found = PairedComparison(
-    ...     only_first=1, only_second=3, difference=-0.02, p_value=0.625, n=99, interval=(-0.06, 0.02)
+    ...     only_first=1, only_second=3, difference=-0.02, p_value=0.3173, n=99, interval=(-0.06, 0.02)
     ... )
     >>> print(paired_sentence(found, "in A", "in B"))
-    -2.0 points [-6.0, +2.0], not shown to differ (1 case right only in A, 3 only in B; McNemar p = 0.6250, n = 99)
+    -2.0 points [-6.0, +2.0], not shown to differ (1 case right only in A, 3 only in B; McNemar p = 0.3173, n = 99)
     """
     if found.difference is None:
         return "unknown (no case can be compared)"
@@ -193,21 +193,20 @@ def paired_sentence(found: PairedComparison, first: str, second: str) -> str:
     points = f"{difference} points" + (f" [{', '.join(ends)}]" if ends else "")
     shown = {True: ", shown to differ", False: ", not shown to differ", None: ""}[found.differs]
     behind = f"{cases(found.only_first)} right only {first}, {count(found.only_second)} only {second}"
-    doubt = "" if found.interval is not None else ", which may be too small: cases share a text"
-    return f"{points}{shown} ({behind}; {_mcnemar(found)}{doubt}, n = {count(found.n)})"
+    return f"{points}{shown} ({behind}; {_mcnemar(found)}, n = {in_groups(found.n, found.groups)})"
 
 
 def paired_words(found: PairedComparison) -> str:
     """Paired comparison in a cell of a table.
 
-    >>> paired_words(PairedComparison(only_first=1, only_second=3, difference=-0.02, p_value=0.625, n=100))
-    '-2.0 points, McNemar p = 0.6250 (1 and 3 of n = 100)'
+    >>> paired_words(PairedComparison(only_first=1, only_second=3, difference=-0.02, p_value=0.4, n=100, groups=40))
+    '-2.0 points, McNemar p = 0.4000 (1 and 3 of n = 100 in 40 groups)'
     """
     if found.difference is None:
         return "unknown (no case can be compared)"
     return (
         f"{100 * found.difference:+z.1f} points, {_mcnemar(found)} "
-        f"({found.only_first} and {found.only_second} of n = {found.n:,})"
+        f"({found.only_first} and {found.only_second} of n = {in_groups(found.n, found.groups)})"
     )
 
 

@@ -62,7 +62,7 @@ def _round(event: EventView, data: EvinceRoundEnded) -> list[Block] | None:
     if data.swapped:
         lines.append("two sides swapped positions: no symmetric measure changed, yet they have not converged")
     if data.kl_floored:
-        lines.append(f"KL and CE: a zero probability was floored in {data.kl_floored} of the directions")
+        lines.append(f"KL and CE: without smoothing, {data.kl_floored} of the directions would be infinite")
     if data.agreement_words is not None:
         lines.append(f"agreeing words among agreeing and opposing ones: {number(data.agreement_words)}")
     if data.round_score is not None:

@@ -13,6 +13,7 @@ from moot.actors.record.follow import Added
 from moot.actors.record.progress import REPLY_COLUMNS, Counts
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.readers import decode_json
+from moot.deploy.results.record.references import GROUP_COLUMNS
 from moot.deploy.results.record.run_info import RunInfo, asks_a_model
 from moot.deploy.results.report.render import SIMULATED
 from moot.deploy.results.summaries.calls import CALL_COLUMNS, USED, has_known_tokens, lacks_usage, paid_calls
@@ -27,7 +28,7 @@ from moot.protocols.messages import Usage
 from moot.protocols.rubrics.events import ReplyAssessed
 
 READ: dict[str, list[str]] = {
-    "cases": ["case_id", "group", "gold"],
+    "cases": ["case_id", *GROUP_COLUMNS, "gold"],
     "turns": [
         "case_id",
         "attempt",
@@ -54,7 +55,7 @@ class LiveFigures(FrozenModel):
         total: cases of the run.
         failed: cases whose latest attempt failed.
         has_gold: whether any case so far has a right answer.
-        accuracy_interval: as in the summary: none where several cases are about one text.
+        accuracy_interval: as in the summary: none where several cases are of one group.
         tokens, cost_usd: paid for here, lower bounds if `calls_without_usage` is not 0.
         debates_per_s, tokens_per_s: over the last half minute.
         left_s: seconds until the end at that rate.

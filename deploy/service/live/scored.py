@@ -30,6 +30,7 @@ class ScoredVerdicts:
         self.columns = ["case_id", "correct", *(["payload"] if self._has_classifier else [])]
         self.accuracy = RunningAccuracy()
         self._group: dict[str, str] = {}
+        self._contents: dict[str, str] = {}
         self._counted: set[str] | None = set()
 
     @property
@@ -37,17 +38,19 @@ class ScoredVerdicts:
         return self._trained_groups is not None
 
     def add_cases(self, cases: pa.Table) -> None:
-        """Add rows of `cases`, which come before their verdicts; groups are kept until the verdict."""
+        """Add rows of `cases`, which come before their verdicts; groups and hashes are kept until the verdict."""
         if self._counted is None and not self._trained_groups:
             return
         of_a_group = cases.filter(pc.not_equal(pc.fill_null(cases["group"], ""), ""))
         self._group.update(zip(of_a_group["case_id"].to_pylist(), of_a_group["group"].to_pylist(), strict=True))
+        if self._counted is not None:
+            self._contents.update(zip(cases["case_id"].to_pylist(), cases["content_hash"].to_pylist(), strict=True))
 
     def add(self, finished: pa.Table) -> None:
         """Add rows of `verdicts` that did not fail."""
         counted = finished.filter(self._counts(finished)) if self._has_classifier else finished
         for case_id in counted["case_id"].to_pylist() if self._counted is not None else ():
-            self._count_group(self._group.pop(case_id, ""))
+            self._count_groups(f"group {self._group.pop(case_id, '')}", f"text {self._contents.pop(case_id, '')}")
         self.accuracy.add(counted["correct"].drop_null().to_numpy())
 
     def _counts(self, finished: pa.Table) -> pa.Array:
@@ -59,17 +62,18 @@ class ScoredVerdicts:
             pa.bool_(),
         )
 
-    def _count_group(self, group: str) -> None:
-        if self._counted is None or not group:
+    def _count_groups(self, *names: str) -> None:
+        known = [name for name in names if name not in ("group ", "text ")]
+        if self._counted is None:
             return
-        if group in self._counted:  # two of one group: nothing more of groups matters
-            self._counted = None
+        if self._counted.isdisjoint(known):
+            self._counted.update(known)
+        else:  # two of one group: nothing more of groups matters
+            self._counted, self._contents = None, {}
             self._group = {} if not self._trained_groups else self._group
-        else:
-            self._counted.add(group)
 
     def interval(self) -> Interval | None:
-        """As the summary has it: none where several of the verdicts are on one text."""
+        """As the summary has it: none where several of the verdicts are of one group."""
         if self._counted is None or not self.accuracy.scored:
             return None
         ends = wilson_interval(self.accuracy.correct, self.accuracy.scored)

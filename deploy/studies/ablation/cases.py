@@ -71,7 +71,7 @@ def read_cell(folder: str | Path) -> CellCases:
         content={case_id: content for case_id, content, _ in rows},
         labels={case_id: tuple(labels or ()) for case_id, _, labels in rows},
         verdicts=record.by_case,
-        groups={case_id: record.references[case_id].group or case_id for case_id, _, _ in rows},
+        groups={case_id: record.references.group(case_id) for case_id, _, _ in rows},
         trained_on=ids_trained_on(read_claims(record)),
     )
 
@@ -109,11 +109,6 @@ def scored_by_all(cells: Iterable[CellCases]) -> list[str]:
     return [case_id for case_id in ids if _unscored(case_id, cells) is None]
 
 
-def dependent_cases(cells: Iterable[CellCases]) -> list[str]:
-    """Caveat group_count tests over dependent cases; empty if all are independent."""
-    groups = {i: each.groups[i] for each in cells for i in each.content if each.right(i) is not None}
-    n, group_count = len(groups), len(set(groups.values()))
-    if group_count == n:
-        return []
-    grouped = f"{n:,} cases are in {group_count:,} {'group' if group_count == 1 else 'groups'}"
-    return [f"McNemar, Wilcoxon and BCa assume independent cases, but {grouped}: p and intervals may be too small"]
+def groups_of(cells: Iterable[CellCases]) -> dict[str, str]:
+    """Group of each case of the cells, by id."""
+    return {case_id: group for each in cells for case_id, group in each.groups.items()}

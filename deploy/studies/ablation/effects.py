@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,15 @@ from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired
 from moot.deploy.results.summaries.summary import Summary, summarise
 from moot.deploy.results.text import Interval, cases
-from moot.deploy.studies.ablation.cases import CellCases, dependent_cases, pairs, read_cell
+from moot.deploy.studies.ablation.cases import CellCases, groups_of, pairs, read_cell
 from moot.deploy.studies.ablation.grid import Axis, Cell
 from moot.deploy.studies.ablation.main_effects import MainEffect, main_effects
 from moot.deploy.studies.ablation.means import (
-    BrierComparison,
     CaseMean,
-    MeanComparison,
     adjusted_p_values,
-    brier_change,
     brier_scores,
     case_means,
     debate_scores,
-    mean_change,
 )
 from moot.protocols.errors import ConfigError
 
@@ -42,7 +38,7 @@ class BaselineComparison(FrozenModel):
     """Comparison of a cell (first) with the baseline (second), on the cases scored in both.
 
     Attributes:
-        accuracy: difference in accuracy, with McNemar's exact test.
+        accuracy: difference in accuracy, with McNemar's test.
         p_adjusted: Benjamini-Hochberg adjusted p-value over all compared cells; None without a test.
         left_out: number of unpaired cases by reason: failed or without a verdict in one of the cells, another text
             under the same id, no gold label, or in the training data of a classifier (the claim or its group).
@@ -100,9 +96,9 @@ class CellFigures(FrozenModel):
     tokens_per_case: float | None
     cost_usd: float | None
     replies_reused: int
-    brier: CaseMean[BrierComparison] | None
+    brier: CaseMean | None
     brier_left_out: dict[str, int]
-    debates: dict[str, CaseMean[MeanComparison]] = Field(default_factory=dict)
+    debates: dict[str, CaseMean] = Field(default_factory=dict)
     claims: ClaimSet | None
     seconds: DurationSummary | None
     trained_on: int
@@ -197,7 +193,7 @@ def measure_grid(
         not_begun=[cell.name for cell in grid if cell not in started],
         main_effects=main_effects(axes, grid, runs, read, tokens, baseline) if has_main_effects else [],
         shared_replies=shared_replies,
-        warnings=_warnings(figures, read.values(), runs[baseline.name]),
+        warnings=_warnings(figures, runs[baseline.name]),
     )
 
 
@@ -207,8 +203,9 @@ def _measured(
     """Figures of the cells with a run of their own, compared with the baseline."""
     against = _comparisons(read, baseline)
     scored = {name: brier_scores(folders[name], each) for name, each in read.items()}
-    brier = case_means({name: {"brier": scores} for name, (scores, _) in scored.items()}, baseline, brier_change)
-    debates = case_means({cell.name: debate_scores(folders[cell.name]) for cell in cells}, baseline, mean_change)
+    groups = groups_of(read.values())
+    brier = case_means({name: {"brier": scores} for name, (scores, _) in scored.items()}, baseline, groups)
+    debates = case_means({cell.name: debate_scores(folders[cell.name]) for cell in cells}, baseline, groups)
     return [
         _figures(
             cell,
@@ -241,8 +238,9 @@ def _comparisons(read: Mapping[str, CellCases], baseline: str) -> dict[str, Base
     for name, each in read.items():
         if name != baseline:
             known, left_out = pairs(each, read[baseline])
-            test = compare_paired([each.right(i) for i in known], [read[baseline].right(i) for i in known])
-            tests[name] = test, left_out
+            base = read[baseline]
+            outcomes = [each.right(i) for i in known], [base.right(i) for i in known]
+            tests[name] = compare_paired(*outcomes, [base.groups[i] for i in known]), left_out
     adjustments = adjusted_p_values([test.p_value for test, _ in tests.values()])
     return {
         name: BaselineComparison(accuracy=test, p_adjusted=p, left_out=left_out)
@@ -270,10 +268,8 @@ def _values(cell: Cell) -> dict[str, str]:
     return {key: value.text for key, value in cell.values.items()}
 
 
-def _warnings(figures: Sequence[CellFigures], read: Iterable[CellCases], baseline: str) -> list[str]:
+def _warnings(figures: Sequence[CellFigures], baseline: str) -> list[str]:
     warnings = [f"{each.cell}: {cases(each.open)} without a verdict" for each in figures if each.open]
-    if any(each.vs_baseline or each.brier for each in figures):
-        warnings += dependent_cases(read)
     if all(each.cell != baseline for each in figures):
         warnings.append(f"the baseline, {baseline}, has not started: nothing is compared")
     compared = [each.vs_baseline.accuracy.n for each in figures if each.vs_baseline is not None]

@@ -7,9 +7,9 @@ from statistics import fmean
 
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.text import Interval
-from moot.deploy.studies.ablation.cases import CellCases, scored_by_all
+from moot.deploy.studies.ablation.cases import CellCases, groups_of, scored_by_all
 from moot.deploy.studies.ablation.grid import Axis, Cell
-from moot.deploy.studies.ablation.means import bca_of_mean
+from moot.deploy.studies.ablation.means import interval_of_mean
 
 
 class MainEffect(FrozenModel):
@@ -19,7 +19,7 @@ class MainEffect(FrozenModel):
         n: number of cases scored in every cell of the grid, over which accuracy and difference are computed.
         accuracy: mean over the cells with this value; None for n = 0.
         difference: accuracy minus that of the baseline value; None for the baseline value, and for n = 0.
-        interval: 95 % BCa bootstrap interval of the difference over cases; None if the difference is None.
+        interval: 95 % interval of the difference, by Student's t over groups of cases; None where it is undefined.
         tokens_per_case: mean over the runs; None if one is unknown.
     """
 
@@ -50,7 +50,7 @@ def main_effects(
         tokens: tokens per case by run.
         baseline: cell with the baseline values.
     """
-    shared = scored_by_all(read.values())
+    shared, groups = scored_by_all(read.values()), groups_of(read.values())
     effects = []
     for axis in axes:
         runs_by_value = {value.name: dict[str, None]() for value in axis.values}
@@ -62,21 +62,21 @@ def main_effects(
             costs = [tokens[run] for run in runs_by_value[value.name]]
             known = [cost for cost in costs if cost is not None]
             is_baseline = value.name == baseline.values[axis.key].name
-            gains = [] if is_baseline else [one - other for one, other in zip(right, base, strict=True)]
+            gains = {} if is_baseline else {i: right[i] - base[i] for i in shared}
             effects.append(
                 MainEffect(
                     key=axis.key,
                     value=value.text,
                     n=len(shared),
-                    accuracy=fmean(right) if right else None,
-                    difference=fmean(gains) if gains else None,
-                    interval=bca_of_mean(gains),
+                    accuracy=fmean(right.values()) if right else None,
+                    difference=fmean(gains.values()) if gains else None,
+                    interval=interval_of_mean(gains, groups, -1.0, 1.0),
                     tokens_per_case=fmean(known) if len(known) == len(costs) else None,
                 )
             )
     return effects
 
 
-def _right(cells: Sequence[CellCases], shared: Sequence[str]) -> list[float]:
+def _right(cells: Sequence[CellCases], shared: Sequence[str]) -> dict[str, float]:
     """Proportion of the runs with a right verdict, by case."""
-    return [fmean(bool(cell.right(case_id)) for cell in cells) for case_id in shared]
+    return {case_id: fmean(bool(cell.right(case_id)) for cell in cells) for case_id in shared}

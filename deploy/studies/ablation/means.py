@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Generic, TypeVar
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
@@ -17,8 +16,8 @@ from moot.deploy.results.rounds.round_trace import number_or_none
 from moot.deploy.results.summaries.consensus import score_distribution
 from moot.deploy.results.text import Interval
 from moot.deploy.studies.ablation.cases import CellCases
-from moot.metrics.bootstrap import bca_interval
-from moot.metrics.significance import benjamini_hochberg, cliffs_delta_per_case, wilcoxon_signed_rank
+from moot.metrics.paired_difference import mean_difference
+from moot.metrics.significance import benjamini_hochberg, cliffs_delta_per_case
 from moot.protocols.events import RoundFigures
 from moot.protocols.socrasynth.events import SidesClosed
 from moot.protocols.verdict_sources import VerdictSources
@@ -27,50 +26,34 @@ Scores = Mapping[str, float]
 """Scores by case id, sorted by id, so that resampling does not depend on the order of the record."""
 
 
-class BrierComparison(FrozenModel):
-    """Comparison of a cell's Brier scores (first) with the baseline's (second), on the cases that have both.
+class MeanComparison(FrozenModel):
+    """Comparison of a cell's values by case (first) with the baseline's (second), on the cases that have both.
 
     Attributes:
-        difference: difference of the means; negative is better.
-        p_value: of Wilcoxon's signed-rank test, two-sided.
-        p_adjusted: Benjamini-Hochberg adjusted over all compared cells.
-        cliffs_delta: paired Cliff's delta, in [-1, 1]: proportion of cases with a higher score than in the baseline
+        difference: difference of the means.
+        interval: its 95 % interval, by Student's t over groups of cases; None where it is undefined.
+        p_value: of the same test, two-sided: below 0.05 exactly if the interval excludes 0.
+        p_adjusted: Benjamini-Hochberg adjusted over all compared cells and measures.
+        cliffs_delta: paired Cliff's delta, in [-1, 1]: proportion of cases with a higher value than in the baseline
             minus proportion with a lower one.
         n: number of cases.
-    """
-
-    difference: float
-    p_value: float | None
-    p_adjusted: float | None = None
-    cliffs_delta: float | None
-    n: int
-
-
-class MeanComparison(FrozenModel):
-    """Comparison of a cell's means by case (first) with the baseline's (second), on the cases that have both.
-
-    Attributes:
-        interval: 95 % BCa bootstrap interval of the difference over cases.
-        p_value: of Wilcoxon's signed-rank test, two-sided.
-        p_adjusted: Benjamini-Hochberg adjusted over all compared cells and measures.
-        n: number of cases.
+        groups: number of groups of dependent cases among them; None if all are independent.
     """
 
     difference: float
     interval: Interval | None
     p_value: float | None
     p_adjusted: float | None = None
+    cliffs_delta: float | None
     n: int
+    groups: int | None = None
 
 
-C = TypeVar("C", BrierComparison, MeanComparison)
-
-
-class CaseMean(FrozenModel, Generic[C]):
+class CaseMean(FrozenModel):
     """Mean of a measure over the cases of a cell.
 
     Attributes:
-        interval: 95 % BCa bootstrap interval over cases.
+        interval: 95 % interval, by Student's t over groups of cases; None where it is undefined.
         n: number of cases with a value.
         vs_baseline: None for the baseline, and without a common case.
     """
@@ -78,28 +61,25 @@ class CaseMean(FrozenModel, Generic[C]):
     mean: float
     interval: Interval | None
     n: int
-    vs_baseline: C | None
+    vs_baseline: MeanComparison | None
 
 
 def case_means(
-    scores: Mapping[str, Mapping[str, Scores]],
-    baseline: str,
-    change: Callable[[Sequence[float], Sequence[float]], C],
-) -> dict[str, dict[str, CaseMean[C]]]:
+    scores: Mapping[str, Mapping[str, Scores]], baseline: str, groups: Mapping[str, str]
+) -> dict[str, dict[str, CaseMean]]:
     """Mean by cell and measure, and its comparison with the baseline on the common cases.
 
     Args:
-        scores: scores of the cases by cell and measure; a measure without scores has no mean.
+        scores: scores of the cases by cell and measure, at least 0; a measure without scores has no mean.
         baseline: name of the baseline cell.
-        change: function of the scores of a cell (first) and of the baseline (second): `brier_change` or `mean_change`.
+        groups: group of each case, by id.
     """
     base = scores.get(baseline, {})
-    found = dict[tuple[str, str], C]()
+    found = dict[tuple[str, str], MeanComparison]()
     for cell, by_key in scores.items():
         for key, each in by_key.items():
-            shared = sorted(each.keys() & base.get(key, {}).keys())
-            if cell != baseline and shared:
-                found[cell, key] = change([each[i] for i in shared], [base[key][i] for i in shared])
+            if cell != baseline and each.keys() & base.get(key, {}).keys():
+                found[cell, key] = _compared(each, base[key], groups)
     p_values = adjusted_p_values([each.p_value for each in found.values()])
     against = {
         place: each.model_copy(update={"p_adjusted": p})
@@ -109,7 +89,7 @@ def case_means(
         cell: {
             key: CaseMean(
                 mean=fmean(each.values()),
-                interval=bca_of_mean(list(each.values())),
+                interval=interval_of_mean(each, groups, lowest=0.0),
                 n=len(each),
                 vs_baseline=against.get((cell, key)),
             )
@@ -120,23 +100,18 @@ def case_means(
     }
 
 
-def brier_change(own: Sequence[float], base: Sequence[float]) -> BrierComparison:
-    """Paired change of a Brier score."""
-    return BrierComparison(
-        difference=fmean(own) - fmean(base),
-        p_value=none_if_nan(wilcoxon_signed_rank(own, base).p_value),
-        cliffs_delta=none_if_nan(cliffs_delta_per_case(own, base)),
-        n=len(own),
-    )
-
-
-def mean_change(own: Sequence[float], base: Sequence[float]) -> MeanComparison:
-    """Paired change of a mean."""
+def _compared(own: Scores, base: Scores, groups: Mapping[str, str]) -> MeanComparison:
+    """Paired comparison on the common cases, of which there is one at least."""
+    shared = sorted(own.keys() & base.keys())
+    changes = {case_id: own[case_id] - base[case_id] for case_id in shared}
+    found = mean_difference(list(changes.values()), [groups[case_id] for case_id in shared])
     return MeanComparison(
-        difference=fmean(own) - fmean(base),
-        interval=bca_of_mean([one - other for one, other in zip(own, base, strict=True)]),
-        p_value=none_if_nan(wilcoxon_signed_rank(own, base).p_value),
-        n=len(own),
+        difference=found.mean,
+        interval=None if math.isnan(found.low) else (found.low, found.high),
+        p_value=none_if_nan(found.p_value),
+        cliffs_delta=none_if_nan(cliffs_delta_per_case([own[i] for i in shared], [base[i] for i in shared])),
+        n=found.n,
+        groups=found.groups if found.groups < found.n else None,
     )
 
 
@@ -145,10 +120,18 @@ def adjusted_p_values(p_values: Sequence[float | None]) -> list[float | None]:
     return [none_if_nan(p) for p in benjamini_hochberg(p_values).tolist()]
 
 
-def bca_of_mean(values: Sequence[float]) -> Interval | None:
-    """BCa bootstrap interval (95 %) of a mean over cases; None if undefined, as for one case."""
-    interval = bca_interval(values)
-    return (interval.low, interval.high) if interval.resamples else None
+def interval_of_mean(
+    values: Scores, groups: Mapping[str, str], lowest: float = -math.inf, highest: float = math.inf
+) -> Interval | None:
+    """Interval (95 %) of a mean over cases, see `mean_difference`; None if undefined, as for one group.
+
+    Args:
+        values: the values by case.
+        groups: group of each case, by id.
+        lowest, highest: limits of the values, at which the interval is cut.
+    """
+    found = mean_difference(list(values.values()), [groups[case_id] for case_id in values])
+    return None if math.isnan(found.low) else (max(lowest, found.low), min(highest, found.high))
 
 
 def none_if_nan(value: float) -> float | None:

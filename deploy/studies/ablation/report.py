@@ -11,9 +11,9 @@ from moot.deploy.results.detection.figures import ALWAYS, VERDICT, ClaimSet, Det
 from moot.deploy.results.detection.show import claims_notes, mean_seconds
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.render import banner, show_report
-from moot.deploy.results.text import Interval, count, number, p_value, percent
+from moot.deploy.results.text import Interval, count, in_groups, number, p_value, percent
 from moot.deploy.studies.ablation.effects import Ablation, BaselineComparison, CellFigures
-from moot.deploy.studies.ablation.means import MEASURES, VOTES, BrierComparison, CaseMean, MeanComparison
+from moot.deploy.studies.ablation.means import MEASURES, VOTES, CaseMean, MeanComparison
 
 _SHARED = "cells share replies: later cells reuse the first one's replies to identical requests, so costs are shared"
 
@@ -127,7 +127,7 @@ def _share(value: float | None, interval: Interval | None = None) -> str:
 
 def _accuracy(ablation: Ablation, compared: Sequence[CellFigures]) -> Table:
     title = (
-        f"accuracy against {ablation.baseline}, on cases that both scored (McNemar's exact p; BH: adjusted for "
+        f"accuracy against {ablation.baseline}, on cases that both scored ([95 %], McNemar's p; BH: adjusted for "
         f"{len(compared)} {'comparison' if len(compared) == 1 else 'comparisons'}; +b: only this cell right)"
     )
     header = (*_keys(ablation), "points", "p", "p, BH", "+b/-c", "pairs", "left out")
@@ -152,14 +152,14 @@ def _against(comparison: BaselineComparison) -> tuple[str, ...]:
     if test.difference is None:
         return ("unknown", "unknown", "unknown", "-", "0", left_out)
     discordant = f"+{test.only_first:,}/-{test.only_second:,}"
-    points = f"{100 * test.difference:+z.1f}"
-    return (points, p_value(test.p_value), p_value(comparison.p_adjusted), discordant, f"{test.n:,}", left_out)
+    points, n = _points(test.difference, test.interval), in_groups(test.n, test.groups)
+    return (points, p_value(test.p_value), p_value(comparison.p_adjusted), discordant, n, left_out)
 
 
 def _brier(ablation: Ablation) -> list[Table]:
     """Means, and changes from the baseline, as two tables, because one would be too wide."""
     keys = _keys(ablation)
-    title = "Brier score of the verdicts' distributions, 0 (best) to 2: mean with its BCa 95 % interval"
+    title = "Brier score of the verdicts' distributions, 0 (best) to 2: mean with its 95 % interval"
     means = [(*e.values.values(), *_brier_mean(e), _left_out(e.brier_left_out)) for e in _own(ablation)]
     blocks = [_without_empty_end(Table(title, (*keys, "Brier", "n", "left out"), means))]
     rows = [
@@ -167,7 +167,7 @@ def _brier(ablation: Ablation) -> list[Table]:
         for each in ablation.cells
         if each.brier and each.brier.vs_baseline
     ]
-    title = f"change of the Brier score from {ablation.baseline} by case (Wilcoxon's p, BH as above; delta: Cliff's)"
+    title = f"change of the Brier score from {ablation.baseline} by case ([95 %], t test; BH as above; delta: Cliff's)"
     return [*blocks, Table(title, (*keys, "change", "p", "p, BH", "delta", "pairs"), rows)] if rows else blocks
 
 
@@ -179,13 +179,13 @@ def _brier_mean(cell: CellFigures) -> tuple[str, str]:
     return (f"{brier.mean:z.3f}{ends}", count(brier.n))
 
 
-def _brier_change(against: BrierComparison) -> tuple[str, ...]:
+def _brier_change(against: MeanComparison) -> tuple[str, ...]:
     return (
-        f"{against.difference:+z.3f}",
+        _with_ends(f"{against.difference:+z.3f}", against.interval, "+z.3f"),
         p_value(against.p_value),
         p_value(against.p_adjusted),
         "unknown" if against.cliffs_delta is None else f"{against.cliffs_delta:+z.2f}",
-        count(against.n),
+        in_groups(against.n, against.groups),
     )
 
 
@@ -193,7 +193,7 @@ def _main_effects(ablation: Ablation) -> Table:
     n = ablation.main_effects[0].n
     title = (
         f"each value, the mean over the others, on the {n:,} cases that every cell scored (points: against the "
-        "baseline's value, with the BCa 95 % interval)"
+        "baseline's value, with the 95 % interval)"
     )
     rows = [
         (
@@ -220,7 +220,7 @@ def _debates(cells: Sequence[CellFigures], keys: tuple[str, ...], baseline: str)
     measured = [key for key in MEASURES if any(key in each.debates for each in own)]
     return [
         Table(
-            f"{MEASURES[key]}: mean (BCa), change from {baseline} by case (Wilcoxon's p; BH over all tables)",
+            f"{MEASURES[key]}: mean, change from {baseline} by case (t test; BH over all tables)",
             (*keys, *_DEBATES_HEADER),
             [(*each.values.values(), *_debate_row(each.debates.get(key))) for each in own],
         )
@@ -228,7 +228,7 @@ def _debates(cells: Sequence[CellFigures], keys: tuple[str, ...], baseline: str)
     ]
 
 
-def _debate_row(measured: CaseMean[MeanComparison] | None) -> tuple[str, ...]:
+def _debate_row(measured: CaseMean | None) -> tuple[str, ...]:
     if measured is None:
         return ("unknown", "0", *_change(None))
     return (
@@ -242,7 +242,12 @@ def _change(comparison: MeanComparison | None) -> tuple[str, ...]:
     if comparison is None:
         return ("-", "-", "-", "-")
     change = _with_ends(f"{comparison.difference:+z.3g}", comparison.interval, "+z.3g")
-    return (change, p_value(comparison.p_value), p_value(comparison.p_adjusted), count(comparison.n))
+    return (
+        change,
+        p_value(comparison.p_value),
+        p_value(comparison.p_adjusted),
+        in_groups(comparison.n, comparison.groups),
+    )
 
 
 def _with_ends(mean: str, interval: Interval | None, form: str) -> str:

@@ -24,6 +24,9 @@ COMMANDS: dict[str, str] = yaml.safe_load((KEPT / "commands.yaml").read_text("ut
 EXIT = {"failed": 3}
 """Codes with which the commands end, where not with 0."""
 
+LATER: dict[str, Any] = {"scored_groups": None}
+"""Figures that the records' version did not have."""
+
 INTERRUPTED = {"stopped": ("--max-tokens", "1000000"), "killed": ()}
 """What is added to a command to finish it."""
 
@@ -112,7 +115,7 @@ def test_it_is_shown(name: str, kept: Path, copied: Path, command: Command) -> N
     assert take(kept, name) == list(expected)
     texts = ""
     for run, of in expected.items():
-        assert shown(command, run) == of["run"]
+        assert shown(command, run) == LATER | of["run"]
         assert shown(command, run, of["case"]["case_id"]) == of["case"]
         texts += command("show", run, of["case"]["case_id"])[1]
     assert texts == (KEPT / f"{name}.txt").read_text("utf-8")
@@ -194,5 +197,8 @@ def test_its_command_makes_the_same_record(name: str, kept: Path, copied: Path, 
 
 
 def _noted(run: str) -> Rows:
-    """What the protocol noted, and of bookkeeping what is equal in each run."""
-    return [row for row in stable(run, "events") if row["kind"] not in ("asked", "abandoned")]
+    """What the protocol noted, without what the records' version did not, and of bookkeeping what is always equal."""
+    rows = [row for row in stable(run, "events") if row["kind"] not in ("asked", "abandoned")]
+    for row in rows:
+        row["data"] = {name: value for name, value in json.loads(row["data"]).items() if name != "embedded"}
+    return rows

@@ -230,6 +230,20 @@ def test_the_split_does_not_move_when_cases_come(session: PlantedSession) -> Non
     assert list(after.values()) != cases.held_out(0.5, 2).tolist()
 
 
+def test_the_split_keeps_groups_together(session: PlantedSession, printed: Printed) -> None:
+    for i in range(60):
+        add_case(session, i, "Yes" if i % 3 else "No", "Yes", gate())
+        case = msgspec.structs.replace(session.cases[-1].case, question=f"Is {i % 30} it?")
+        session.cases[-1] = msgspec.structs.replace(session.cases[-1], case=case)
+    folder = session.plant(encoder="e")
+    cases, found = read_both_branches(folder, ""), calibrate(folder)
+    held = dict(zip(cases.groups, cases.held_out(found.holdout, found.seed).tolist(), strict=True))
+    assert len(held) == 30
+    assert [held[group] for group in cases.groups] == cases.held_out(found.holdout, found.seed).tolist()
+    assert (found.held_out.vs_debate.groups, found.held_out.accuracy_interval) == (found.n_held_out // 2, None)
+    assert f"{found.n_held_out // 2} groups" in " ".join(printed(show_calibration, found, width=200).split())
+
+
 def test_a_run_without_both_branches_is_refused(session: PlantedSession) -> None:
     session.case("c0")
     session.verdict("c0")

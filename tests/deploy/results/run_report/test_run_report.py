@@ -191,14 +191,16 @@ def test_the_headline_says_whether_each_baseline_is_shown_to_differ(selene: Path
         assert text.endswith(f"at {times(each.times_tokens)} its tokens.")
 
 
-def test_a_comparison_is_shown_doubtful_or_without_interval() -> None:
+def test_a_comparison_over_groups_says_their_number() -> None:
     same, other = [True] * 8 + [False] * 8, [True] * 16
     shown = paired_sentence(compare_paired(other, same), "in A", "in B")
     assert shown.startswith("+50.0 points [")
-    assert "], shown to differ (8 cases right only in A, 0 only in B; McNemar p = 0.0078, n = 16)" in shown
-    doubtful = paired_sentence(compare_paired(other, same, independent=False), "in A", "in B")
-    assert doubtful.startswith("+50.0 points (8 cases")
-    assert "too small: cases share a text" in doubtful
+    assert "], shown to differ (8 cases right only in A, 0 only in B; McNemar p = 0.0047, n = 16)" in shown
+    grouped = paired_sentence(compare_paired(other, same, [str(i // 2 % 5) for i in range(16)]), "in A", "in B")
+    assert (
+        "], not shown to differ (8 cases right only in A, 0 only in B; McNemar p = 0.0625, n = 16 in 5 groups)"
+        in grouped
+    )
 
 
 def test_a_run_without_a_baseline_names_the_commands_for_one(inline_run: InlineRun) -> None:

@@ -11,14 +11,25 @@ from moot.protocols.case import Reference
 
 
 @pytest.mark.parametrize(
-    ("groups", "independent"), [(("", "", ""), True), (("a", "b", ""), True), (("a", "b", "a"), False)]
+    ("groups", "questions", "in_groups"),
+    [
+        (("", "", ""), "abc", None),
+        (("a", "b", ""), "abc", None),
+        (("a", "b", "a"), "abc", 2),
+        (("", "", ""), "aba", 2),
+        (("x", "y", ""), "aba", 2),
+        (("x", "y", "y"), "aba", 1),
+        (("c1", "", ""), "abc", None),
+    ],
 )
-def test_they_are_those_of_the_summary(session: PlantedSession, groups: tuple[str, ...], independent: bool) -> None:
-    for number, group in enumerate(groups):
-        session.case(f"c{number}", reference=Reference(group=group))
+def test_they_are_those_of_the_summary(
+    session: PlantedSession, groups: tuple[str, ...], questions: str, in_groups: int | None
+) -> None:
+    for number, (group, question) in enumerate(zip(groups, questions, strict=True)):
+        session.case(f"c{number}", question=question, reference=Reference(group=group))
         session.verdict(f"c{number}", "Yes" if number else "No")
     session.case("open", reference=Reference(group="a"))
     run = session.plant()
     found, summary = run_figures(run), summarise(run)
     assert found.model_dump() == {name: getattr(summary, name) for name in RunFigures.model_fields}
-    assert (found.accuracy_interval is not None) == independent
+    assert (found.accuracy_interval is None, summary.scored_groups) == (in_groups is not None, in_groups)

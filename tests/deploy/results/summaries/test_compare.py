@@ -46,8 +46,7 @@ def test_pairs_are_independent_where_no_two_compared_cases_share_a_text(session:
             made.verdict(case_id, "Yes" if is_right else "No", "single", failure="bug" if is_right is None else "")
         runs.append(made.plant())
     paired = not_none(compare(runs).rows[1].vs_first)
-    assert paired.n == 2
-    assert paired.interval is not None
+    assert (paired.n, paired.groups) == (2, None)
 
 
 @pytest.fixture
@@ -121,7 +120,7 @@ def test_equal_ids_of_other_texts_are_not_paired(session: PlantedSession) -> Non
 def test_a_comparison_shows_pairs_by_run_and_reads_back(two: tuple[Path, Path], printed: Printed) -> None:
     found = compare(two)
     shown = {form: printed(show_report, found, lambda: comparison_blocks(found), form=form) for form in ("md", "json")}
-    assert "| +0.0 [-78.4, +78.4] | 1.0000 | +1/-1 | 3 |" in shown["md"].replace("\\", "")
+    assert "| +0.0 [-100.0, +100.0] | 1.0000 | +1/-1 | 3 |" in shown["md"].replace("\\", "")
     assert RunComparison.model_validate_json(shown["json"]) == found
 
 
@@ -170,3 +169,19 @@ def test_a_run_without_votes_has_no_such_figures(session: PlantedSession) -> Non
     folder = session.plant()
     assert summarise(folder).votes is None
     show(folder, "a")
+
+
+def test_copies_of_cases_are_compared_as_one_group(session: PlantedSession) -> None:
+    runs = []
+    for right in ({0, 1, 2, 3, 4, 5}, {0}):
+        made = session.new()
+        for number in range(36):
+            made.case(f"c{number:02}", question=f"q{number % 12}")
+            made.verdict(f"c{number:02}", "Yes" if number % 12 in right else "No")
+        runs.append(made.plant())
+    found = compare(runs[::-1])
+    paired = not_none(found.rows[1].vs_first)
+    once = compare_paired([n < 6 for n in range(12)], [n < 1 for n in range(12)])
+    assert (paired.n, paired.groups, paired.only_first, once.groups) == (36, 12, 15, None)
+    assert (paired.p_value, *not_none(paired.interval)) == pytest.approx((once.p_value, *not_none(once.interval)))
+    assert (found.rows[0].scored_groups, found.rows[0].accuracy_interval) == (12, None)

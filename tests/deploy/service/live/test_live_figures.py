@@ -65,15 +65,15 @@ def test_at_the_end_they_are_those_of_the_summary(task: str, protocol: str, tmp_
         assert accuracy["y"][-1] == pytest.approx(summary.accuracy, rel=1e-4)
 
 
-@pytest.mark.parametrize("shared", ["", "One page"])
-def test_claims_that_the_classifier_was_trained_on_are_in_no_accuracy(shared: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("shared", "last"), [("", "again"), ("One page", "again"), ("", "too")])
+def test_claims_that_the_classifier_was_trained_on_are_in_no_accuracy(shared: str, last: str, tmp_path: Path) -> None:
     known = card([text_hash(GOOD)], trained_on_groups=(text_hash("The page"),))
     rows = [
         (GOOD, SUPPORTED, ""),
         (BAD, HALLUCINATED, "The page"),
         (f"{GOOD} too", HALLUCINATED, "Another page"),
         (f"{BAD} too", HALLUCINATED, shared),
-        (f"{BAD} again", HALLUCINATED, shared),
+        (f"{BAD} {last}", HALLUCINATED, shared),
     ]
     claims = [
         {"id": f"c-{n}", "question": claim, "labels": list(CLAIM_LABELS), "gold": gold, "group": group}
@@ -83,7 +83,7 @@ def test_claims_that_the_classifier_was_trained_on_are_in_no_accuracy(shared: st
     moot.run(task=claims, protocol=Classifying(), engine="inline", classifier=clf, out=tmp_path / "run")
     figures, _ = equal_to_summary(followed(tmp_path / "run"), tmp_path / "run")
     assert (figures.finished, figures.scored, figures.accuracy) == (5, 3, 2 / 3)
-    assert (figures.accuracy_interval is None) == bool(shared)
+    assert (figures.accuracy_interval is None) == (bool(shared) or last == "too")
 
 
 FREE = {"outcome": "failed", "failure": "timeout"}

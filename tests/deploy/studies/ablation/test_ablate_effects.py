@@ -25,7 +25,9 @@ def plant(
     """Plant a cell of cases that ended so."""
     session = grid.session.new()
     for case_id, outcome in outcomes.items():
-        session.case(case_id, gold=None if outcome == UNLABELLED else "Yes", question=question, labels=labels)
+        session.case(
+            case_id, gold=None if outcome == UNLABELLED else "Yes", question=f"{case_id}: {question}", labels=labels
+        )
         session.reply(case_id, "opening/agent/0", tokens)
         if outcome == FAILED:
             session.verdict(case_id, None, "failed", failure="bug")
@@ -45,7 +47,13 @@ def test_every_case_is_counted_once_and_only_scored_ones_are_paired(grid_of: Gri
     assert other.accuracy_interval == pytest.approx((0.3755, 0.9638), abs=1e-4), "Wilson's for 4 of 5"
     against = not_none(other.vs_baseline)
     test = against.accuracy
-    assert (test.only_first, test.only_second, test.difference, test.p_value, test.n) == (2, 1, 0.25, 1.0, 4)
+    assert (test.only_first, test.only_second, test.difference, round(test.p_value or 0, 4), test.n) == (
+        2,
+        1,
+        0.25,
+        0.5637,
+        4,
+    )
     assert against.left_out == {"failed": 1, "no gold label": 1}
 
 
@@ -63,9 +71,8 @@ def test_what_cannot_be_compared_is_unknown_and_not_zero(grid_of: GridOf) -> Non
 
 
 def two_sided(b: int, c: int) -> float:
-    """McNemar's exact p, from its definition."""
-    ways = sum(math.comb(b + c, k) for k in range(min(b, c) + 1))
-    return min(1.0, ways / 2.0 ** (b + c - 1))
+    """McNemar's p, from its definition."""
+    return math.erfc(abs(b - c) / math.sqrt(2 * (b + c)))
 
 
 def outcomes(n: int, wrong: range) -> dict[str, str]:
@@ -199,8 +206,9 @@ def test_main_effects_are_means_over_the_other_keys(grid_of: GridOf) -> None:
     }  # fmt: skip
     assert effects["k", "x"].difference is None
     assert effects["k", "y"].difference == pytest.approx(2 / 6)
-    low, high = effects["k", "y"].interval or (9.0, 9.0)
-    assert 0.0 <= low < 2 / 6 < high <= 0.5
+    assert not_none(effects["k", "y"].interval) == pytest.approx((1 / 3 - 4.3027 / 6, 1.0), abs=1e-4), (
+        "gains 1/2, 1/2, 0"
+    )
 
 
 def test_main_effects_need_the_whole_grid_and_more_than_one_key(grid_of: GridOf) -> None:
@@ -262,8 +270,8 @@ def test_debates_are_compared_by_means_over_cases_and_changes_within_them(grid_o
     assert (words_of_base.n, words_of_base.vs_baseline) == (3, None)
     change = not_none(other["agreement_words"].vs_baseline)
     assert change.n == 2
-    assert (change.difference, not_none(change.p_value)) == pytest.approx((0.3, 0.5))
+    assert (change.difference, not_none(change.p_value)) == pytest.approx((0.3, 0.2048), abs=1e-4)
     said = printed(show_ablation, grid.measured(), "md")
     assert "agreement language of the rounds, 0 to 1: mean" in said
-    assert r"| y | 0.55 \[0.5, 0.6\] | 2 | +0.3 \[+0.2, +0.4\] |" in said
+    assert r"| y | 0.55 \[0, 1.19\] | 2 | +0.3 \[-0.971, +1.57\] |" in said
     assert "Gamma" not in said
