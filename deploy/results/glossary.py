@@ -51,6 +51,7 @@ TERMS = {
     "reasoning": "judged quality of a role's replies: mean Q, and the share that is flagged",
     "skipped - debated": "accuracy of the skipped answers less that of the debated ones, on cases that ran both",
     "skip rate": "share of finished cases whose debate SELENE's gate skipped: D, M, p and the answers passed its tests",
+    "gate tests not made": "cases whose D, M or mean p was unknown, so that SELENE's gate could not test it",
     "D": "disagreement: mean distance of the meanings of the agents' answers, from 0 (the same) to 2",
     "M": "misalignment: mean gap between the confidence that agents state and their models' own probability, 0 to 1",
     "states": "the confidence that an agent or a judge gives in its reply, 0 to 1",

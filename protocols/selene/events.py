@@ -5,12 +5,21 @@ Older records lack some keys; these have defaults. None is unknown.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from moot.protocols.events import DebateEvent, EventData
 from moot.protocols.verdict_sources import VerdictSources
+
+UNKNOWN = "_unknown"
+"""Suffix, of a test's name in the gate's reasons, of a test that could not be made because a value was unknown."""
+
+
+def lacks_values(data: Mapping[str, Any]) -> bool:
+    """Whether a test of a gate could not be made, by the data of its event, except where `gate.intrinsic` is `none`."""
+    return bool(data.get("untested")) and data.get("intrinsic_reading") != "none"
 
 
 class GateDecided(DebateEvent):
@@ -19,7 +28,8 @@ class GateDecided(DebateEvent):
     Attributes:
         skip: whether the debate is skipped.
         reasons: the tests that failed, or why no test was needed; see `gate.GateDecision`.
-        untested: tests that are on but had no known value.
+        untested: tests that are on but could not be made, because a value was unknown.
+        if_untested: the setting `gate.if_untested`; empty in records older than it, whose gates ignored these tests.
         when: the setting `gate.when`.
         d: disagreement D of the openings, in [0, 2].
         tau_d: D must be below to skip; chosen for the encoder `tau_d_encoder`.
@@ -45,6 +55,7 @@ class GateDecided(DebateEvent):
     skip: bool
     reasons: list[Any]
     untested: list[str] = Field(default_factory=list)
+    if_untested: str = ""
     when: str = ""
     d: float | None
     tau_d: float | None

@@ -40,10 +40,11 @@ from moot.deploy.results.summaries.evaluation import (
     confidence_figures,
     evaluate_distributions,
 )
+from moot.deploy.results.summaries.gate_tests import UntestedGates, run_warnings, untested_gates
 from moot.deploy.results.summaries.judges import judge_figures, verdict_sources
 from moot.deploy.results.summaries.judging import JudgingSummary, summarise_judging
 from moot.deploy.results.summaries.label_audit import contradicted, converged
-from moot.deploy.results.summaries.model_replies import ModelReplies, model_replies, warnings_of
+from moot.deploy.results.summaries.model_replies import ModelReplies, model_replies
 from moot.deploy.results.summaries.panel_verdicts import (
     PanelVerdictCounts,
     RoleReasoning,
@@ -78,6 +79,7 @@ class Summary(DisplayMixin, FrozenModel):
         accuracy: share of right answers over all parts of the task; `accuracy_by_part` is None for one part.
         scored: number of verdicts that `accuracy` covers; likewise `scored_skipped` and `scored_debated`.
         skip_rate: share of the finished cases with a gate whose debate was skipped; None without a gate.
+        gate_untested: gates that could not make a test because a value was unknown; None without any.
         debate_rounds_mean: mean over all finished cases; `debate_rounds_mean_debated` over the debated ones.
         judge_stability: 1 - Var over the evidence variants, mean over the candidates with at least two scored variants,
             of the protocol's own passes; `judge_stability_audit` is that of the audit's passes, which are the same for
@@ -123,7 +125,7 @@ class Summary(DisplayMixin, FrozenModel):
         asks_failed: asks without a usable reply by kind; `replies`: replies by outcome; both of the attempts that
             count.
         model_replies: reply counts by role and template.
-        warnings: warnings about the replies, each with a remedy.
+        warnings: warnings about the replies and the gate, each with a remedy.
         stopped_early: replies that were stopped early, with estimates; None if there are none.
         audit: comparison of the skipped answers (first) with the debated ones, if skipped cases were also debated
             (`audit_skipped`, `both_branches`).
@@ -150,6 +152,7 @@ class Summary(DisplayMixin, FrozenModel):
     accuracy_answered_interval: Interval | None
     accuracy_by_part: list[PartAccuracy] | None
     skip_rate: float | None
+    gate_untested: UntestedGates | None = None
     accuracy_skipped: float | None
     accuracy_skipped_interval: Interval | None
     scored_skipped: int
@@ -251,12 +254,13 @@ def record_summary(record: RunRecord) -> Summary:
         failures=_counted(verdict.failure or "unknown" for verdict in verdicts if verdict.failed),
         asks_failed=_named(replies.failure.counted(counted_replies & replies.is_failed)),
         replies=_named(replies.outcome.counted(counted_replies)),
-        model_replies=(reply_counts := model_replies(record)),
-        warnings=warnings_of(reply_counts),
+        model_replies=model_replies(record),
+        warnings=run_warnings(record),
         audit=audit_difference(record, counted),
         judge_passes_per_case=mean_of(cost.judge_passes for cost in costs.values()),
         confidence=confidence_figures(record, counted),
         **debate_shares(record, finished),
+        gate_untested=untested_gates(record),
         **accuracies(record, counted),
         **judge_figures(record, finished),
         **run_totals(replies, record.bookkeeping, facts.prices),

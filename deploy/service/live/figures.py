@@ -25,6 +25,7 @@ from moot.deploy.service.live.trajectories import COLUMNS, Trajectories
 from moot.protocols.events import RoundFigures
 from moot.protocols.messages import Usage
 from moot.protocols.rubrics.events import ReplyAssessed
+from moot.protocols.selene.events import GateDecided, lacks_values
 
 READ: dict[str, list[str]] = {
     "cases": ["case_id", "group", "gold"],
@@ -55,6 +56,7 @@ class LiveFigures(FrozenModel):
         failed: cases whose latest attempt failed.
         has_gold: whether any case so far has a right answer.
         accuracy_interval: as in the summary: none where several cases are about one text.
+        untested: debates whose gate could not make a test, because a value was unknown.
         tokens, cost_usd: paid for here, lower bounds if `calls_without_usage` is not 0.
         debates_per_s, tokens_per_s: over the last half minute.
         left_s: seconds until the end at that rate.
@@ -70,6 +72,7 @@ class LiveFigures(FrozenModel):
     accuracy: float | None
     accuracy_interval: Interval | None
     skipped: int
+    untested: int
     rounds: int
     replies: int
     tokens: int | None
@@ -139,6 +142,8 @@ class RunningFigures:
         for path, data in zip(chosen["path"].to_pylist(), chosen["data"].to_pylist(), strict=True):
             if (figures := RoundFigures.read(decode_json(data), path)) is not None:
                 self.rounds.add(figures)
+        gates = events.filter(pc.equal(events["kind"], GateDecided.kind))
+        self._counts.untested += sum(lacks_values(decode_json(data)) for data in gates["data"].to_pylist())
         others = events.filter(pc.is_in(events["kind"], value_set=pa.array([ReplyAssessed.kind, "parked"])))
         for row in others.to_pylist():
             key = (row["case_id"], row["attempt"])
@@ -195,6 +200,7 @@ class RunningFigures:
             accuracy=accuracy.correct / accuracy.scored if accuracy.scored else None,
             accuracy_interval=self._scored.interval(),
             skipped=counts.skipped,
+            untested=counts.untested,
             rounds=counts.rounds,
             replies=counts.replies,
             tokens=self.tokens,
