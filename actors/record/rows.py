@@ -180,6 +180,7 @@ def recorded_reply(row: dict[str, Any]) -> RecordedReply:
         error=row["error"] or "",
         free=row["prompt_tokens"] is None
         and bool(used_nothing(row["outcome"] == "failed", row["unconfirmed_attempts"] or 0)),
+        prompt_cut=has_reading_mark(row["reading"], PROMPT_CUT),
     )
     return RecordedReply(row["path"], row["fingerprint"] or "", answered, row["reused_from"] or "")
 
@@ -247,7 +248,8 @@ def merge_reasks(replies: Sequence[RecordedReply]) -> dict[str, RecordedReply]:
             of_first, of_final = first.answered.usage, final.answered.usage
             usage = of_first if final.answered.free else add_usage(of_final, of_first)
             reasked = (first.answered.text, first.answered.error)
-            answered = msgspec.structs.replace(final.answered, usage=usage, reasked=reasked, free=False)
+            cut = first.answered.prompt_cut or final.answered.prompt_cut
+            answered = msgspec.structs.replace(final.answered, usage=usage, reasked=reasked, free=False, prompt_cut=cut)
             by_path[final.path] = msgspec.structs.replace(final, answered=answered)
     return by_path
 
@@ -312,13 +314,17 @@ FROM_REASONING = "reasoning"
 """Mark: the server put the reply into the hidden reasoning, and left the content empty."""
 
 
-def reading_marks(*, by_prefix: bool, from_reasoning: bool) -> str | None:
+PROMPT_CUT = "prompt_cut"
+"""Mark: the server seems to have read only a part of the prompt; see `moot.actors.models.prompt_cuts`."""
+
+
+def reading_marks(*, by_prefix: bool, from_reasoning: bool, prompt_cut: bool = False) -> str | None:
     """Value of the column: the applicable marks, separated by commas; None for a reply parsed as it stood.
 
     >>> reading_marks(by_prefix=True, from_reasoning=True), reading_marks(by_prefix=False, from_reasoning=False)
     ('prefix,reasoning', None)
     """
-    marks = ((BY_PREFIX, by_prefix), (FROM_REASONING, from_reasoning))
+    marks = ((BY_PREFIX, by_prefix), (FROM_REASONING, from_reasoning), (PROMPT_CUT, prompt_cut))
     return ",".join(mark for mark, applies in marks if applies) or None
 
 

@@ -153,7 +153,11 @@ _REPLY = [
         "in records older than the columns",
     ),
     RecordColumn("reasoning", _TEXT, "hidden reasoning, with `--save-reasoning`; null otherwise"),
-    RecordColumn("reading", _TEXT, "deviations in parsing the reply: `prefix`, `reasoning`, or both; null without any"),
+    RecordColumn(
+        "reading",
+        _TEXT,
+        "deviations of the reply, comma-separated: `prefix`, `reasoning`, `prompt_cut`; null without any",
+    ),
     RecordColumn("reply_id", _TEXT, "unique for each reply that was paid for", volatile=True),
     RecordColumn("supersedes", _TEXT, "the reply that this one replaces", volatile=True),
     RecordColumn(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, has_reading_mark, step_of
+from moot.actors.record.rows import BY_PREFIX, FROM_REASONING, PROMPT_CUT, has_reading_mark, step_of
 from moot.deploy.results.distributions import distribution_line
 from moot.deploy.results.endings import named_ending
 from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs, Quote
@@ -250,6 +250,8 @@ def turn_marks(turn: TurnView) -> list[str]:
         found.append("its label is the start of the answer")
     if has_reading_mark(turn.reading, FROM_REASONING):
         found.append("returned in the field of hidden reasoning")
+    if has_reading_mark(turn.reading, PROMPT_CUT):
+        found.append("the server seems to have cut its prompt")
     if turn.asked > 1:
         found.append(f"asked {turn.asked} times")
     if turn.superseded:
