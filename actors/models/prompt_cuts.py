@@ -28,8 +28,8 @@ _TOKENS_PER_WORD = 0.75
 with tokens of several words the densest have 0.9 in English."""
 
 _IDEOGRAPHS, _LETTERS = 8, 24
-"""Most ideographs or kana per token, and most letters or digits, over a whole prompt: of a text of set phrases DeepSeek's
-vocabulary has 6 ideographs per token, of Thai 4 letters, of one long English word again and again 15."""
+"""Most ideographs or kana per token, and most letters or digits, over a whole prompt. DeepSeek's vocabulary, a dense
+one, has 6 ideographs per token of set phrases, 4 letters of Thai, and 15 of one long English word again and again."""
 
 _PLAUSIBLE = 5
 """Characters per token up to which nothing is counted."""

@@ -39,7 +39,8 @@ class CaseTable(NamedTuple):
 
     Attributes:
         rows: columns `case`, `outcome`, `question`, `answer`, `gold`, `how`, `rounds`, `confidence`, `disagreement`,
-            `tokens`, `prompts` (`cut` if the server seems to have cut one), `failure`, and `debated`, by which a page chooses and which it does not show.
+            `tokens`, `prompts` (`cut` if the server seems to have cut one), `failure`, and `debated`, by which a page
+            chooses and which it does not show.
         disagreement: how it is measured: `d` of the first answers, `jsd` of the last distributions, or `majority`,
             the share of the first answers that differ from the most frequent one.
     """

@@ -13,10 +13,10 @@ from moot.protocols.messages import Message, Usage
 PROSE = {
     "English": "The committee published its findings about the river on Tuesday. ",
     "German": "Die Bundesregierung veröffentlichte gestern Untersuchungsergebnisse zur Entwicklung. ",
-    "Russian": "Министерство опубликовало результаты исследования о развитии сотрудничества. ",
+    "Russian": "Министерство опубликовало результаты исследования развития сотрудничества. ",
     "Korean": "정부는 오늘 새로운 경제 정책을 발표하였다. ",
     "Arabic": "أعلنت الوزارة اليوم عن نتائج الدراسة المتعلقة بالتعاون. ",
-    "Chinese": "国务院新闻办公室今天上午举行新闻发布会，介绍国民经济和社会发展情况。",
+    "Chinese": "国务院新闻办公室今天上午举行新闻发布会介绍国民经济和社会发展情况。",
     "Japanese": "東京都は中小企業に対する支援策を発表しました。これにより多くの企業が助かります。",
     "Thai": "กรุงเทพมหานครเป็นเมืองหลวงของประเทศไทยและเป็นศูนย์กลางทางเศรษฐกิจ",
 }
@@ -92,4 +92,4 @@ def test_an_unknown_count_shows_nothing() -> None:
     ],
 )
 def test_cached_tokens_are_read(stated: dict[str, object], cached: int | None) -> None:
-    assert usage_of(WireUsage(9, 1, **stated)).cached_tokens == cached  # type: ignore[arg-type]
+    assert usage_of(WireUsage(9, 1, **stated)).cached_tokens == cached

@@ -50,7 +50,7 @@ def test_tests_that_were_not_made_are_counted(
     session: PlantedSession, gates: list[dict[str, Any]], found: dict[str, Any] | None, warns: bool
 ) -> None:
     run = plant(session, *gates)
-    reason = {"cases": len(gates), "intended": False, "reason": "no alternatives listed"}
+    reason: dict[str, Any] = {"cases": len(gates), "intended": False, "reason": "no alternatives listed"}
     assert untested_gates(run) == (None if found is None else UntestedGates(**(reason | found)))
     assert any("gate" in line for line in run_warnings(run)) is warns
     assert ("gate tests not made" in report_markdown(summary_blocks(summarise(run)))) is (found is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -23,7 +24,7 @@ from moot.deploy.runs.doctor import Finding, examine
 CONTEXT = 4096
 
 
-def of_length(session: PlantedSession, case: str, characters: int, counted: int, **columns: object) -> None:
+def of_length(session: PlantedSession, case: str, characters: int, counted: int, **columns: Any) -> None:
     session.case(case)
     session.reply(case, "opening/agent/0", counted + 1, text="{}", messages=json.dumps([["user", "x" * characters]]),
                   **columns)  # fmt: skip
