@@ -29,7 +29,8 @@ class GateDecided(DebateEvent):
         skip: whether the debate is skipped.
         reasons: the tests that failed, or why no test was needed; see `gate.GateDecision`.
         untested: tests that are on but could not be made, because a value was unknown.
-        if_untested: the setting `gate.if_untested`; empty in records older than it, whose gates ignored these tests.
+        if_untested: the setting `gate.if_untested` if there are such tests; empty in older records, whose gates ignored
+            them.
         when: the setting `gate.when`.
         d: disagreement D of the openings, in [0, 2].
         tau_d: D must be below to skip; chosen for the encoder `tau_d_encoder`.

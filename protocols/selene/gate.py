@@ -141,7 +141,7 @@ def gate_event(signals: GateSignals, decision: GateDecision, gate: GateSettings)
         skip=decision.skip,
         reasons=list(decision.reasons),
         untested=list(decision.untested),
-        if_untested=gate.if_untested,
+        **({"if_untested": gate.if_untested} if decision.untested else {}),
         when=gate.when,
         d=signals.disagreement,
         tau_d=gate.tau_d,

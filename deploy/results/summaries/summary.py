@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
@@ -79,7 +80,7 @@ class Summary(DisplayMixin, FrozenModel):
         accuracy: share of right answers over all parts of the task; `accuracy_by_part` is None for one part.
         scored: number of verdicts that `accuracy` covers; likewise `scored_skipped` and `scored_debated`.
         skip_rate: share of the finished cases with a gate whose debate was skipped; None without a gate.
-        gate_untested: gates that could not make a test because a value was unknown; None without any.
+        gate_untested: gates that could not make a test because a value was unknown; None, and not in JSON, without any.
         debate_rounds_mean: mean over all finished cases; `debate_rounds_mean_debated` over the debated ones.
         judge_stability: 1 - Var over the evidence variants, mean over the candidates with at least two scored variants,
             of the protocol's own passes; `judge_stability_audit` is that of the audit's passes, which are the same for
@@ -152,7 +153,7 @@ class Summary(DisplayMixin, FrozenModel):
     accuracy_answered_interval: Interval | None
     accuracy_by_part: list[PartAccuracy] | None
     skip_rate: float | None
-    gate_untested: UntestedGates | None = None
+    gate_untested: UntestedGates | None = Field(default=None, exclude_if=lambda found: found is None)
     accuracy_skipped: float | None
     accuracy_skipped_interval: Interval | None
     scored_skipped: int

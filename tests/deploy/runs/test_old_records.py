@@ -21,11 +21,7 @@ from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import RunMismatch
 
 TASKS = {"ceda": "sample-claims", "judge-panel": "sample-replies"}
-OF_SELENE = [
-    "debate.show_confidence: was True, now False",
-    "gate.if_untested: was ignore, now debate",
-    "gate.require_complete: was False, now True",
-]
+OF_SELENE = ["debate.show_confidence: was True, now False", "gate.require_complete: was False, now True"]
 CHANGED = {
     "always-debate": OF_SELENE,
     "constructor-auditor": [
@@ -87,7 +83,7 @@ OPTIONS: dict[str, Any] = {
     "protocol": "majority-vote",
     "engine": "inline",
     "limit": 3,
-    "set": {"gate.require_complete": False, "gate.if_untested": "ignore", "debate.show_confidence": True},  # as then
+    "set": {"gate.require_complete": False, "debate.show_confidence": True},  # as runs did then
 }
 
 
