@@ -47,9 +47,11 @@ def is_prompt_cut(usage: Usage, messages: Sequence[Message]) -> bool:
     texts = [message.content for message in messages]
     if counted < LEAST_CONTEXT or counted * _PLAUSIBLE >= sum(map(len, texts)):
         return False
-    words, ideographs, letters = np.sum([_lengths(text) for text in texts], axis=0).tolist()
     per_word = 1.0 if counted & (counted - 1) == 0 else _TOKENS_PER_WORD
-    return bool(counted < max(words * per_word, ideographs / _IDEOGRAPHS, letters / _LETTERS))
+    if counted < per_word * sum(len(text.split()) for text in texts):
+        return True
+    ideographs, letters = np.sum([_lengths(text) for text in texts], axis=0).tolist()
+    return bool(counted < max(ideographs / _IDEOGRAPHS, letters / _LETTERS))
 
 
 def with_prompt_mark(reply: ModelReply, messages: Sequence[Message]) -> ModelReply:
@@ -57,15 +59,10 @@ def with_prompt_mark(reply: ModelReply, messages: Sequence[Message]) -> ModelRep
     return replace(reply, prompt_cut=True) if is_prompt_cut(reply.usage, messages) else reply
 
 
-def _lengths(text: str) -> tuple[int, int, int]:
-    """Numbers of words between blanks, of ideographs and kana, and of letters and digits other than the one before."""
-    if not text:
-        return 0, 0, 0
+def _lengths(text: str) -> tuple[int, int]:
+    """Numbers of ideographs and kana, and of letters and digits, without repetitions of the one before."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    solid = ~((codes <= 0x20) | (codes == 0xA0) | ((codes >= 0x2000) & (codes <= 0x200B)) | (codes == 0x3000))
     wide = ((codes >= 0x3041) & (codes <= 0x9FFF)) | ((codes >= 0x20000) & (codes <= 0x3FFFF))
-    ascii_letter = ((codes | 0x20) - 0x61 < 26) | (codes - 0x30 < 10)
-    letter = ascii_letter | ((codes > 0x7F) & solid)
+    letter = ((codes | 0x20) - 0x61 < 26) | (codes - 0x30 < 10) | (codes > 0x7F)
     changes = np.diff(codes, prepend=np.uint32(0)) != 0
-    starts = solid & ~np.concatenate(([False], solid[:-1]))
-    return int(starts.sum()), int((wide & changes).sum()), int((letter & changes).sum())
+    return int((wide & changes).sum()), int((letter & changes).sum())

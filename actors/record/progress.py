@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.tables import read_table
-from moot.protocols.selene.events import GateDecided, lacks_values
+from moot.protocols.events import lacks_values
 
 _KEPT_EVENTS, _KEPT_CHARACTERS = 20_000, 32 * 2**20
 
@@ -104,7 +104,7 @@ class Progress:
 
     def add_events(self, events: Sequence[StreamedEvent]) -> None:
         """Stream appended events."""
-        self.counts.untested += sum(event.kind == GateDecided.kind and lacks_values(event.data) for event in events)
+        self.counts.untested += sum(lacks_values(event.kind, event.data) for event in events)
         self._events.extend(events)
         self._seen += len(events)
         self._size += sum(map(size_of, events))

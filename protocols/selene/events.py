@@ -5,7 +5,6 @@ Older records lack some keys; these have defaults. None is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -15,11 +14,6 @@ from moot.protocols.verdict_sources import VerdictSources
 
 UNKNOWN = "_unknown"
 """Suffix, of a test's name in the gate's reasons, of a test that could not be made because a value was unknown."""
-
-
-def lacks_values(data: Mapping[str, Any]) -> bool:
-    """Whether a test of a gate could not be made, by the data of its event, except where `gate.intrinsic` is `none`."""
-    return bool(data.get("untested")) and data.get("intrinsic_reading") != "none"
 
 
 class GateDecided(DebateEvent):

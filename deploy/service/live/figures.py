@@ -22,10 +22,9 @@ from moot.deploy.service.live.open_debates import OpenDebates
 from moot.deploy.service.live.scored import ScoredVerdicts
 from moot.deploy.service.live.series import RecentRate, TimeBins
 from moot.deploy.service.live.trajectories import COLUMNS, Trajectories
-from moot.protocols.events import RoundFigures
+from moot.protocols.events import GATE, RoundFigures, lacks_values
 from moot.protocols.messages import Usage
 from moot.protocols.rubrics.events import ReplyAssessed
-from moot.protocols.selene.events import GateDecided, lacks_values
 
 READ: dict[str, list[str]] = {
     "cases": ["case_id", "group", "gold"],
@@ -142,8 +141,8 @@ class RunningFigures:
         for path, data in zip(chosen["path"].to_pylist(), chosen["data"].to_pylist(), strict=True):
             if (figures := RoundFigures.read(decode_json(data), path)) is not None:
                 self.rounds.add(figures)
-        gates = events.filter(pc.equal(events["kind"], GateDecided.kind))
-        self._counts.untested += sum(lacks_values(decode_json(data)) for data in gates["data"].to_pylist())
+        for data in events.filter(pc.equal(events["kind"], GATE))["data"].to_pylist():
+            self._counts.untested += lacks_values(GATE, decode_json(data))
         others = events.filter(pc.is_in(events["kind"], value_set=pa.array([ReplyAssessed.kind, "parked"])))
         for row in others.to_pylist():
             key = (row["case_id"], row["attempt"])
