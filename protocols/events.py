@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
@@ -104,6 +105,15 @@ class DebateEvent(EventData):
 def as_event(event: Event | DebateEvent) -> Event:
     """Recorded form of a typed or an untyped event."""
     return event.as_event() if isinstance(event, DebateEvent) else event
+
+
+GATE = "gate"
+"""Kind of the event of a gate's decision."""
+
+
+def lacks_values(kind: str, data: Mapping[str, Any]) -> bool:
+    """Whether an event is of a gate that could not make a test for want of a value, except where none is expected."""
+    return kind == GATE and bool(data.get("untested")) and data.get("intrinsic_reading") != "none"
 
 
 class RoundFigures(DebateEvent):

@@ -73,11 +73,13 @@ class Usage(msgspec.Struct, frozen=True):
         prompt_tokens: of the prompt.
         completion_tokens: of the reply, hidden reasoning included where the server counts it there.
         reasoning_tokens: of hidden reasoning alone.
+        cached_tokens: of the prompt, read from a cache; not every server counts them in `prompt_tokens`.
     """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
 
 
 class Intrinsic(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,6 +198,7 @@ class AskResult(msgspec.Struct, frozen=True, kw_only=True):
         stopped: whether replies to it were stopped early: their usage is not in `usage`.
         free: whether it certainly used nothing, though no server reports so: each attempt was refused before it was
             worked on.
+        prompt_cut: whether the server of one of its calls seems to have read only a part of the prompt.
     """
 
     path: str
@@ -212,6 +215,7 @@ class AskResult(msgspec.Struct, frozen=True, kw_only=True):
     reasked: tuple[str, str] | None = None
     stopped: bool = False
     free: bool = False
+    prompt_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,6 +206,7 @@ class Agent:
             sample_key = f"{attempt.ask.step_key}{suffix}{CUT_SUFFIX}{cuts}" if cuts else attempt.ask.step_key + suffix
             may_stop = stop if stop is not None and cuts < stop.resamples else None
             reply = attempt.reply = await self._call(attempt, sample_key, may_stop)
+            attempt.prompt_cut |= reply.prompt_cut
             if reply.finish_reason != CUT or may_stop is None:
                 return reply
             cuts += 1
@@ -299,6 +300,7 @@ class Agent:
             reasked=attempt.reasked,
             stopped=attempt.stopped,
             free=attempt.is_free,
+            prompt_cut=attempt.prompt_cut,
             **fields,
         )
 

@@ -41,6 +41,7 @@ class Attempt:
     decoding: Decoding = field(init=False)
     stopped: bool = False
     readings: tuple[str, ...] = ()
+    prompt_cut: bool = False
     at: float = field(default_factory=time.time)
     started: float = field(default_factory=time.perf_counter)
     messages: tuple[Message, ...] = ()
@@ -103,7 +104,9 @@ def reply_row(
             "completion_tokens": reply.usage.completion_tokens,
             "reasoning_tokens": reply.usage.reasoning_tokens,
             "reasoning": (reply.reasoning or None) if save_reasoning else None,
-            "reading": reading_marks(attempt.readings, from_reasoning=reply.from_reasoning),
+            "reading": reading_marks(
+                attempt.readings, from_reasoning=reply.from_reasoning, prompt_cut=reply.prompt_cut
+            ),
             "http_attempts": reply.http_attempts,
             "reused_from": reply.replayed.source if reply.replayed else None,
         }

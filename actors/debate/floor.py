@@ -106,6 +106,7 @@ class CaseFloor(Lookups):
         self.prompt_tokens = 0
         self.completion_tokens = 0
         self.calls_without_usage = 0
+        self.prompt_cut = False
         self.usage: dict[str, ModelUsage] = {}
         self._paid = {} if paid is None else paid
 
@@ -247,6 +248,7 @@ class CaseFloor(Lookups):
 
     async def _shared(self, key: str, ask: Ask, reply: type[R]) -> Turn[R] | Failure:
         answered = await SharedReplies(self._context, self._pay).reply(key, ask)
+        self.prompt_cut |= answered.prompt_cut
         if answered.reasked:
             self._reasked[ask.path] = answered.reasked
         return turn_of(answered, ask.role, reply, ask.path)
@@ -274,6 +276,7 @@ class CaseFloor(Lookups):
 
     def _count(self, answered: AskResult) -> None:
         self.replies[answered.path] = answered.reply_id
+        self.prompt_cut |= answered.prompt_cut
         if answered.reasked:
             self._reasked[answered.path] = answered.reasked
         if answered.failure == UNSENT:

@@ -14,7 +14,7 @@ import structlog
 
 from moot.actors.debate.context import DebateContext
 from moot.actors.debate.floor import CaseFloor, Parked, RunStopping
-from moot.actors.record.debate_result import DebateResult, ModelUsage
+from moot.actors.record.debate_result import PROMPT_CUT_FLAG, DebateResult, ModelUsage
 from moot.actors.record.recovery import History
 from moot.actors.telemetry.failpoints import failpoint
 from moot.actors.telemetry.meter import DEBATES_OPEN
@@ -301,10 +301,11 @@ def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, 
             "confidence": verdict.confidence,
             "distribution": dict(verdict.distribution) if verdict.distribution is not None else None,
             "rounds": verdict.rounds,
-            "flags": tuple(verdict.flags),
             "payload": msgspec.to_builtins(dict(verdict.payload)),
         }
+    flags = (*(verdict.flags if verdict is not None else ()), *((PROMPT_CUT_FLAG,) if floor.prompt_cut else ()))
     known = {
+        "flags": flags,
         "case_id": floor.case.id,
         "attempt": floor.attempt,
         "replies": floor.replies,

@@ -13,6 +13,7 @@ from moot.actors.limits.limiter_client import LimiterClient, debate_of
 from moot.actors.models.early_stop import EarlyStop, stream_with_early_stop
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, StreamingModel
 from moot.actors.models.prices import Price
+from moot.actors.models.prompt_cuts import with_prompt_mark
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.retry import RETRIED_KINDS
 from moot.actors.models.token_bounds import prompt_bound, prompt_estimate, schema_bound, with_plausible_usage
@@ -131,7 +132,7 @@ class RateLimitedModel:
                 _end(admission, how, billed=self._bills)
                 raise
             if self._bills and not reply.replayed:
-                reply = with_plausible_usage(reply, messages)
+                reply = with_plausible_usage(with_prompt_mark(reply, messages), messages)
             if self._bills and _tokens(reply.usage) is None and not reply.replayed:
                 unconfirmed.add(_at_most(messages, decoding, schema))
             call.answered(reply)

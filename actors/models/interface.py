@@ -128,6 +128,7 @@ class ModelReply:
         stated: usage as reported by the server, where `usage` is an estimate instead; None otherwise.
         reasoning: hidden reasoning before the reply, as far as the server returns it; may be empty.
         from_reasoning: whether the server put the reply in a field for reasoning, and left the content empty.
+        prompt_cut: whether the server seems to have read only a part of the prompt; see `prompt_cuts`.
     """
 
     text: str
@@ -140,6 +141,7 @@ class ModelReply:
     stated: Usage | None = None
     reasoning: str = ""
     from_reasoning: bool = False
+    prompt_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,9 @@ class WireUsage(msgspec.Struct):
     prompt_tokens: Any = None
     completion_tokens: Any = None
     completion_tokens_details: Any = None
+    prompt_tokens_details: Any = None
+    cache_read_input_tokens: Any = None
+    cache_creation_input_tokens: Any = None
 
 
 def usage_of(usage: WireUsage | None) -> Usage:
@@ -167,7 +170,17 @@ def usage_of(usage: WireUsage | None) -> Usage:
         return Usage()
     details = usage.completion_tokens_details
     reasoning = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return Usage(token_count(usage.prompt_tokens), token_count(usage.completion_tokens), token_count(reasoning))
+    return Usage(
+        token_count(usage.prompt_tokens), token_count(usage.completion_tokens), token_count(reasoning), _cached(usage)
+    )
+
+
+def _cached(usage: WireUsage) -> int | None:
+    """Prompt tokens read from or written to a cache, as OpenAI or as Anthropic states them; None for none."""
+    details = usage.prompt_tokens_details
+    stated = details.get("cached_tokens") if isinstance(details, dict) else None
+    parts = map(token_count, (usage.cache_read_input_tokens, usage.cache_creation_input_tokens))
+    return max(token_count(stated) or 0, sum(part or 0 for part in parts)) or None
 
 
 def token_count(value: object) -> int | None:

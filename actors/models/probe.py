@@ -85,8 +85,8 @@ def _continue_without_logprobs(calls: ProbeCalls, model: Model, trial: ProbeRequ
         )
     calls.learn(logprobs_when_held=False)
     _log.warning(
-        "replies constrained to a schema have no log-probabilities, and what tests them continues without: "
-        "`--structured off` gives them",
+        "replies constrained to a schema have no log-probabilities, so a gate that tests them debates every case: "
+        "`--structured off` gives them, `--set gate.intrinsic=none` decides without",
         model=model.name,
         why=why,
     )

@@ -8,9 +8,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
-from moot.protocols.messages import Message, Usage
+from moot.protocols.messages import Message
 
 if TYPE_CHECKING:
     from moot.actors.models.interface import ModelReply
@@ -122,7 +123,7 @@ def with_plausible_usage(reply: ModelReply, messages: Sequence[Message]) -> Mode
     # The list may include the token that ends the reply, which not every server counts.
     if completion is not None and (completion < listed - 1 or _is_short(completion, [reply.text])):
         completion = listed or max(fewest_tokens([reply.text]), text_estimate(reply.text))
-    found = Usage(prompt, completion, usage.reasoning_tokens)
+    found = msgspec.structs.replace(usage, prompt_tokens=prompt, completion_tokens=completion)
     return reply if found == usage else replace(reply, usage=found, stated=usage)
 
 

@@ -33,6 +33,10 @@ class ModelUsage(msgspec.Struct):
         return self.prompt_tokens + self.completion_tokens
 
 
+PROMPT_CUT_FLAG = "prompt-cut"
+"""Flag of a verdict that rests on a reply to a prompt that its server seems to have cut."""
+
+
 class DebateResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Result of a debate: the verdict or the failure, and its cost.
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.tables import read_table
+from moot.protocols.events import lacks_values
 
 _KEPT_EVENTS, _KEPT_CHARACTERS = 20_000, 32 * 2**20
 
@@ -25,6 +26,7 @@ class Counts(msgspec.Struct):
         scored: verdicts with a gold label to compare.
         correct: scored verdicts that agree with the gold label.
         skipped: debates that the gate skipped.
+        untested: debates whose gate could not make a test, because a value was unknown.
         rounds: debate rounds over all verdicts.
         replies: paid replies.
         reused: replies reused from another run.
@@ -43,6 +45,7 @@ class Counts(msgspec.Struct):
     tokens_paid: int = 0
     tokens_reused: int = 0
     calls_without_usage: int = 0
+    untested: int = 0
 
     def merge(self, other: Counts) -> Counts:
         """Sum of both counts."""
@@ -101,6 +104,7 @@ class Progress:
 
     def add_events(self, events: Sequence[StreamedEvent]) -> None:
         """Stream appended events."""
+        self.counts.untested += sum(lacks_values(event.kind, event.data) for event in events)
         self._events.extend(events)
         self._seen += len(events)
         self._size += sum(map(size_of, events))

@@ -180,6 +180,7 @@ def recorded_reply(row: dict[str, Any]) -> RecordedReply:
         error=row["error"] or "",
         free=row["prompt_tokens"] is None
         and bool(used_nothing(row["outcome"] == "failed", row["unconfirmed_attempts"] or 0)),
+        prompt_cut=has_reading_mark(row["reading"], PROMPT_CUT),
     )
     return RecordedReply(row["path"], row["fingerprint"] or "", answered, row["reused_from"] or "")
 
@@ -247,7 +248,8 @@ def merge_reasks(replies: Sequence[RecordedReply]) -> dict[str, RecordedReply]:
             of_first, of_final = first.answered.usage, final.answered.usage
             usage = of_first if final.answered.free else add_usage(of_final, of_first)
             reasked = (first.answered.text, first.answered.error)
-            answered = msgspec.structs.replace(final.answered, usage=usage, reasked=reasked, free=False)
+            cut = first.answered.prompt_cut or final.answered.prompt_cut
+            answered = msgspec.structs.replace(final.answered, usage=usage, reasked=reasked, free=False, prompt_cut=cut)
             by_path[final.path] = msgspec.structs.replace(final, answered=answered)
     return by_path
 
@@ -309,17 +311,22 @@ FROM_REASONING = "reasoning"
 """Mark: the server put the reply into the hidden reasoning, and left the content empty."""
 
 
-def reading_marks(readings: Iterable[str], *, from_reasoning: bool) -> str | None:
+PROMPT_CUT = "prompt_cut"
+"""Mark: the server seems to have read only a part of the prompt; see `moot.actors.models.prompt_cuts`."""
+
+
+def reading_marks(readings: Iterable[str], *, from_reasoning: bool, prompt_cut: bool = False) -> str | None:
     """Value of the column: the applicable marks, separated by commas; None for a reply parsed as it stood.
 
     Args:
         readings: see `protocols.reply_parsing.Parsed`.
-        from_reasoning: see `FROM_REASONING`.
+        from_reasoning, prompt_cut: see `FROM_REASONING`, `PROMPT_CUT`.
 
     >>> reading_marks(("mended", "prefix"), from_reasoning=True), reading_marks((), from_reasoning=False)
     ('mended,prefix,reasoning', None)
     """
-    return ",".join((*readings, *((FROM_REASONING,) if from_reasoning else ()))) or None
+    marks = ((FROM_REASONING, from_reasoning), (PROMPT_CUT, prompt_cut))
+    return ",".join((*readings, *(mark for mark, applies in marks if applies))) or None
 
 
 def has_reading_mark(column: str | None, mark: str) -> bool:

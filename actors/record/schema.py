@@ -156,7 +156,7 @@ _REPLY = [
     RecordColumn(
         "reading",
         _TEXT,
-        "lenient readings, comma-separated: `mended`, `several`, `wrapped`, `letter`, `prefix`, `reasoning`",
+        "deviations, comma-separated: `mended`, `several`, `wrapped`, `letter`, `prefix`, `reasoning`, `prompt_cut`",
     ),
     RecordColumn("reply_id", _TEXT, "unique for each reply that was paid for", volatile=True),
     RecordColumn("supersedes", _TEXT, "the reply that this one replaces", volatile=True),

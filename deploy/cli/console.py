@@ -13,11 +13,10 @@ from typer import Exit
 from moot.actors.debate.placement import cluster_address
 from moot.actors.models.resolve import is_embedded
 from moot.actors.record.tables import read_table
+from moot.deploy.results.summaries.gate_tests import run_warnings
 from moot.deploy.results.summaries.model_replies import (
     FOLLOWED_BY,
     members_without_replies,
-    model_replies,
-    warnings_of,
 )
 from moot.deploy.results.text import cases, visible_line
 from moot.deploy.runs.decide import answer_forms, decide_command, pending_forms
@@ -130,7 +129,7 @@ def report_outcome(done: Run, prepared: Prepared, *, quiet: bool, summarised: bo
     Raises:
         RecordError: the record cannot be read; nothing was printed.
     """
-    warnings = [] if summarised else warnings_of(model_replies(done.path))
+    warnings = [] if summarised else run_warnings(done.path)
     for member in members_without_replies(done.path):
         warnings.append(f"no request to {member} got a usable reply: {FOLLOWED_BY}")
     if done.status == "stopped":

@@ -51,6 +51,7 @@ TERMS = {
     "reasoning": "judged quality of a role's replies: mean Q, and the share that is flagged",
     "skipped - debated": "accuracy of the skipped answers less that of the debated ones, on cases that ran both",
     "skip rate": "share of finished cases whose debate SELENE's gate skipped: D, M, p and the answers passed its tests",
+    "gate tests not made": "cases whose D, M or mean p was unknown, so that SELENE's gate could not test it",
     "D": "disagreement: mean cosine distance, over pairs of agents, of the vectors of their replies, from 0 to 2; the "
     "events `gate` and `round` name the vectors in the table `embeddings`",
     "M": "misalignment: mean gap between the confidence that agents state and their models' own probability, 0 to 1",

@@ -26,6 +26,7 @@ from moot.actors.models.probe_calls import (
     ProbeRequest,
     declared_profile,
 )
+from moot.actors.models.prompt_cuts import CONTEXT_REMEDY, LEAST_CONTEXT
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, is_embedded, over_responses
 from moot.actors.models.retry import call_with_retries
@@ -45,6 +46,10 @@ TIMEOUT_S = 60.0
 
 _ALTERNATIVES = 5
 _MESSAGES = (Message("system", "You answer with one word."), Message("user", "Is the sky blue? Answer Yes or No."))
+_KEY_WORD = "marigold"
+_KEY_WORD_LINE = f"The key word is {_KEY_WORD}."
+_FILLER = " ".join(f"Line {n}: the boat left the harbour at noon and came back at night." for n in range(1, 641))
+_KEY_WORD_QUESTION = "What is the key word? Answer with this word alone."
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 _EXTRAS = {
     "local": ("torch", "transformers"),
@@ -156,6 +161,8 @@ async def _call_findings(model: Model, binding: ModelBinding) -> tuple[list[Find
     role = _role(binding, profile=profile)
     called, used = await _called(model, role)
     openings = [] if used is None else await _openings(model, role)
+    if used is not None and (binding.model.startswith("http") or binding.base_url):
+        openings.append(await _long_prompt(model, role))
     return [*_differences(model, profile), *called, *openings], used
 
 
@@ -258,6 +265,35 @@ async def _opening(model: Model, role: RoleBinding, what: str, schema: ReplySche
     except TimeoutError:
         return Finding(what, unusable, f"no reply within {role.timeout_s:g} s")
     return Finding(what, "ok", "usable")
+
+
+async def _long_prompt(model: Model, role: RoleBinding) -> Finding:
+    """Check whether a prompt of about 11,000 tokens, with a key word at its start, is read whole or refused.
+
+    It is not sent to the vendors' own services, which refuse what is too long and would bill it.
+    """
+    what = "a long prompt"
+    messages = _as_sent(role, (Message("user", f"{_KEY_WORD_LINE} {_FILLER} {_KEY_WORD_QUESTION}"),))
+    decoding = sent_decoding(role, Decoding(temperature=0.0, top_p=None, max_tokens=64))
+    try:
+        async with asyncio.timeout(role.timeout_s):
+            reply = await _completed(model, messages, decoding, "moot/doctor/long")
+    except ModelError as error:
+        refused = error.kind == "context_length"
+        return Finding(what, "ok" if refused else "note", f"{'refused, not cut' if refused else error.kind}: {error}")
+    except TimeoutError:
+        return Finding(what, "note", f"not known whether it is cut: no reply within {role.timeout_s:g} s")
+    words, counted = len(messages[-1].content.split()), reply.usage.prompt_tokens
+    whole = counted is not None and counted + (reply.usage.cached_tokens or 0) >= words
+    if counted is not None and counted >= LEAST_CONTEXT and not whole:
+        cut = f"the server cuts prompts silently: it counted {counted:,} tokens of {words:,} words"
+        return Finding(what, "note", f"{cut}: {CONTEXT_REMEDY}")
+    if _KEY_WORD in (reply.text + reply.reasoning).lower():
+        tokens = "" if counted is None else f", {counted:,} tokens"
+        return Finding(what, "ok", f"read from its start: {words:,} words{tokens}")
+    if whole:
+        return Finding(what, "ok", f"counted whole: {counted:,} tokens; the model did not find the word at its start")
+    return Finding(what, "note", f"not counted, and its start was not found: it may be cut; if so, {CONTEXT_REMEDY}")
 
 
 def _as_sent(role: RoleBinding, messages: tuple[Message, ...]) -> tuple[Message, ...]:

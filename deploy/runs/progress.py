@@ -84,6 +84,8 @@ def figures(counts: Counts, *, gated: bool = True, waiting: int = 0) -> str:
     parts += [f"accuracy {_share(counts.correct, counts.scored)}"]
     if gated or counts.skipped:
         parts.append(f"skipped {_share(counts.skipped, counts.finished)}")
+    if counts.untested:
+        parts.append(f"gate not tested {counts.untested:,}")
     parts.append(f"{counts.tokens_paid:,} tokens")
     if counts.reused:
         parts.append(f"{counts.tokens_reused:,} reused")

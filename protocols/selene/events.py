@@ -12,6 +12,9 @@ from pydantic import Field
 from moot.protocols.events import DebateEvent, EventData
 from moot.protocols.verdict_sources import VerdictSources
 
+UNKNOWN = "_unknown"
+"""Suffix, of a test's name in the gate's reasons, of a test that could not be made because a value was unknown."""
+
 
 class GateDecided(DebateEvent):
     """The gate's decision after the openings, at `gate`: its signals with their thresholds (None: off).
@@ -19,7 +22,9 @@ class GateDecided(DebateEvent):
     Attributes:
         skip: whether the debate is skipped.
         reasons: the tests that failed, or why no test was needed; see `gate.GateDecision`.
-        untested: tests that are on but had no known value.
+        untested: tests that are on but could not be made, because a value was unknown.
+        if_untested: the setting `gate.if_untested` if there are such tests; empty in older records, whose gates ignored
+            them.
         when: the setting `gate.when`.
         d: disagreement D of the openings, in [0, 2].
         tau_d: D must be below to skip; chosen for the encoder `tau_d_encoder`.
@@ -47,6 +52,7 @@ class GateDecided(DebateEvent):
     skip: bool
     reasons: list[Any]
     untested: list[str] = Field(default_factory=list)
+    if_untested: str = ""
     when: str = ""
     d: float | None
     tau_d: float | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from moot.metrics.disagreement import confidence_misalignment, semantic_disagreement
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.selene.agent_state import AgentState, all_equal, comparable, comparable_intrinsic, mean_known
-from moot.protocols.selene.events import GateDecided
+from moot.protocols.selene.events import UNKNOWN, GateDecided
 from moot.protocols.selene.settings import GateSettings
 
 
@@ -92,8 +93,10 @@ class GateDecision:
     Attributes:
         skip: whether the debate is skipped.
         reasons: when debating, the tests that failed: `disagreement`, `misalignment`, `low_intrinsic`,
-            `not_comparable`, `not_unanimous`, `incomplete`, or `always`; when skipping, `all_tests_passed` or `never`.
-        untested: tests that are on but had no known value: an unknown signal cannot be compared.
+            `not_comparable`, `not_unanimous`, `incomplete`, those that could not be made, as `misalignment_unknown`, or
+            `always`; when skipping, `all_tests_passed`, `known_tests_passed` with those that could not be made, or
+            `never`.
+        untested: tests that are on but could not be made: a value was unknown.
     """
 
     skip: bool
@@ -102,36 +105,39 @@ class GateDecision:
 
 
 def decide(signals: GateSignals, gate: GateSettings) -> GateDecision:
-    """Skip if every enabled test with a known value passes.
+    """Skip if every enabled test passes.
 
-    The tests are D < tau_d, M < tau_m, mean p >= tau_p, equal answers, and a valid answer of every agent. An unknown
-    M or p is not tested (the gate then uses D and unanimity); an unknown D debates, as do p_i of several stages
-    if M or p is tested: each may be low, which no mean of them shows.
+    The tests are D < tau_d, M < tau_m, mean p >= tau_p, equal answers, and a valid answer of every agent. Those of M
+    and p need the p_i of every valid answer; the known ones alone can only fail them. What happens if a test cannot be
+    made is set by `gate.if_untested`. An unknown D always debates, as do p_i of several stages: each may be low, which
+    no mean of them shows.
     """
     if gate.when != "selective":
         return GateDecision(gate.when == "never", (gate.when,))
-    d, m, p = signals.disagreement, signals.misalignment, signals.mean_intrinsic
-    failed: list[str] = []
-    untested: list[str] = []
-    if gate.tau_d is not None and (d is None or d >= gate.tau_d):
-        failed.append("disagreement")
-    if gate.tau_m is not None:
-        if m is None:
-            untested.append("misalignment")
-        elif m >= gate.tau_m:
-            failed.append("misalignment")
-    if gate.tau_p is not None:
-        if p is None:
-            untested.append("low_intrinsic")
-        elif p < gate.tau_p:
-            failed.append("low_intrinsic")
-    if untested and not signals.comparable:
+    partly = None in signals.intrinsic
+    failed, untested = [], []
+    for name, value, passes, tau, incomplete in (
+        ("disagreement", signals.disagreement, operator.lt, gate.tau_d, False),
+        ("misalignment", signals.misalignment, operator.lt, gate.tau_m, partly),
+        ("low_intrinsic", signals.mean_intrinsic, operator.ge, gate.tau_p, partly),
+    ):
+        if tau is None:
+            continue
+        if value is not None and not passes(value, tau):
+            failed.append(name)
+        elif value is None or incomplete:
+            untested.append(name)
+    if not signals.comparable and any(name != "disagreement" for name in untested):
         failed.append("not_comparable")
     if gate.require_unanimity and not signals.equal:
         failed.append("not_unanimous")
     if gate.require_complete and not signals.complete:
         failed.append("incomplete")
-    return GateDecision(not failed, tuple(failed) or ("all_tests_passed",), tuple(untested))
+    debates = signals.comparable and not gate.skips_untested
+    failed += [name + UNKNOWN for name in untested if debates or name == "disagreement"]
+    unknown = [name + UNKNOWN for name in untested]
+    passed = ("known_tests_passed", *unknown) if unknown else ("all_tests_passed",)
+    return GateDecision(not failed, tuple(failed) or passed, tuple(untested))
 
 
 def gate_event(signals: GateSignals, decision: GateDecision, gate: GateSettings) -> GateDecided:
@@ -141,6 +147,7 @@ def gate_event(signals: GateSignals, decision: GateDecision, gate: GateSettings)
         skip=decision.skip,
         reasons=list(decision.reasons),
         untested=list(decision.untested),
+        **({"if_untested": gate.if_untested} if decision.untested else {}),
         when=gate.when,
         d=signals.disagreement,
         tau_d=gate.tau_d,

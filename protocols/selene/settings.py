@@ -51,6 +51,9 @@ class GateSettings(Settings):
         intrinsic: source of p_i: `normalised`, the probability among the case's labels at the answer's position;
             `printed`, the paper's sigma(l) = p/(1+p), which never exceeds 0.5, so that with the default thresholds
             every case is debated; `resampled`, the share of equal answers among `resamples` further replies; `none`.
+        if_untested: what happens if a test that is on cannot be made because a value is unknown: `debate` debates the
+            case; with `ignore` the other tests decide, so that more cases are skipped than with the test. An unknown D
+            always debates. With `intrinsic: none` no test of M or p is expected, and `ignore` holds for them.
         resamples: further replies per agent if `intrinsic` is `resampled`.
         embed_rationale: embed question, rationale and answer (eq. 1); False: without the rationale
             (Algorithm 1).
@@ -66,6 +69,7 @@ class GateSettings(Settings):
     intrinsic: Annotated[Literal["normalised", "printed", "none", "resampled"], BeforeValidator(_none_is_a_word)] = (
         "normalised"
     )
+    if_untested: Literal["debate", "ignore"] = "debate"
     resamples: int = Field(default=5, ge=1, le=100)
     embed_rationale: bool = True
 
@@ -74,6 +78,11 @@ class GateSettings(Settings):
         """Whether a decision of the gate can depend on the intrinsic probabilities."""
         tested = self.tau_m is not None or self.tau_p is not None
         return self.when == "selective" and self.intrinsic != "none" and tested
+
+    @property
+    def skips_untested(self) -> bool:
+        """Whether a case may be skipped without the tests of M and p."""
+        return self.if_untested == "ignore" or self.intrinsic == "none"
 
 
 class DebateSettings(Settings):

@@ -38,6 +38,8 @@ class BothBranches:
         case_ids: ids of the n cases.
         groups: their groups, see `References.group`.
         d, m, p, c: disagreement, misalignment, mean intrinsic and mean stated probability of the openings.
+        skips_untested: whether a case with unknown M or p may be skipped; if not, M and p are also unknown where the p
+            of an agent is.
         may_skip: whether the tests without a threshold permit a skip: equal answers and an answer of every agent, if
             required, and probabilities of one stage.
         skip_right, debate_right: whether each branch's answer is right.
@@ -55,6 +57,7 @@ class BothBranches:
     m: Floats
     p: Floats
     c: Floats
+    skips_untested: bool
     may_skip: Bools
     skip_right: Bools
     debate_right: Bools
@@ -171,7 +174,10 @@ def _arrays(
     )
     single = [total_tokens([r for r in by_case[key] if step_of(r.path) == "opening/agent/0"]) for key in keys]
     taus = (first.tau_d, first.tau_m if pooled else None, first.tau_p if pooled else None)
+    skips_untested = first.if_untested == "ignore" or first.intrinsic_reading == "none"
     unknown = np.full(len(gates), np.nan)
+    if not skips_untested:
+        gates = [_of_all(gate) for gate in gates]
     return BothBranches(
         case_ids=tuple(case_id for case_id, _ in keys),
         groups=tuple(group_of(case_id) for case_id, _ in keys),
@@ -179,6 +185,7 @@ def _arrays(
         m=np.array([gate.m for gate in gates], np.float64) if pooled else unknown,
         p=np.array([gate.p for gate in gates], np.float64) if pooled else unknown,
         c=np.array([gate.c for gate in gates], np.float64),
+        skips_untested=skips_untested,
         may_skip=np.array([_may_skip(gate) for gate in gates], np.bool_),
         skip_right=np.array([case.skip_right for case in usable], np.bool_),
         debate_right=np.array([case.debate_right for case in usable], np.bool_),
@@ -189,6 +196,11 @@ def _arrays(
         left_out=left_out,
         notes=() if pooled else (mixed,),
     )
+
+
+def _of_all(gate: GateDecided) -> GateDecided:
+    """The gate with M and mean p unknown unless the p of every agent is known."""
+    return gate.model_copy(update={"m": None, "p": None}) if None in gate.intrinsic else gate
 
 
 def _may_skip(gate: GateDecided) -> bool:

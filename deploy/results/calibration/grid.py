@@ -90,9 +90,9 @@ def _lower(values: Floats) -> list[Threshold]:
 
 
 def skip_mask(cases: BothBranches, tau_d: Threshold, tau_m: Threshold, tau_p: Threshold) -> Bools:
-    """Mask of the cases that the gate skips: `selene.gate.decide` on arrays. An unknown D fails, M and p pass."""
-    low_d = _below(cases.d, tau_d, unknown=False)
-    return cases.may_skip & low_d & _below(cases.m, tau_m, unknown=True) & _at_least(cases.p, tau_p)
+    """Mask of the cases that the gate skips: `selene.gate.decide` on arrays. An unknown D fails."""
+    low_d, unknown = _below(cases.d, tau_d, unknown=False), cases.skips_untested
+    return cases.may_skip & low_d & _below(cases.m, tau_m, unknown=unknown) & _at_least(cases.p, tau_p, unknown=unknown)
 
 
 def _below(values: Floats, tau: Threshold, *, unknown: bool) -> Bools:
@@ -101,8 +101,10 @@ def _below(values: Floats, tau: Threshold, *, unknown: bool) -> Bools:
     return np.where(np.isnan(values), unknown, values < tau)
 
 
-def _at_least(values: Floats, tau: Threshold) -> Bools:
-    return np.ones(len(values), np.bool_) if tau is None else np.isnan(values) | (values >= tau)
+def _at_least(values: Floats, tau: Threshold, *, unknown: bool) -> Bools:
+    if tau is None:
+        return np.ones(len(values), np.bool_)
+    return np.where(np.isnan(values), unknown, values >= tau)
 
 
 def sweep_grid(cases: BothBranches, among: Bools, axes: ThresholdAxes) -> list[GridPoint]:
@@ -111,8 +113,9 @@ def sweep_grid(cases: BothBranches, among: Bools, axes: ThresholdAxes) -> list[G
     For each tau_d, the sums over cases for all (tau_m, tau_p) are one matrix product per quantity.
     """
     weights = _Weights.of(cases, among)
-    by_m = np.array([_below(cases.m[among], tau, unknown=True) for tau in axes.tau_m], np.float64)
-    by_p = np.array([_at_least(cases.p[among], tau) for tau in axes.tau_p], np.float64).T
+    unknown = cases.skips_untested
+    by_m = np.array([_below(cases.m[among], tau, unknown=unknown) for tau in axes.tau_m], np.float64)
+    by_p = np.array([_at_least(cases.p[among], tau, unknown=unknown) for tau in axes.tau_p], np.float64).T
     points: list[GridPoint] = []
     for tau_d in axes.tau_d:
         low_d = cases.may_skip[among] & _below(cases.d[among], tau_d, unknown=False)

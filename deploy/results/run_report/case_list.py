@@ -37,7 +37,18 @@ KINDS: Mapping[str, str] = {
 }
 """Kinds of cases that a list can be narrowed to, with what each means."""
 
-_ON_ONE_LINE = ("case", "answer", "gold", "outcome", "how it ended", "truncated", "rounds", "tokens", "question")
+_ON_ONE_LINE = (
+    "case",
+    "answer",
+    "gold",
+    "outcome",
+    "how it ended",
+    "prompts",
+    "truncated",
+    "rounds",
+    "tokens",
+    "question",
+)
 
 _EXCLUSIVE = (("right", "wrong", "failed"), ("debated", "failed"))
 
@@ -57,6 +68,7 @@ class CaseRow(FrozenModel):
         disagreement: how far its agents were apart, in the measure of its protocol; None when unknown.
         tokens: of the replies that the verdict rests on; None when unknown.
         debated: whether it finished after a debate.
+        prompt_cut: whether the server seems to have cut the prompt of a reply, in the attempt that counts.
         truncated: replies that ended at their token limit, of the attempt that counts.
     """
 
@@ -72,6 +84,7 @@ class CaseRow(FrozenModel):
     tokens: int | None
     debated: bool
     truncated: int
+    prompt_cut: bool = False
 
 
 class CaseList(DisplayMixin, FrozenModel):
@@ -164,8 +177,9 @@ def case_list(run: RunData | str | Path) -> CaseList:
     truncated = _truncated(run)
     rows = []
     endings = zip(values.get("how", nothing), values.get("failure", nothing), strict=True)
-    columns_of_all = (values["case"], endings, values.get(DEBATED, nothing), *columns.values())
-    for case_id, (how, failure), of_debate, *row in zip(*columns_of_all, strict=True):
+    others = (values.get(DEBATED, nothing), values.get("prompts", nothing))
+    columns_of_all = (values["case"], endings, *others, *columns.values())
+    for case_id, (how, failure), of_debate, prompts, *row in zip(*columns_of_all, strict=True):
         found: dict[str, Any] = dict(zip(names, row, strict=True))
         if found["outcome"] == NOT_BEGUN:
             found["outcome"] = "open"
@@ -176,6 +190,7 @@ def case_list(run: RunData | str | Path) -> CaseList:
                 ending=failure_words(failure) if failure else how,
                 debated=bool(of_debate),
                 truncated=truncated.get(str(case_id), 0),
+                prompt_cut=prompts is not None,
             )
         )
     return CaseList(
@@ -234,6 +249,8 @@ def _table(rows: Sequence[CaseRow], *, with_truncated: bool) -> Table:
         "rounds": ["-" if row.rounds is None else str(row.rounds) for row in rows],
         "tokens": [count(row.tokens) for row in rows],
     }
+    if any(row.prompt_cut for row in rows):
+        columns["prompts"] = ["cut" if row.prompt_cut else "-" for row in rows]
     if with_truncated:
         columns["truncated"] = [str(row.truncated) for row in rows]
     names = [name for name in _ON_ONE_LINE if name in columns]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.endings import ending_words
+from moot.deploy.results.record.prompt_cuts import cut_cases
 from moot.deploy.results.record.readers import latest_rows
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.text import finite_or_none
@@ -38,7 +39,8 @@ class CaseTable(NamedTuple):
 
     Attributes:
         rows: columns `case`, `outcome`, `question`, `answer`, `gold`, `how`, `rounds`, `confidence`, `disagreement`,
-            `tokens`, `failure`, and `debated`, by which a page chooses and which it does not show.
+            `tokens`, `prompts` (`cut` if the server seems to have cut one), `failure`, and `debated`, by which a page
+            chooses and which it does not show.
         disagreement: how it is measured: `d` of the first answers, `jsd` of the last distributions, or `majority`,
             the share of the first answers that differ from the most frequent one.
     """
@@ -71,6 +73,7 @@ def case_table(source: RunRecord | Path) -> CaseTable:
         "confidence": found["confidence"],
         "disagreement": disagreement,
         "tokens": _tokens(found),
+        "prompts": pc.if_else(pc.is_in(found["case_id"], value_set=cut_cases(record)), "cut", None),
         "failure": pc.if_else(failed, found["failure"], None),
         DEBATED: pc.fill_null(found["debated"], False).cast(pa.int8()),
     }

@@ -48,6 +48,7 @@ _HEADS = {
     "confidence": ("Confidence", "", False),
     "disagreement": ("", "", False),
     "tokens": ("Tokens", "of the replies that the verdict rests on", False),
+    "prompts": ("Prompts", "cut: the server seems to have read only a part of a prompt", True),
     "failure": ("Failure", "", True),
     DEBATED: ("Debated", "1 for a case that finished after a debate", False),
 }

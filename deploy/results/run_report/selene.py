@@ -63,6 +63,8 @@ def _gate(run: RunData, gated: Sequence[_Gated]) -> Iterator[Block]:
     if reasons:
         rows = [(REASONS.get(reason, reason), count(n)) for reason, n in reasons.most_common()]
         yield Table("Why cases were debated (a case may have several reasons)", ("reason", "cases"), rows)
+    if (without := run.summary.gate_untested) is not None:
+        yield Note(f"Tests that could not be made: {without.words}. Skipped without them: {cases(without.skipped)}.")
 
 
 def _branches(summary: Summary, gated: Sequence[_Gated]) -> str:

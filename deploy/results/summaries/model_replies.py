@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
 from moot.actors.agent.attempt import LENGTH
 from moot.actors.models.early_stop import CUT, REPETITION
+from moot.actors.models.prompt_cuts import CONTEXT_REMEDY
 from moot.actors.models.token_logprobs import UNALIGNED
 from moot.actors.record.rows import FROM_REASONING, has_reading_mark
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record.prompt_cuts import cut_prompts
 from moot.deploy.results.record.readers import counted_rows
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.report.blocks import Block, Table
@@ -60,6 +63,7 @@ class ModelReplies(FrozenModel):
         refused: refusals by the model or by a content filter.
         outside_labels: replies whose answer is not one of the labels.
         from_reasoning: replies that the server returned in the field of hidden reasoning.
+        prompt_cut: replies to a prompt of which the server seems to have read only a part; not in JSON without any.
         unaligned: replies whose tokens do not concatenate to their text; the answer's probability is unknown.
         reasoning_tokens: tokens of hidden reasoning; None when no server reports them.
     """
@@ -80,6 +84,7 @@ class ModelReplies(FrozenModel):
     refused: int = 0
     outside_labels: int = 0
     from_reasoning: int = 0
+    prompt_cut: int = Field(default=0, exclude_if=lambda count: not count)
     unaligned: int = 0
     reasoning_tokens: int | None = None
 
@@ -118,13 +123,16 @@ def model_replies(*runs: RunRecord | str | Path) -> list[ModelReplies]:
 def _kinds_of_replies(record: RunRecord) -> list[dict[str, Any]]:
     """Replies of the attempts that count, grouped by the counted properties; `count_all` is a group's size."""
     columns = ["case_id", "attempt", "superseded", "text", "reasoning_tokens", *_COLUMNS]
-    table = record.rows_that_count(record.turns.select(columns))
+    turns = record.turns.select(columns).append_column("prompt_cut", cut_prompts(record))
+    table = record.rows_that_count(turns)
     asked = pc.not_equal(pc.fill_null(table["role"], ""), "person")
     table = table.filter(pc.and_(asked, pc.invert(table["superseded"])))
     table = table.append_column("repetitive", _repetitive(table["text"]))
     table = table.append_column("received", table["text"].is_valid())
     counted: Any = [([], "count_all"), ("reasoning_tokens", "sum"), ("reasoning_tokens", "count")]
-    kinds: list[dict[str, Any]] = table.group_by([*_COLUMNS, "repetitive", "received"]).aggregate(counted).to_pylist()
+    kinds: list[dict[str, Any]] = (
+        table.group_by([*_COLUMNS, "prompt_cut", "repetitive", "received"]).aggregate(counted).to_pylist()
+    )
     return kinds
 
 
@@ -173,10 +181,15 @@ def _marks(row: dict[str, Any]) -> Iterator[str]:
         yield "repetitive"
     if is_outside_labels(error):
         yield "outside_labels"
-    if has_reading_mark(row["reading"], FROM_REASONING):
-        yield "from_reasoning"
-    if row["p_reason"] == UNALIGNED:
-        yield "unaligned"
+    yield from (name for name, applies in _of_received(row).items() if applies)
+
+
+def _of_received(row: dict[str, Any]) -> dict[str, bool]:
+    return {
+        "from_reasoning": has_reading_mark(row["reading"], FROM_REASONING),
+        "prompt_cut": row["prompt_cut"],
+        "unaligned": row["p_reason"] == UNALIGNED,
+    }
 
 
 def by_role(found: Sequence[ModelReplies]) -> list[ModelReplies]:
@@ -209,6 +222,11 @@ def _warnings(role: ModelReplies) -> Iterator[str]:
         yield (
             f"{role.from_reasoning:,} replies of {role.role} were read from the field of hidden reasoning: "
             "start the server with its model's reasoning parser"
+        )
+    if role.prompt_cut:
+        yield (
+            f"the server seems to have cut the prompts of {role.prompt_cut:,} of {role.replies:,} replies of "
+            f"{role.role}, by the tokens that it counted: {CONTEXT_REMEDY}"
         )
 
 
@@ -268,6 +286,7 @@ _HEADER = {
     "repetitive": "repetitive",
     "refused": "refused",
     "outside_labels": "outside labels",
+    "prompt_cut": "prompt cut",
     "unaligned": "unaligned",
     "reasoning_tokens": "reasoning tokens",
 }

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
@@ -40,10 +41,11 @@ from moot.deploy.results.summaries.evaluation import (
     confidence_figures,
     evaluate_distributions,
 )
+from moot.deploy.results.summaries.gate_tests import UntestedGates, run_warnings, untested_gates
 from moot.deploy.results.summaries.judges import judge_figures, verdict_sources
 from moot.deploy.results.summaries.judging import JudgingSummary, summarise_judging
 from moot.deploy.results.summaries.label_audit import contradicted, converged
-from moot.deploy.results.summaries.model_replies import ModelReplies, model_replies, warnings_of
+from moot.deploy.results.summaries.model_replies import ModelReplies, model_replies
 from moot.deploy.results.summaries.panel_verdicts import (
     PanelVerdictCounts,
     RoleReasoning,
@@ -80,6 +82,7 @@ class Summary(DisplayMixin, FrozenModel):
         scored_groups: number of groups of their cases, see `moot.deploy.results.record.references.case_groups`; None if
             all are independent.
         skip_rate: share of the finished cases with a gate whose debate was skipped; None without a gate.
+        gate_untested: gates that could not make a test because a value was unknown; None, and not in JSON, without any.
         debate_rounds_mean: mean over all finished cases; `debate_rounds_mean_debated` over the debated ones.
         judge_stability: 1 - Var over the evidence variants, mean over the candidates with at least two scored variants,
             of the protocol's own passes; `judge_stability_audit` is that of the audit's passes, which are the same for
@@ -125,7 +128,7 @@ class Summary(DisplayMixin, FrozenModel):
         asks_failed: asks without a usable reply by kind; `replies`: replies by outcome; both of the attempts that
             count.
         model_replies: reply counts by role and template.
-        warnings: warnings about the replies, each with a remedy.
+        warnings: warnings about the replies and the gate, each with a remedy.
         stopped_early: replies that were stopped early, with estimates; None if there are none.
         audit: comparison of the skipped answers (first) with the debated ones, if skipped cases were also debated
             (`audit_skipped`, `both_branches`).
@@ -153,6 +156,7 @@ class Summary(DisplayMixin, FrozenModel):
     accuracy_answered_interval: Interval | None
     accuracy_by_part: list[PartAccuracy] | None
     skip_rate: float | None
+    gate_untested: UntestedGates | None = Field(default=None, exclude_if=lambda found: found is None)
     accuracy_skipped: float | None
     accuracy_skipped_interval: Interval | None
     scored_skipped: int
@@ -254,12 +258,13 @@ def record_summary(record: RunRecord) -> Summary:
         failures=_counted(verdict.failure or "unknown" for verdict in verdicts if verdict.failed),
         asks_failed=_named(replies.failure.counted(counted_replies & replies.is_failed)),
         replies=_named(replies.outcome.counted(counted_replies)),
-        model_replies=(reply_counts := model_replies(record)),
-        warnings=warnings_of(reply_counts),
+        model_replies=model_replies(record),
+        warnings=run_warnings(record),
         audit=audit_difference(record, counted),
         judge_passes_per_case=mean_of(cost.judge_passes for cost in costs.values()),
         confidence=confidence_figures(record, counted),
         **debate_shares(record, finished),
+        gate_untested=untested_gates(record),
         **accuracies(record, counted),
         **judge_figures(record, finished),
         **run_totals(replies, record.bookkeeping, facts.prices),

@@ -94,6 +94,8 @@ def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
 
 def _gate_rows(summary: Summary, skip_rate: float) -> Iterator[tuple[str, str]]:
     yield "skip rate", percent(skip_rate)
+    if (without := summary.gate_untested) is not None:
+        yield "gate tests not made", f"{without.words}; {without.skipped:,} of these cases were skipped"
     if summary.scored_skipped:
         skipped = percent(summary.accuracy_skipped, summary.accuracy_skipped_interval, summary.scored_skipped)
         yield "accuracy, skipped", skipped

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from moot.actors.record.rows import FROM_REASONING, has_reading_mark, step_of
+from moot.actors.record.rows import FROM_REASONING, PROMPT_CUT, has_reading_mark, step_of
 from moot.deploy.results.distributions import distribution_line
 from moot.deploy.results.endings import named_ending
 from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs, Quote
@@ -239,6 +239,7 @@ _READINGS = {
     "letter": "its label is the letter in front of the answer",
     "prefix": "its label is the start of the answer",
     FROM_REASONING: "returned in the field of hidden reasoning",
+    PROMPT_CUT: "the server seems to have cut its prompt",
 }
 """Words for the marks of the column `reading`."""
 

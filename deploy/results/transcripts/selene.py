@@ -26,6 +26,10 @@ REASONS = {
     "not_comparable": "token probabilities were taken in different ways and cannot be compared",
     "not_unanimous": "the answers differ",
     "incomplete": "an opening is missing",
+    "disagreement_unknown": "D is unknown: its test could not be made",
+    "misalignment_unknown": "M is not known of every agent: its test could not be made",
+    "low_intrinsic_unknown": "p is not known of every agent: its test could not be made",
+    "known_tests_passed": "every test that could be made passes",
     "always": "the gate is off: every case is debated",
     "all_tests_passed": "every test passes",
     "never": "the gate is off: no case is debated",
@@ -81,9 +85,9 @@ def _signals(data: GateDecided) -> list[GateSignal]:
     is_printed = data.intrinsic_reading == "printed"  # the printed formula gives 1/2 for p = 1
     p_name = "mean p as printed, p/(1+p)" if is_printed else "mean p (own probability)"
     found = [
-        _test("D (disagreement)", data.d, data.tau_d, below=True, unknown="fail"),
-        _test("M (misalignment)", data.m, data.tau_m, below=True, unknown="not tested"),
-        _test(p_name, data.p, data.tau_p, below=False, unknown="not tested"),
+        _test("D (disagreement)", data.d, data.tau_d, below=True, untested="disagreement" in data.untested),
+        _test("M (misalignment)", data.m, data.tau_m, below=True, untested="misalignment" in data.untested),
+        _test(p_name, data.p, data.tau_p, below=False, untested="low_intrinsic" in data.untested),
         _unanimity(data),
     ]
     if not data.complete:
@@ -97,10 +101,12 @@ def _failed_signal(name: str, is_tested: bool) -> GateSignal:
     return GateSignal(name, "no", "yes", "fail") if is_tested else GateSignal(name, "no", "off", "off")
 
 
-def _test(name: str, value: float | None, tau: float | None, *, below: bool, unknown: Outcome) -> GateSignal:
+def _test(name: str, value: float | None, tau: float | None, *, below: bool, untested: bool) -> GateSignal:
     if tau is None:
         return GateSignal(name, number(value), "off", "off")
-    outcome: Outcome = unknown if value is None else "pass" if (value < tau if below else value >= tau) else "fail"
+    outcome: Outcome = "not tested"
+    if value is not None and not untested:
+        outcome = "pass" if (value < tau if below else value >= tau) else "fail"
     return GateSignal(name, number(value, 4), f"{'<' if below else '>='} {number(tau, 4)}", outcome)
 
 

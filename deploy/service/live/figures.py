@@ -23,7 +23,7 @@ from moot.deploy.service.live.open_debates import OpenDebates
 from moot.deploy.service.live.scored import ScoredVerdicts
 from moot.deploy.service.live.series import RecentRate, TimeBins
 from moot.deploy.service.live.trajectories import COLUMNS, Trajectories
-from moot.protocols.events import RoundFigures
+from moot.protocols.events import GATE, RoundFigures, lacks_values
 from moot.protocols.messages import Usage
 from moot.protocols.rubrics.events import ReplyAssessed
 
@@ -56,6 +56,7 @@ class LiveFigures(FrozenModel):
         failed: cases whose latest attempt failed.
         has_gold: whether any case so far has a right answer.
         accuracy_interval: as in the summary: none where several cases are of one group.
+        untested: debates whose gate could not make a test, because a value was unknown.
         tokens, cost_usd: paid for here, lower bounds if `calls_without_usage` is not 0.
         debates_per_s, tokens_per_s: over the last half minute.
         left_s: seconds until the end at that rate.
@@ -71,6 +72,7 @@ class LiveFigures(FrozenModel):
     accuracy: float | None
     accuracy_interval: Interval | None
     skipped: int
+    untested: int
     rounds: int
     replies: int
     tokens: int | None
@@ -140,6 +142,8 @@ class RunningFigures:
         for path, data in zip(chosen["path"].to_pylist(), chosen["data"].to_pylist(), strict=True):
             if (figures := RoundFigures.read(decode_json(data), path)) is not None:
                 self.rounds.add(figures)
+        for data in events.filter(pc.equal(events["kind"], GATE))["data"].to_pylist():
+            self._counts.untested += lacks_values(GATE, decode_json(data))
         others = events.filter(pc.is_in(events["kind"], value_set=pa.array([ReplyAssessed.kind, "parked"])))
         for row in others.to_pylist():
             key = (row["case_id"], row["attempt"])
@@ -196,6 +200,7 @@ class RunningFigures:
             accuracy=accuracy.correct / accuracy.scored if accuracy.scored else None,
             accuracy_interval=self._scored.interval(),
             skipped=counts.skipped,
+            untested=counts.untested,
             rounds=counts.rounds,
             replies=counts.replies,
             tokens=self.tokens,

@@ -5,15 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from moot.deploy.results.transcripts.selene import REASONS
 from moot.protocols.selene.agent_state import AgentState
 from moot.protocols.selene.gate import GateSignals, decide, gate_event, signals_of
 from moot.protocols.selene.settings import GateSettings
 
 
 def signals(
-    d: float | None = 0.03, m: float | None = 0.05, p: float | None = 0.95, *, equal: bool = True, complete: bool = True
+    d: float | None = 0.03,
+    m: float | None = 0.05,
+    p: float | None = 0.95,
+    *,
+    equal: bool = True,
+    complete: bool = True,
+    p_of: tuple[float | None, ...] = (),
 ) -> GateSignals:
-    return GateSignals(d, m, p, 0.9, equal, complete=complete)
+    return GateSignals(d, m, p, 0.9, equal, intrinsic=p_of, complete=complete)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +46,6 @@ def signals(
         (signals(complete=False), {"require_unanimity": False}, ("incomplete",)),
         (signals(d=1.0), {"tau_d": None}, ("all_tests_passed",)),
         (signals(m=1.0), {"tau_m": None}, ("all_tests_passed",)),
-        (signals(d=None), {}, ("disagreement",)),
         (signals(), {"when": "always"}, ("always",)),
         (signals(d=1.0), {"when": "never"}, ("never",)),
     ],
@@ -49,6 +55,42 @@ def test_decisions(seen: GateSignals, gate: dict[str, object], reasons: tuple[st
     assert decision.reasons == reasons
     assert decision.skip == (reasons in {("all_tests_passed",), ("never",)})
     assert decision.untested == ()
+
+
+D, M, P = "disagreement", "misalignment", "low_intrinsic"
+IGNORE, NONE = {"if_untested": "ignore"}, {"intrinsic": "none"}
+
+
+@pytest.mark.parametrize(
+    ("seen", "gate", "untested", "reasons"),
+    [
+        (signals(m=None), {}, (M,), ("misalignment_unknown",)),
+        (signals(p=None), {}, (P,), ("low_intrinsic_unknown",)),
+        (signals(m=None, p=None), {}, (M, P), ("misalignment_unknown", "low_intrinsic_unknown")),
+        (signals(0.5, None), {}, (M,), (D, "misalignment_unknown")),
+        (signals(m=None), {"tau_m": None}, (), ("all_tests_passed",)),
+        (signals(m=None), IGNORE, (M,), ("known_tests_passed", "misalignment_unknown")),
+        (signals(m=None), NONE, (M,), ("known_tests_passed", "misalignment_unknown")),
+        (signals(m=None, equal=False), IGNORE, (M,), ("not_unanimous",)),
+        # An unknown D debates in any case.
+        (signals(d=None), {}, (D,), ("disagreement_unknown",)),
+        (signals(d=None), IGNORE, (D,), ("disagreement_unknown",)),
+        (signals(d=None, m=None), NONE, (D, M), ("disagreement_unknown",)),
+        # The p of some agents can fail a test of all, and not pass it.
+        (signals(p_of=(0.9, None)), {}, (M, P), ("misalignment_unknown", "low_intrinsic_unknown")),
+        (signals(m=0.3, p_of=(0.9, None)), {}, (P,), (M, "low_intrinsic_unknown")),
+        (signals(p_of=(0.9, None)), IGNORE | {"tau_p": None}, (M,), ("known_tests_passed", "misalignment_unknown")),
+        (signals(p_of=(0.9, 0.9)), {}, (), ("all_tests_passed",)),
+        (signals(m=None), {"when": "never"}, (), ("never",)),
+    ],
+)  # fmt: skip
+def test_a_test_that_cannot_be_made_is_a_reason(
+    seen: GateSignals, gate: dict[str, object], untested: tuple[str, ...], reasons: tuple[str, ...]
+) -> None:
+    decision = decide(seen, GateSettings.model_validate(gate))
+    assert (decision.untested, decision.reasons) == (untested, reasons)
+    assert decision.skip == (reasons[0] in {"all_tests_passed", "known_tests_passed", "never"})
+    assert set(reasons) <= set(REASONS)
 
 
 def test_sure_and_unsure_agents_at_several_stages_are_no_reason_to_skip() -> None:

@@ -228,7 +228,7 @@ async def test_free_text_is_compared_folded_and_its_p_is_unknown() -> None:
         "opening/agent/0": ScriptedPosition("Penguin.", p=None), "opening/*": ScriptedPosition("penguin", p=None),
         "judge/*": 0.9,
     }  # fmt: skip
-    verdict, floor = await debate(script, case=case)
+    verdict, floor = await debate(script, {"gate.if_untested": "ignore"}, case=case)
     assert (verdict.answer, verdict.how, verdict.distribution) == ("penguin", "skipped", None)
     assert verdict.flags == ("evidence-from-rationales",)
     assert floor.event("judging")["evidence_from"] == "rationales"

@@ -67,6 +67,7 @@
       ["debates open", count(of.open)],
     ];
     if (of.skipped) rows.push(["debates skipped", count(of.skipped)]);
+    if (of.untested) rows.push(["gates without a test", count(of.untested)]);
     for (const budget of of.budgets || []) {
       rows.push([`budget, ${budget.name}`, `${rate(budget.left)} left of ${rate(budget.cap)}`]);
     }

@@ -1,0 +1,108 @@
+"""Tests of a gate that could not be made because a value was unknown: their counts, as text and as a warning."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record.run_record import RunRecord, once_per_record
+from moot.deploy.results.summaries.model_replies import model_replies, warnings_of
+from moot.deploy.results.text import cases
+from moot.protocols.selene.events import GateDecided
+
+_SIGNALS = {"disagreement": "D", "misalignment": "M", "low_intrinsic": "mean p"}
+"""Signal of each test."""
+
+_REMEDY = (
+    "`moot doctor --model M` examines a model's log-probabilities; without them, --set gate.intrinsic=resampled "
+    "estimates p from further replies, and gate.intrinsic=none does without these tests"
+)
+
+
+class UntestedGates(FrozenModel):
+    """Gates that could not make a test because a value was unknown, of the attempts that count.
+
+    Attributes:
+        cases: number of cases with a gate.
+        tests: number of cases by test: `disagreement`, `misalignment`, `low_intrinsic`.
+        untested: number of cases without one of the tests.
+        skipped: number of those that were skipped.
+        intended: whether no value was expected, because `gate.intrinsic` is `none`.
+        reason: the commonest reason of an unknown probability; empty if none is recorded.
+    """
+
+    cases: int
+    tests: dict[str, int]
+    untested: int
+    skipped: int
+    intended: bool
+    reason: str
+
+    @property
+    def words(self) -> str:
+        """Counts by signal.
+
+        >>> UntestedGates(
+        ...     cases=9, tests={"misalignment": 2, "low_intrinsic": 3}, untested=3, skipped=0, intended=False, reason=""
+        ... ).words
+        'M in 2, mean p in 3 of 9 cases'
+        """
+        counts = ", ".join(f"{_SIGNALS.get(test, test)} in {n:,}" for test, n in self.tests.items())
+        return f"{counts} of {cases(self.cases)}"
+
+
+@once_per_record
+def untested_gates(record: RunRecord) -> UntestedGates | None:
+    """Counts of the gates that could not make a test; None without any.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    if not record.gated:
+        return None
+    events = record.rows_that_count(record.events_of_kind(GateDecided.kind))
+    without = events.filter(pc.match_substring(pc.fill_null(events["data"], ""), '"untested":["'))
+    gates = [gate for data in without["data"].to_pylist() if (gate := GateDecided.read_json(data)) is not None]
+    if not gates:
+        return None
+    return UntestedGates(
+        cases=events.num_rows,
+        tests=dict(Counter(test for gate in gates for test in gate.untested)),
+        untested=len(gates),
+        skipped=sum(gate.skip for gate in gates),
+        intended=all(gate.intrinsic_reading == "none" for gate in gates),
+        reason=_commonest_reason(record),
+    )
+
+
+def _commonest_reason(record: RunRecord) -> str:
+    """Commonest reason why the probability of a first answer is unknown; empty if none is recorded."""
+    if record.cases.num_rows == record.cases["labels"].null_count > 0:
+        return "the cases have no labels"
+    turns = record.turns
+    first = turns.filter(pc.starts_with(turns["path"], "opening/"))["p_reason"]
+    counts = Counter(reason for reason in first.to_pylist() if reason)
+    return counts.most_common(1)[0][0] if counts else ""
+
+
+def gate_warnings(found: UntestedGates | None) -> Iterator[str]:
+    """Warning about tests that could not be made, except where none was expected."""
+    if found is None or found.intended:
+        return
+    done = f"{found.skipped:,} were skipped without them" if found.skipped else "these were debated"
+    why = f" ({found.reason})" if found.reason else ""
+    yield f"the gate could not test {found.words}: p is unknown{why}; {done}: {_REMEDY}"
+
+
+def run_warnings(source: RunRecord | str | Path) -> list[str]:
+    """Warnings about a run, each with a remedy: about its replies, and about tests of its gate.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    record = RunRecord.of(source)
+    return [*warnings_of(model_replies(record)), *gate_warnings(untested_gates(record))]
