@@ -34,7 +34,8 @@ class EndpointReport(msgspec.Struct, frozen=True):
         fine, limited, broken: since the last report, replies other than 429; 429s; failures of the endpoint.
         round_trips_s: seconds that the `fine` replies took in total.
         drained: whether headers said that the server's own limits are used up.
-        error: message of one of the failures; empty when there was none.
+        asked_wait_s: longest wait that the server requested since the last report; 0 when it requested none.
+        error: message of one of the failures or 429s; empty when there was none.
         unused: expired permits: (lease, requests, tokens).
         corrections: tokens that calls used beyond, or below, their estimate: (lease, tokens).
     """
@@ -50,6 +51,7 @@ class EndpointReport(msgspec.Struct, frozen=True):
     broken: int = 0
     round_trips_s: float = 0.0
     drained: bool = False
+    asked_wait_s: float = 0.0
     error: str = ""
     unused: list[tuple[int, int, int]] = []
     corrections: list[tuple[int, int]] = []

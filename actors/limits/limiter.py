@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+
+import structlog
 
 from moot.actors.limits.budget_account import BudgetAccount
 from moot.actors.limits.concurrency import CircuitBreaker, ConcurrencyLimit
@@ -19,6 +22,9 @@ from moot.actors.limits.envelopes import (
 from moot.actors.limits.fair_share import fair_share
 from moot.actors.limits.rates import RateLimit
 from moot.actors.limits.settings import EndpointLimits
+from moot.actors.models.openai_errors import LONG_WAIT_S
+
+_log = structlog.get_logger(__name__)
 
 DEAD_AFTER_S = 15.0
 """Seconds without a report after which a holder's slots are granted to others. Live holders report twice a second."""
@@ -51,6 +57,13 @@ class _Endpoint:
             for limit in (limits.requests_per_min, limits.tokens_per_min)
         )
         self.holders: dict[str, _Holder] = {}
+        self._name, self._told_until = name, -math.inf
+
+    def tell_long_wait(self, now: float, wait_s: float, error: str) -> None:
+        """Log that the server requests a long wait, once until it is over."""
+        if wait_s >= LONG_WAIT_S and now >= self._told_until:
+            self._told_until = now + wait_s
+            _log.warning("the server asks to wait; calls to it wait, too", endpoint=self._name, error=error)
 
     def give_back(self, lease: int, requests: int, tokens: int) -> None:
         """Return permits that were granted and not used; negative for use beyond the grant."""
@@ -161,6 +174,7 @@ class Limiter:
 
     def _learn(self, endpoint: _Endpoint, report: EndpointReport, now: float) -> None:
         endpoint.breaker.report(now, replies=report.fine + report.limited, broken=report.broken, error=report.error)
+        endpoint.tell_long_wait(now, report.asked_wait_s, report.error)
         endpoint.concurrency.report(
             now,
             fine=report.fine,

@@ -47,17 +47,23 @@ from moot.protocols.messages import Message
 pytestmark = pytest.mark.usefixtures("certificates_read_once", "vendor_key")
 
 ASKED = [{"role": message.role, "content": message.content} for message in MESSAGES]
-CHAT = {"model": "m", "messages": ASKED, "temperature": 0.3}
+CHAT = {"model": "m", "messages": ASKED, "temperature": 0.3, "stream": False}
 SENT = {
     "compatible": ("/v1/chat/completions", {**CHAT, "max_tokens": 9}),
     "openai": ("/v1/chat/completions", {**CHAT, "max_completion_tokens": 9}),
     "responses": (
         "/v1/responses",
-        {"model": "m", "input": ASKED, "temperature": 0.3, "max_output_tokens": 9, "store": False},
+        {"model": "m", "input": ASKED, "temperature": 0.3, "max_output_tokens": 9, "store": False, "stream": False},
     ),
     "anthropic": (
         "/v1/messages",
-        {"model": "claude-opus-5-5", "max_tokens": 9, "system": ASKED[0]["content"], "messages": ASKED[1:]},
+        {
+            "model": "claude-opus-5-5",
+            "max_tokens": 9,
+            "system": ASKED[0]["content"],
+            "messages": ASKED[1:],
+            "stream": False,
+        },
     ),
 }
 LIMITED = {

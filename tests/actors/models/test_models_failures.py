@@ -41,7 +41,6 @@ UNUSABLE = [
     ("chat", completion("", finish_reason="content_filter"), "content_filter"),
     ("chat", completion("Penguins", finish_reason="content_filter"), "content_filter"),
     ("chat", {"choices": [{"message": {"content": None, "refusal": f"I will not, {KEY}."}}]}, "refused"),
-    ("chat", completion(logprobs={"content": [{"logprob": -1}]}), "server"),
     ("responses", response({"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}), "refused"),
     ("responses", incomplete("content_filter"), "content_filter"),
     ("responses", failed("server_error"), "server"),
