@@ -237,7 +237,10 @@ def connection_failure(
             return ModelError("server", message, may_be_billed=True, limits=limits)
     sent = not any(isinstance(cause, _NEVER_SENT) for cause in causes)
     verb = "lost the connection to" if sent else "cannot reach"
-    return ModelError("connection", plain(f"{verb} {url}: {reason(error)}", key), may_be_billed=sent, limits=limits)
+    proxies = [cause for cause in causes if isinstance(cause, aiohttp.ClientProxyConnectionError)]
+    way = f" through the proxy {proxies[0].host}:{proxies[0].port}" if proxies else ""
+    message = plain(f"{verb} {url}{way}: {reason(error)}", key)
+    return ModelError("connection", message, may_be_billed=sent, limits=limits)
 
 
 def reason(error: BaseException) -> str:
@@ -256,8 +259,6 @@ def _error_text(cause: BaseException) -> str:
         return f"its certificate is not accepted ({cause.verify_message})"
     if isinstance(cause, ssl.SSLError):
         return f"TLS cannot be agreed upon with it ({(cause.reason or str(cause)).replace('_', ' ').lower()})"
-    if isinstance(cause, aiohttp.ClientProxyConnectionError):
-        return f"its proxy {cause.host}:{cause.port} is not there ({cause.os_error.strerror or cause.os_error})"
     if isinstance(cause, aiohttp.ClientConnectorError) and isinstance(cause.os_error, ConnectionError):
         return cause.strerror or "it closed the connection while TLS was being agreed upon"
     if isinstance(cause, HttpProcessingError):
