@@ -119,6 +119,7 @@ class EndpointState(msgspec.Struct, frozen=True):
         bound: most requests in flight.
         in_use, waiting: requests in flight and waiting calls, as last reported.
         down_s: seconds for which it has failed; None while it works.
+        asked_wait_s: seconds left of a long wait that its server requested; None without one.
     """
 
     endpoint: str
@@ -126,6 +127,7 @@ class EndpointState(msgspec.Struct, frozen=True):
     in_use: int
     waiting: int
     down_s: float | None = None
+    asked_wait_s: float | None = None
 
 
 class BudgetState(msgspec.Struct, frozen=True):

@@ -224,6 +224,7 @@ class _Relay(Listener):
     def limits(self, state: LimiterState) -> None:
         """See `Listener.limits`."""
         self.state = state
+        self._listener.limits(state)
 
     def waiting(self, forms: int) -> None:
         """See `Listener.waiting`."""
