@@ -18,7 +18,6 @@ from moot.actors.models.openai_errors import (
     plain,
     refuse_key,
     retry_after,
-    stated_failure,
     status_failure,
 )
 from moot.actors.models.openai_wire import token_count, with_extra
@@ -183,13 +182,13 @@ def decode_reply(body: bytes, *, limits: RateHeaders | None = None, key: str | N
 def _reply(body: bytes, limits: RateHeaders | None, key: str | None) -> ModelReply:
     reply = decode_json(_decoder, body, "a message")
     if reply.error:
-        raise _error_in_reply(VendorError.from_data(reply.error), key)
+        raise failure_in_reply(body, reply.error, "content", key, _kind_of_codes)
     stopped = reply.stop_reason or ""
     if failure := finish_failure(stopped, key):
         why = reply.stop_details.explanation if reply.stop_details else None
         raise ModelError(failure.kind, plain(why, key)) if why else failure
     if reply.content is None:
-        raise failure_in_reply(body, None, "content", key)
+        raise failure_in_reply(body, None, "content", key, _kind_of_codes)
     text = "".join(block.text or "" for block in reply.content if block.type == "text")
     thoughts = [block.thinking for block in reply.content if block.type == "thinking"]
     reasoning = "\n".join(thought for thought in thoughts if isinstance(thought, str) and thought)
@@ -203,9 +202,9 @@ def _reply(body: bytes, limits: RateHeaders | None, key: str | None) -> ModelRep
     )
 
 
-def _error_in_reply(stated: VendorError, key: str | None) -> ModelError:
-    kind = next((_KIND_OF_TYPE[code] for code in stated.codes if code in _KIND_OF_TYPE), None)
-    return stated_failure(stated, key, kind)
+def _kind_of_codes(codes: frozenset[str]) -> str | None:
+    """Kind of failure by Anthropic's types of errors; None for others."""
+    return next((_KIND_OF_TYPE[code] for code in codes if code in _KIND_OF_TYPE), None)
 
 
 def _usage(usage: _Usage | None) -> Usage:

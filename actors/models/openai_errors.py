@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -101,7 +101,9 @@ class VendorError(msgspec.Struct, frozen=True):
         error = _first(error)
         if not isinstance(error, dict):
             return cls(error if isinstance(error, str) else "")
-        message = next((_text(error[name]) for name in _MESSAGE_KEYS if error.get(name)), "")
+        stated = error.get("message")
+        message = stated if isinstance(stated, str) else ""
+        message = message or next((_text(error[name]) for name in _OTHER_KEYS if error.get(name)), "")
         details, metadata = error.get("details"), error.get("metadata")
         if isinstance(metadata, dict) and (raw := _text(metadata.get("raw"))):  # what a router was told by a provider
             message = f"{message}: {raw}" if message else raw
@@ -111,7 +113,8 @@ class VendorError(msgspec.Struct, frozen=True):
         return cls(message, codes, next((int(code) for code in sorted(codes) if code in _STATUS_WORDS), None))
 
 
-_MESSAGE_KEYS = ("message", "detail", "msg", "error_message")
+_OTHER_KEYS = ("detail", "msg", "error_message")
+"""Keys of a message, beside the usual one."""
 
 
 def _first(value: object) -> Any:
@@ -163,7 +166,13 @@ STATED = "the reply states "
 """Start of the message of an error that a response with status 200 states."""
 
 
-def failure_in_reply(body: bytes, error: object, missing: str, key: str | None) -> ModelError:
+def failure_in_reply(
+    body: bytes,
+    error: object,
+    missing: str,
+    key: str | None,
+    kind_of: Callable[[frozenset[str]], str | None] = lambda codes: None,
+) -> ModelError:
     """Maps a 200 response with an error object, or without the expected content, to a `ModelError`.
 
     Args:
@@ -171,11 +180,16 @@ def failure_in_reply(body: bytes, error: object, missing: str, key: str | None) 
         error: the object; None without one.
         missing: expected content of the reply.
         key: the API key in use, kept out of the message.
+        kind_of: kind of failure by a vendor's own codes; None for what they do not decide.
     """
     stated = VendorError.from_data(error) if error else VendorError.from_body(body)
     if not (stated.message or (error and stated.codes)):
         return UnexpectedResponse("server", f"the reply holds no {missing}")
-    return stated_failure(stated, key)
+    failure = stated_failure(stated, key, kind_of(stated.codes))
+    may_be_url = failure.kind == "server" and stated.status is None
+    if may_be_url and (not error or _ABOUT_URL.search(stated.message)):
+        return UnexpectedResponse(failure.kind, failure.message)
+    return failure
 
 
 def stated_failure(error: VendorError, key: str | None, kind: str | None = None) -> ModelError:
@@ -184,14 +198,12 @@ def stated_failure(error: VendorError, key: str | None, kind: str | None = None)
     Args:
         error: as stated.
         key: the API key in use, kept out of the message.
-        kind: of the failure, where the caller knows the vendor's codes; None reads it from the status or the codes.
+        kind: of the failure; None reads it from the status that the error states, or from its codes.
     """
     status = error.status or next((status for status, words in _STATUS_OF if _any_starts(error.codes, words)), 500)
     named = f"error {error.status}" if error.status else "an error"
     said = f": {error.message}" if error.message.strip() else " without a message"
-    about_url = not error.codes and _ABOUT_URL.search(error.message) is not None
-    failure = UnexpectedResponse if about_url else ModelError
-    return failure(kind or _kind(status, error), plain(f"{STATED}{named}{said}", key))
+    return ModelError(kind or _kind(status, error), plain(f"{STATED}{named}{said}", key))
 
 
 def _any_starts(codes: frozenset[str], words: Iterable[str]) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from moot.actors.models.content_parts import kind_of_part
-from moot.actors.models.finish_reasons import filtered, finish_failure, known_finish
+from moot.actors.models.finish_reasons import finish_failure, known_finish
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, TokenLogprobs, failures_may_be_billed
-from moot.actors.models.openai_errors import UnexpectedResponse, VendorError, plain, refuse_key, stated_failure
+from moot.actors.models.openai_errors import failure_in_reply, plain, refuse_key
 from moot.actors.models.openai_wire import WireUsage, data_url, usage_of
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens
@@ -163,7 +163,7 @@ def decode_response(
 def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> ModelReply:
     response = decode_json(_response, body, "a response")
     if response.error or response.output is None:
-        raise _failure(body, response.error, key)
+        raise failure_in_reply(body, response.error, "output", key, _kind_of_codes)
     finish = _finish_reason(response, key)
     parts, thoughts = _read_output(response.output)
     refusal = next((part.refusal for part in parts if part.refusal), None)
@@ -237,14 +237,13 @@ def _finish_reason(response: _Response, key: str | None) -> str:
             raise ModelError("server", plain(f"the response is {status!r}", key))
 
 
-def _failure(body: bytes, error: Any, key: str | None) -> ModelError:
-    stated = VendorError.from_data(error) if error else VendorError.from_body(body)
-    if not (stated.message or (error and stated.codes)):
-        return UnexpectedResponse("server", "the reply holds no output")
-    if any("policy" in code for code in stated.codes):
-        return filtered(stated.message, key)
-    kind = "request" if any(code.startswith(_REQUEST_CODES) for code in stated.codes) else None
-    return stated_failure(stated, key, kind)
+def _kind_of_codes(codes: frozenset[str]) -> str | None:
+    """Kind of failure by OpenAI's own codes; None for what they do not decide."""
+    if any("policy" in code for code in codes):
+        return "content_filter"
+    if "invalid_api_key" in codes:
+        return "refused"
+    return "request" if any(code.startswith(_REQUEST_CODES) for code in codes) else None
 
 
 def _usage(usage: _Usage | None) -> Usage:
