@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -391,14 +392,14 @@ async def test_a_wrong_url_is_hinted_at_wherever_it_may_be_the_cause(
     """For Anthropic, to whose URL its SDK adds `/v1`, it is the other way round."""
     raw = b"HTTP/1.1 %d X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (status, len(body), body)
     for suffix, hinted in (("", True), ("/v1", False)):
-        async with served_raw_model(lambda url, suffix=suffix: _at(vendor, url, suffix), raw) as model:
+        async with served_raw_model(partial(_at, vendor, suffix), raw) as model:
             with pytest.raises(ModelError) as caught:
                 await model.complete(MESSAGES, WITH_LOGPROBS, step_key="k")
         assert ("/v1" in caught.value.message) is hinted, caught.value
         assert len(caught.value.message) <= 300
 
 
-def _at(vendor: MakeVendor, url: str, suffix: str) -> Any:
+def _at(vendor: MakeVendor, suffix: str, url: str) -> Any:
     made: Any = vendor(url.removesuffix("/v1") + suffix)
     if type(made).__name__ == "AnthropicModel":  # its maker took the version away
         return type(made)("claude-opus-5-5", api_key_env="MOOT_TEST_KEY", base_url=url.removesuffix(suffix or "/"))

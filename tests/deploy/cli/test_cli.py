@@ -276,6 +276,7 @@ def test_logs_hide_keys(capsys: pytest.CaptureFixture[str]) -> None:
 def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 
+    from moot.actors.limits.envelopes import EndpointState, LimiterState
     from moot.actors.record.progress import Counts
 
     counts = Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, tokens_paid=12345)
@@ -291,6 +292,12 @@ def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     assert [prepare(RunConfig(protocol=name)).gated for name in ("selene", "always-debate")] == [True, False]
     lines.began(1, 0)
     assert capsys.readouterr().err == "1 case\n"
+    lines.limits(LimiterState([EndpointState("m", 1, 0, 1, asked_wait_s=431.8), EndpointState("n", 1, 0, 0)]))
+    lines.counts(Counts())
+    assert capsys.readouterr().err.endswith("| a server asks to wait 7:12\n")
+    lines.limits(LimiterState([EndpointState("m", 1, 0, 1)]))
+    lines.ended()
+    assert capsys.readouterr().err.endswith("| left -\n")
     with open(os.devnull, "w") as nowhere:
         console = Console(force_terminal=True, width=140, record=True, file=nowhere)
         bar = BarListener(console)
