@@ -194,7 +194,7 @@ class WireMessage(msgspec.Struct):
         """
         try:
             found = read_content(self.content)
-        except TypeError as error:
+        except (TypeError, RecursionError) as error:
             raise ModelError("server", f"the reply is not a chat completion: {error}") from None
         return found._replace(refusal=self.refusal) if self.refusal else found
 

@@ -131,7 +131,7 @@ _REPLY = [
     RecordColumn(
         "finish_reason",
         _TEXT,
-        "as reported by the server, or `length` for its word for that; `cut` or `repetition` if moot stopped the stream",
+        "the server's word, or `length` for its word for that; `cut` or `repetition` if moot stopped the stream",
     ),
     RecordColumn(
         "prompt_tokens", _INT32, "billed; null if the server does not report them; see `prompt_tokens_stated`"
