@@ -38,15 +38,23 @@ def decode_json(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
     except (ValueError, RecursionError):
         pass
     try:
-        data = msgspec.json.decode(strict_json(body))
+        data = _any_json(body)
     except (ValueError, RecursionError) as error:
-        found = "a web page, " if body.lstrip()[:1] == b"<" else ""
+        start = body.lstrip()[:6]
+        found = "a web page, " if start[:1] == b"<" else "a stream, " if start in (b"event:", b"data: ") else ""
         message = f"the reply is {found}not JSON ({type(error).__name__}, {len(body)} bytes)"
         raise UnexpectedResponse("server", plain(message)) from None
     try:
         return as_far_as_it_fits(data, decoder.type)  # type: ignore[no-any-return]
     except (msgspec.ValidationError, RecursionError) as error:
         raise UnexpectedResponse("server", plain(f"the reply is not {what}: {error}")) from None
+
+
+def _any_json(body: bytes) -> object:
+    try:
+        return msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return msgspec.json.decode(strict_json(body))
 
 
 def as_far_as_it_fits(data: object, kind: Any) -> Any:
