@@ -120,6 +120,8 @@ class EndpointState(msgspec.Struct, frozen=True):
         in_use, waiting: requests in flight and waiting calls, as last reported.
         down_s: seconds for which it has failed; None while it works.
         asked_wait_s: seconds left of a long wait that its server requested; None without one.
+        long_waits: number of such waits so far; one that is requested before another is over does not count.
+        wait_error: message of the latest of them.
     """
 
     endpoint: str
@@ -128,6 +130,8 @@ class EndpointState(msgspec.Struct, frozen=True):
     waiting: int
     down_s: float | None = None
     asked_wait_s: float | None = None
+    long_waits: int = 0
+    wait_error: str = ""
 
 
 class BudgetState(msgspec.Struct, frozen=True):

@@ -59,6 +59,7 @@ class _Endpoint:
         self.holders: dict[str, _Holder] = {}
         self._name = name
         self._wait_until = self._told_until = -math.inf
+        self.long_waits, self.wait_error = 0, ""
 
     def learn_wait(self, now: float, report: EndpointReport) -> None:
         """Learn the long wait that the server requests, and log it once until it is over."""
@@ -69,7 +70,8 @@ class _Endpoint:
         self._wait_until = now + report.asked_wait_s
         if now >= self._told_until:
             self._told_until = self._wait_until
-            _log.warning("the server asks to wait", endpoint=self._name, error=report.error)
+            self.long_waits, self.wait_error = self.long_waits + 1, report.error
+            _log.info("the server asks to wait", endpoint=self._name, error=report.error)
 
     def asked_wait_s(self, now: float) -> float | None:
         """Seconds left of the wait that the server requested; None without one."""
@@ -257,7 +259,16 @@ def _state(name: str, endpoint: _Endpoint, now: float) -> EndpointState:
     )
     down_s = endpoint.breaker.down_s if endpoint.breaker.is_open else None
     in_use = demand - waiting
-    return EndpointState(name, endpoint.concurrency.bound, in_use, waiting, down_s, endpoint.asked_wait_s(now))
+    return EndpointState(
+        name,
+        endpoint.concurrency.bound,
+        in_use,
+        waiting,
+        down_s,
+        endpoint.asked_wait_s(now),
+        endpoint.long_waits,
+        endpoint.wait_error,
+    )
 
 
 def _reserved(account: BudgetAccount, holder: str, totals: BudgetTotals) -> float:

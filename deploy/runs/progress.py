@@ -122,9 +122,14 @@ class _ProgressListener(Listener):
         self._rate = ProgressRate(None, 0)
         self._waiting = 0
         self._asked_wait_s = 0.0
+        self._long_waits: dict[str, int] = {}
 
     def limits(self, state: LimiterState) -> None:
-        """See `Listener.limits`."""
+        """See `Listener.limits`; prints each long wait that a server requests, with its message."""
+        for each in state.endpoints:
+            if each.long_waits > self._long_waits.get(each.endpoint, 0):
+                self._print(f"{each.endpoint}: {each.wait_error}")
+            self._long_waits[each.endpoint] = each.long_waits
         self._asked_wait_s = max((each.asked_wait_s or 0.0 for each in state.endpoints), default=0.0)
 
     def waiting(self, forms: int) -> None:
@@ -187,7 +192,7 @@ class BarListener(_ProgressListener):
     """
 
     def __init__(self, console: Console, *, gated: bool = True) -> None:
-        super().__init__(console.print, LINE_EVERY_S, gated=gated)
+        super().__init__(lambda line: console.print(line, markup=False), LINE_EVERY_S, gated=gated)
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.completed:.0f}/{task.fields[total_text]}"),

@@ -11,7 +11,6 @@ from typing import Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 
 from moot.actors.limits.budget_account import BudgetAccount
 from moot.actors.limits.call_queue import CallDemand, CallQueue
@@ -297,23 +296,21 @@ def test_a_long_wait_that_a_server_asks_for_is_said_once_until_it_is_over(how: L
     queue = CallQueue("m", EndpointLimits(), lambda: now[0], lambda need, spent: None)
     queue.take(EndpointGrant("m", slots=9), asked_at=0.0, now=0.0)
 
-    def logged(wait_s: float, at: float) -> int:
+    def refused(wait_s: float, at: float) -> tuple[int, str, float | None]:
         now[0] = at
         call = queue.try_start(CallDemand())
         assert call is not None
         call.end(how, error=f"wait {wait_s:g} s", retry_after_s=wait_s)
         report = queue.report(now[0])
         assert report is not None
-        with capture_logs() as logs:
-            limiter.exchange(UsageReport("a", [report]))
-        return len(logs)
+        limiter.exchange(UsageReport("a", [report]))
+        (state,) = limiter.state().endpoints
+        return state.long_waits, state.wait_error, state.asked_wait_s
 
-    def left() -> float | None:
-        return limiter.state().endpoints[0].asked_wait_s
-
-    assert [logged(5.0, 0.0), left()] == [0, None]
-    assert [logged(432.0, 1.0), left()] == [1, 432.0]
-    assert [logged(400.0, 33.0), left()] == [0, 400.0]
+    assert refused(5.0, 0.0) == (0, "", None)
+    assert refused(432.0, 1.0) == (1, "wait 432 s", 432.0)
+    assert refused(400.0, 33.0) == (1, "wait 432 s", 400.0)
     limiter.exchange(UsageReport("a", [EndpointReport("m", fine=1)]))
-    assert [logged(100.0, 34.0), left()] == [0, 100.0]
-    assert [logged(60.0, 500.0), left()] == [1, 60.0]
+    assert limiter.state().endpoints[0].asked_wait_s is None
+    assert refused(100.0, 34.0) == (1, "wait 432 s", 100.0)
+    assert refused(60.0, 500.0) == (2, "wait 60 s", 60.0)

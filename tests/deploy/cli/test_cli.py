@@ -292,9 +292,13 @@ def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     assert [prepare(RunConfig(protocol=name)).gated for name in ("selene", "always-debate")] == [True, False]
     lines.began(1, 0)
     assert capsys.readouterr().err == "1 case\n"
-    lines.limits(LimiterState([EndpointState("m", 1, 0, 1, asked_wait_s=431.8), EndpointState("n", 1, 0, 0)]))
+    waits = EndpointState("m", 1, 0, 1, asked_wait_s=431.8, long_waits=1, wait_error="HTTP 429: no quota")
+    for _ in range(2):
+        lines.limits(LimiterState([waits, EndpointState("n", 1, 0, 0)]))
     lines.counts(Counts())
-    assert capsys.readouterr().err.endswith("| a server asks to wait 7:12\n")
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "m: HTTP 429: no quota"
+    assert second.endswith("| a server asks to wait 7:12")
     lines.limits(LimiterState([EndpointState("m", 1, 0, 1)]))
     lines.ended()
     assert capsys.readouterr().err.endswith("| left -\n")
@@ -303,5 +307,8 @@ def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
         bar = BarListener(console)
         bar.began(20, 5)
         bar.counts(counts)
+        bar.limits(LimiterState([EndpointState("m", 1, 0, 1, long_waits=1, wait_error="[secret] [/no]")]))
         bar.ended()
-    assert "10/20" in console.export_text()
+    shown = console.export_text()
+    assert "10/20" in shown
+    assert "m: [secret] [/no]" in shown
