@@ -88,12 +88,11 @@ class VendorError(msgspec.Struct, frozen=True):
             return cls(body[:_MOST_OF_A_BODY].decode("utf-8", "replace"))
         data = _first(data)  # some gateways wrap the object in a list
         error = _first(data.get("error")) if isinstance(data, dict) else None
-        if isinstance(error, dict) and error:
-            return cls.from_data(error)
-        found = cls.from_data(data)
-        if not isinstance(error, str) or not error.strip():
-            return found
-        return cls(f"{error}: {found.message}" if found.message.strip() else error, found.codes, found.status)
+        inner, outer = cls.from_data(error), cls.from_data(data)
+        if isinstance(error, dict) and inner.message.strip():
+            return inner
+        words = ": ".join(each.message for each in (inner, outer) if each.message.strip())
+        return cls(words, inner.codes | outer.codes, inner.status or outer.status)
 
     @classmethod
     def from_data(cls, error: object) -> VendorError:
@@ -102,7 +101,7 @@ class VendorError(msgspec.Struct, frozen=True):
         if not isinstance(error, dict):
             return cls(error if isinstance(error, str) else "")
         stated = error.get("message")
-        message = stated if isinstance(stated, str) else ""
+        message = _text(stated) if isinstance(stated, str | list) else ""  # of Ollama's own API it is an object
         message = message or next((_text(error[name]) for name in _OTHER_KEYS if error.get(name)), "")
         details, metadata = error.get("details"), error.get("metadata")
         if isinstance(metadata, dict) and (raw := _text(metadata.get("raw"))):  # what a router was told by a provider

@@ -134,6 +134,26 @@ def test_status(vendor: str, row: tuple[int, object, str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"error": {"message": "slow", "code": 7}, "message": "other"}, "slow"),
+        ({"error": {"code": 7}, "message": "slow"}, "slow"),
+        ({"error": {"message": None}, "detail": "slow"}, "slow"),
+        ({"error": {"message": ["slow", "down"]}}, '["slow","down"]'),
+        ({"error": True, "message": "slow"}, "slow"),
+        ({"error": "Bad Request", "message": "slow"}, "Bad Request: slow"),
+        ({"error": ["slow"]}, "slow"),
+        ({"detail": [{"msg": "slow"}]}, '[{"msg":"slow"}]'),
+        ([{"error": {"message": "slow"}}], "slow"),
+        ("slow", "slow"),
+    ],
+)
+def test_the_words_of_an_error_are_kept(body: Any, said: str) -> None:
+    failure = openai_errors.error_from_response(422, {}, json.dumps(body).encode())
+    assert failure.message == f"HTTP 422: {said}"
+
+
+@pytest.mark.parametrize(
     ("headers", "expected"),
     [
         ({}, None),
