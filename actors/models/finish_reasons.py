@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+
 from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_errors import plain
+from moot.actors.models.wire_json import decode_json
 
 _FILTERED = frozenset(
     (
@@ -69,18 +74,22 @@ def filtered(word: str = "", key: str | None = None, *, what: str = "reply") -> 
     return ModelError("content_filter", plain(f"the {what} was stopped by the server's content filter{own}", key))
 
 
-def blocked_prompt(body: object, key: str | None = None) -> ModelError | None:
+_anything: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+
+
+def blocked_prompt(body: bytes, key: str | None = None) -> ModelError | None:
     """Failure of a prompt that a filter blocked, by the body of a reply without choices; None where it states none.
 
     Args:
-        body: decoded; Azure names the filters in `prompt_filter_results`, Gemini in `promptFeedback`.
+        body: JSON; Azure names the filters in `prompt_filter_results`, Gemini in `promptFeedback`.
         key: see `finish_failure`.
     """
-    if not isinstance(body, dict):
+    data = decode_json(_anything, body, "JSON")
+    if not isinstance(data, dict):
         return None
-    results = body.get("prompt_filter_results") or body.get("prompt_annotations")
+    results = data.get("prompt_filter_results") or data.get("prompt_annotations")
     words = [word for each in results for word in _filters(each)] if isinstance(results, list) else []
-    feedback = body.get("promptFeedback") or body.get("prompt_feedback")
+    feedback = data.get("promptFeedback") or data.get("prompt_feedback")
     if isinstance(feedback, dict):
         words += [str(word) for word in (feedback.get("blockReason"), feedback.get("block_reason")) if word]
     return filtered(", ".join(words), key, what="prompt") if words else None

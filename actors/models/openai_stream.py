@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
@@ -37,6 +38,9 @@ EVENT_STREAM = "text/event-stream"
 _EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?:")
 """Start of a body of server-sent events."""
 
+_OTHERS = 8
+"""Latest events without a choice that are kept: one may say why a reply did not end."""
+
 
 class _Delta(WireMessage):
     @property
@@ -57,7 +61,6 @@ class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
     usage: WireUsage | None = None
     error: Any = None
-    prompt_filter_results: Any = None
 
 
 _chunk = msgspec.json.Decoder(_Chunk)
@@ -138,7 +141,7 @@ class _Reading:
         self._alternatives, self._key, self._limits = decoding.top_logprobs, key, limits
         self._refusal = ""
         self._ended = False
-        self._failure: ModelError | None = None
+        self._others: deque[bytes] = deque(maxlen=_OTHERS)
         self._lately = ("", "", "")
 
     def pieces(self, parser: EventParser, chunk: bytes) -> Iterator[StreamPiece]:
@@ -157,7 +160,7 @@ class _Reading:
         if error := chunk.error or choice.error:
             raise stated_failure(VendorError.from_data(error), self._key)
         if not chunk.choices:
-            self._note(chunk, data)
+            self._others.append(data)
         delta = choice.delta or choice.message or _Delta()
         content = delta.read()
         self._follow(choice, content)
@@ -182,13 +185,6 @@ class _Reading:
             raise failure_in_reply(data, None, "error message", self._key)
         return chunk
 
-    def _note(self, chunk: _Chunk, data: bytes) -> None:
-        """Keep what an event without a choice states, in case that the reply does not end."""
-        blocked = blocked_prompt({"prompt_filter_results": chunk.prompt_filter_results}, self._key)
-        stated = VendorError.from_body(data) if chunk.usage is None else VendorError("")
-        if blocked or stated.message:
-            self._failure = blocked or stated_failure(stated, self._key)
-
     def _refuse_key(self, data: bytes, text: str, thought: str, tokens: TokenLogprobs | None) -> None:
         """Like `refuse_key`, also for a key that is split over several pieces."""
         if self._key:
@@ -207,9 +203,15 @@ class _Reading:
             raise_unanswered(choice.finish_reason, self._refusal, self._key)
 
     def check_ended(self) -> None:
-        """Raise unless the server stated a finish reason."""
-        if not self._ended:
-            raise self._failure or ModelError("connection", "the stream was cut before the reply ended")
+        """Raise unless the server stated a finish reason: what it stated instead, or that the stream was cut."""
+        if self._ended:
+            return
+        for data in reversed(self._others):
+            if blocked := blocked_prompt(data, self._key):
+                raise blocked
+            if (stated := VendorError.from_body(data)).message.strip():
+                raise stated_failure(stated, self._key)
+        raise ModelError("connection", "the stream was cut before the reply ended")
 
 
 class EventParser:

@@ -221,7 +221,6 @@ class _ReplyWithLogprobs(msgspec.Struct):
     error: Any = None
 
 
-_anything: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _plain_reply = msgspec.json.Decoder(_Reply)
 _logprobs_reply = msgspec.json.Decoder(_ReplyWithLogprobs)
 
@@ -299,5 +298,5 @@ def raise_unanswered(finish: str | None, refusal: str, key: str | None) -> None:
 
 
 def _without_reply(body: bytes, error: object, missing: str, key: str | None) -> ModelError:
-    blocked = None if error else blocked_prompt(decode_json(_anything, body, "a chat completion"), key)
+    blocked = None if error else blocked_prompt(body, key)
     return blocked or failure_in_reply(body, error, missing, key)

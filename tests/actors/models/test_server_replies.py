@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,7 @@ from openai_server import (
     EVENTS,
     KEY,
     MESSAGES,
-    WITH_LOGPROBS,
     MakeModel,
-    MakeVendor,
     completion,
     delta,
     event,
@@ -25,7 +22,6 @@ from openai_server import (
     response,
     sends,
     served_model,
-    served_raw_model,
     token,
 )
 from wire_checks import ASKED, read
@@ -365,42 +361,3 @@ async def test_a_stream_that_nobody_asked_for_has_all_of_a_reply() -> None:
     assert (reply.text, reply.reasoning, reply.usage) == ("No.", "It rained.", Usage(7, 2))
     assert reply.tokens is not None
     assert reply.tokens.tokens == ["N", "o."]
-
-
-# A wrong URL
-
-PAGE = b"<!doctype html>" + b"<p>Not what you want</p>" * 30
-ELSEWHERE = [
-    (404, b'{"detail": "Not Found"}'),
-    (404, PAGE),
-    (405, b'{"detail": "Method Not Allowed"}'),
-    (307, b""),
-    (403, PAGE),
-    (200, PAGE),
-    (200, b"Ollama is running"),
-    (200, b'{"status": "ok"}'),
-    (200, b'{"message": "Welcome!"}'),
-    (200, b'{"error": "Unexpected endpoint or method. (POST /chat/completions)"}'),
-    (200, b'{"model": "m", "message": {"content": "No."}}'),
-]
-
-
-@pytest.mark.parametrize(("status", "body"), ELSEWHERE)
-async def test_a_wrong_url_is_hinted_at_wherever_it_may_be_the_cause(
-    vendor: MakeVendor, status: int, body: bytes
-) -> None:
-    """For Anthropic, to whose URL its SDK adds `/v1`, it is the other way round."""
-    raw = b"HTTP/1.1 %d X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (status, len(body), body)
-    for suffix, hinted in (("", True), ("/v1", False)):
-        async with served_raw_model(partial(_at, vendor, suffix), raw) as model:
-            with pytest.raises(ModelError) as caught:
-                await model.complete(MESSAGES, WITH_LOGPROBS, step_key="k")
-        assert ("/v1" in caught.value.message) is hinted, caught.value
-        assert len(caught.value.message) <= 300
-
-
-def _at(vendor: MakeVendor, suffix: str, url: str) -> Any:
-    made: Any = vendor(url.removesuffix("/v1") + suffix)
-    if type(made).__name__ == "AnthropicModel":  # its maker took the version away
-        return type(made)("claude-opus-5-5", api_key_env="MOOT_TEST_KEY", base_url=url.removesuffix(suffix or "/"))
-    return made
