@@ -14,7 +14,8 @@ import numpy.typing as npt
 from moot.actors.encoders.interface import Rows, unit_rows
 from moot.actors.models.http_client import HttpClient
 from moot.actors.models.interface import ModelError
-from moot.actors.models.openai_errors import failure_in_reply, plain
+from moot.actors.models.openai_errors import UnexpectedResponse, failure_in_reply, hint_at_url, plain
+from moot.actors.models.wire_json import decode_json
 
 MOST_UNDER_WAY = 4
 """Most requests in flight; further texts meanwhile gather for the next request."""
@@ -61,10 +62,11 @@ class EmbeddingsEndpoint:
         body = encode_request(self._model, texts)
         step_key = f"embeddings/{blake2b(body, digest_size=12).hexdigest()}"
         received = await self._http.post("/embeddings", body, step_key)
-        if len(received.body) < _LARGE_BODY:
-            rows = decode_reply(received.body, len(texts), key=received.key)
-        else:
-            rows = await asyncio.to_thread(decode_reply, received.body, len(texts), key=received.key)
+        with hint_at_url(self._http.url_hint):
+            if len(received.body) < _LARGE_BODY:
+                rows = decode_reply(received.body, len(texts), key=received.key)
+            else:
+                rows = await asyncio.to_thread(decode_reply, received.body, len(texts), key=received.key)
         if self.dimension not in (None, rows.shape[1]):
             raise ModelError(
                 "unparsable",
@@ -95,7 +97,7 @@ class _Request(msgspec.Struct):
 
 class _Item(msgspec.Struct):
     embedding: msgspec.Raw
-    index: int | None = None
+    index: Any = None
 
 
 class _Reply(msgspec.Struct):
@@ -104,7 +106,7 @@ class _Reply(msgspec.Struct):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(_Reply).decode
+_decoder = msgspec.json.Decoder(_Reply)
 _decode_vector = msgspec.json.Decoder(bytes | list[float]).decode
 
 
@@ -136,10 +138,10 @@ def decode_reply(body: bytes, count: int, *, key: str | None = None) -> Rows:
             unless there is one finite, nonzero vector per text and all are of one size.
     """
     try:
-        reply = _decode(body)
+        reply = decode_json(_decoder, body, "one")
         vectors = [_numbers(item) for item in reply.data or ()]
-    except (ValueError, RecursionError) as error:
-        raise ModelError("server", plain(f"the reply is no list of embeddings: {error}", key)) from None
+    except (ValueError, RecursionError, UnexpectedResponse) as error:
+        raise UnexpectedResponse("server", plain(f"the reply is no list of embeddings: {error}", key)) from None
     if reply.error or reply.data is None:
         raise failure_in_reply(body, reply.error, "embeddings", key)
     try:
@@ -160,7 +162,7 @@ def _places(items: list[_Item], count: int) -> Sequence[int]:
         raise ValueError(f"{len(items)} vectors for {count} texts")
     if all(item.index is None for item in items):
         return range(count)
-    place_of = {item.index: place for place, item in enumerate(items)}
+    place_of = {item.index if type(item.index) is int else None: place for place, item in enumerate(items)}
     if place_of.keys() != set(range(count)):
         raise ValueError("their numbers are not those of the texts")
     return [place_of[index] for index in range(count)]

@@ -66,7 +66,7 @@ class Admission:
         """
         queue = self._queue
         queue.follow(how, retry_after_s)
-        queue.ended(how, self._started_at, drained, error)
+        queue.ended(how, self._started_at, drained, error, retry_after_s or 0.0)
         if how == "unused":
             queue.give_back(self._lease, self._need)
             spent = {}
@@ -130,6 +130,7 @@ class CallQueue:
         self._fine = self._limited = self._broken = 0
         self._round_trips_s = 0.0
         self._drained = False
+        self._asked_wait_s = 0.0
         self._error = ""
         self._unused: list[tuple[int, int, int]] = []
         self._corrections: dict[int, int] = {}
@@ -204,7 +205,7 @@ class CallQueue:
         """Fail every waiting call."""
         self.refuse("", 0.0, error)
 
-    def ended(self, how: CallOutcome, started_at: float, drained: bool, error: str) -> None:
+    def ended(self, how: CallOutcome, started_at: float, drained: bool, error: str, asked_wait_s: float) -> None:
         """Record the end of a call."""
         self._in_use -= 1
         self._has_changes = True
@@ -214,7 +215,8 @@ class CallQueue:
         self._limited += how == "limited"
         self._broken += how == "broken"
         self._drained = self._drained or drained
-        if how == "broken":
+        self._asked_wait_s = max(self._asked_wait_s, asked_wait_s)
+        if how == "broken" or (how == "limited" and not self._error):
             self._error = error
 
     def follow(self, how: CallOutcome, retry_after_s: float | None) -> None:
@@ -277,6 +279,7 @@ class CallQueue:
             broken=self._broken,
             round_trips_s=self._round_trips_s,
             drained=self._drained,
+            asked_wait_s=self._asked_wait_s,
             error=self._error,
             unused=self._unused,
             corrections=list(self._corrections.items()),

@@ -34,7 +34,8 @@ class EndpointReport(msgspec.Struct, frozen=True):
         fine, limited, broken: since the last report, replies other than 429; 429s; failures of the endpoint.
         round_trips_s: seconds that the `fine` replies took in total.
         drained: whether headers said that the server's own limits are used up.
-        error: message of one of the failures; empty when there was none.
+        asked_wait_s: longest wait that the server requested since the last report; 0 when it requested none.
+        error: message of one of the failures or 429s; empty when there was none.
         unused: expired permits: (lease, requests, tokens).
         corrections: tokens that calls used beyond, or below, their estimate: (lease, tokens).
     """
@@ -50,6 +51,7 @@ class EndpointReport(msgspec.Struct, frozen=True):
     broken: int = 0
     round_trips_s: float = 0.0
     drained: bool = False
+    asked_wait_s: float = 0.0
     error: str = ""
     unused: list[tuple[int, int, int]] = []
     corrections: list[tuple[int, int]] = []
@@ -117,6 +119,9 @@ class EndpointState(msgspec.Struct, frozen=True):
         bound: most requests in flight.
         in_use, waiting: requests in flight and waiting calls, as last reported.
         down_s: seconds for which it has failed; None while it works.
+        asked_wait_s: seconds left of a long wait that its server requested; None without one.
+        long_waits: number of such waits so far; one that is requested before another is over does not count.
+        wait_error: message of the latest of them.
     """
 
     endpoint: str
@@ -124,6 +129,9 @@ class EndpointState(msgspec.Struct, frozen=True):
     in_use: int
     waiting: int
     down_s: float | None = None
+    asked_wait_s: float | None = None
+    long_waits: int = 0
+    wait_error: str = ""
 
 
 class BudgetState(msgspec.Struct, frozen=True):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+
+import structlog
 
 from moot.actors.limits.budget_account import BudgetAccount
 from moot.actors.limits.concurrency import CircuitBreaker, ConcurrencyLimit
@@ -19,6 +22,9 @@ from moot.actors.limits.envelopes import (
 from moot.actors.limits.fair_share import fair_share
 from moot.actors.limits.rates import RateLimit
 from moot.actors.limits.settings import EndpointLimits
+from moot.actors.models.openai_errors import LONG_WAIT_S
+
+_log = structlog.get_logger(__name__)
 
 DEAD_AFTER_S = 15.0
 """Seconds without a report after which a holder's slots are granted to others. Live holders report twice a second."""
@@ -51,6 +57,25 @@ class _Endpoint:
             for limit in (limits.requests_per_min, limits.tokens_per_min)
         )
         self.holders: dict[str, _Holder] = {}
+        self._name = name
+        self._wait_until = self._told_until = -math.inf
+        self.long_waits, self.wait_error = 0, ""
+
+    def learn_wait(self, now: float, report: EndpointReport) -> None:
+        """Learn the long wait that the server requests, and log it once until it is over."""
+        if report.fine:
+            self._wait_until = now
+        if report.asked_wait_s < LONG_WAIT_S:
+            return
+        self._wait_until = now + report.asked_wait_s
+        if now >= self._told_until:
+            self._told_until = self._wait_until
+            self.long_waits, self.wait_error = self.long_waits + 1, report.error
+            _log.info("the server asks to wait", endpoint=self._name, error=report.error)
+
+    def asked_wait_s(self, now: float) -> float | None:
+        """Seconds left of the wait that the server requested; None without one."""
+        return self._wait_until - now if now < self._wait_until else None
 
     def give_back(self, lease: int, requests: int, tokens: int) -> None:
         """Return permits that were granted and not used; negative for use beyond the grant."""
@@ -105,7 +130,8 @@ class Limiter:
             for name, account in self.accounts.items()
             if account.cap is not None
         ]
-        return LimiterState([_state(name, each) for name, each in self._endpoints.items()], budgets)
+        now = self._clock()
+        return LimiterState([_state(name, each, now) for name, each in self._endpoints.items()], budgets)
 
     def _reserve(self, report: UsageReport, now: float) -> tuple[dict[str, float], str, float]:
         """New reservations by budget, the budget that is used up for the first waiting call, and what is left of it."""
@@ -161,6 +187,7 @@ class Limiter:
 
     def _learn(self, endpoint: _Endpoint, report: EndpointReport, now: float) -> None:
         endpoint.breaker.report(now, replies=report.fine + report.limited, broken=report.broken, error=report.error)
+        endpoint.learn_wait(now, report)
         endpoint.concurrency.report(
             now,
             fine=report.fine,
@@ -226,12 +253,22 @@ class Limiter:
         return self._leases
 
 
-def _state(name: str, endpoint: _Endpoint) -> EndpointState:
+def _state(name: str, endpoint: _Endpoint, now: float) -> EndpointState:
     demand, waiting = (
         sum(getattr(holder, what) for holder in endpoint.holders.values()) for what in ("demand", "waiting")
     )
     down_s = endpoint.breaker.down_s if endpoint.breaker.is_open else None
-    return EndpointState(name, endpoint.concurrency.bound, demand - waiting, waiting, down_s)
+    in_use = demand - waiting
+    return EndpointState(
+        name,
+        endpoint.concurrency.bound,
+        in_use,
+        waiting,
+        down_s,
+        endpoint.asked_wait_s(now),
+        endpoint.long_waits,
+        endpoint.wait_error,
+    )
 
 
 def _reserved(account: BudgetAccount, holder: str, totals: BudgetTotals) -> float:

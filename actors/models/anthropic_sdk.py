@@ -16,6 +16,7 @@ from moot.actors.models.anthropic_wire import (
     takes_sampling,
 )
 from moot.actors.models.families import family_of_model
+from moot.actors.models.http_client import VERSIONED
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.rate_headers import anthropic_rate_headers
 from moot.actors.models.reply_schema import ReplySchema
@@ -35,7 +36,7 @@ class AnthropicModel(VendorService):
             `ANTHROPIC_BASE_URL`.
     """
 
-    vendor = "anthropic"
+    vendor, default_url = "anthropic", "https://api.anthropic.com"
     path = "/v1/messages"
     client, http_client = AsyncAnthropic, DefaultAioHttpClient
     client_options = {"open_telemetry": False}  # noqa: RUF012 - never changed
@@ -54,6 +55,10 @@ class AnthropicModel(VendorService):
             max_temperature=MAX_TEMPERATURE if self._sampling else None,
         )
         super().__init__(model, api_key_env=api_key_env, base_url=base_url, capabilities=can)
+
+    @staticmethod
+    def _hint_at(base_url: str) -> str:
+        return "`base_url` is written without /v1" if VERSIONED.search(base_url) else ""
 
     def _headers(self, step_key: str, accept: str = "application/json") -> dict[str, str]:
         version = {"anthropic-version": SAMPLING_VERSION} if self._sampling else {}

@@ -10,20 +10,23 @@ from typing import Any
 import msgspec
 
 from moot.actors.models.families import family_of_model
+from moot.actors.models.finish_reasons import finish_failure, known_finish
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, failures_may_be_billed
-from moot.actors.models.openai_errors import VendorError, decode_json, plain, refuse_key, retry_after, status_failure
+from moot.actors.models.openai_errors import (
+    VendorError,
+    failure_in_reply,
+    plain,
+    refuse_key,
+    retry_after,
+    status_failure,
+)
 from moot.actors.models.openai_wire import token_count, with_extra
 from moot.actors.models.rate_headers import anthropic_rate_headers
 from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.wire_json import decode_json
 from moot.protocols.messages import Decoding, Message, Usage
 
-_FINISH_REASONS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-}
-
+_STOPPED = frozenset(("end_turn", "stop_sequence"))
 
 SAMPLING_VERSION = "2023-06-01"
 """Last `anthropic-version` with `temperature` and `top_p`; the SDK sends a later one, which answers 400 to both."""
@@ -58,6 +61,7 @@ class _Request(msgspec.Struct, omit_defaults=True):
     model: str
     max_tokens: int
     messages: list[dict[str, Any]]
+    stream: bool  # always sent: some gateways stream where it is missing
     system: str | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -85,6 +89,7 @@ def encode_request(
         model=model,
         max_tokens=decoding.max_tokens,
         messages=[_message(message) for message in messages if message.role != "system" and _says(message)],
+        stream=False,
         system="\n\n".join(system) or None,
         temperature=temperature,
         top_p=top_p,
@@ -177,31 +182,29 @@ def decode_reply(body: bytes, *, limits: RateHeaders | None = None, key: str | N
 def _reply(body: bytes, limits: RateHeaders | None, key: str | None) -> ModelReply:
     reply = decode_json(_decoder, body, "a message")
     if reply.error:
-        raise _error_in_reply(reply.error, key)
-    if reply.content is None:
-        raise ModelError("server", "the reply holds no content")
-    if reply.stop_reason == "refusal":
-        why = (reply.stop_details and reply.stop_details.explanation) or "the model declined to answer"
-        raise ModelError("refused", plain(why, key))
+        raise failure_in_reply(body, reply.error, "content", key, _kind_of_codes)
     stopped = reply.stop_reason or ""
+    if failure := finish_failure(stopped, key):
+        why = reply.stop_details.explanation if reply.stop_details else None
+        raise ModelError(failure.kind, plain(why, key)) if why else failure
+    if reply.content is None:
+        raise failure_in_reply(body, None, "content", key, _kind_of_codes)
     text = "".join(block.text or "" for block in reply.content if block.type == "text")
     thoughts = [block.thinking for block in reply.content if block.type == "thinking"]
     reasoning = "\n".join(thought for thought in thoughts if isinstance(thought, str) and thought)
     refuse_key(key, body, text, reasoning)
     return ModelReply(
         text=text,
-        finish_reason=_FINISH_REASONS.get(stopped, stopped),
+        finish_reason="stop" if stopped in _STOPPED else known_finish(stopped),
         usage=_usage(reply.usage),
         limits=limits,
         reasoning=reasoning,
     )
 
 
-def _error_in_reply(error: object, key: str | None) -> ModelError:
-    found = VendorError.from_data(error)
-    kind = next((_KIND_OF_TYPE[code] for code in found.codes if code in _KIND_OF_TYPE), "server")
-    message = found.message if found.message.strip() else "an error without a message"
-    return ModelError(kind, plain(message, key))
+def _kind_of_codes(codes: frozenset[str]) -> str | None:
+    """Kind of failure by Anthropic's types of errors; None for others."""
+    return next((_KIND_OF_TYPE[code] for code in codes if code in _KIND_OF_TYPE), None)
 
 
 def _usage(usage: _Usage | None) -> Usage:

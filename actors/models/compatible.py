@@ -13,8 +13,9 @@ from moot.actors.models.api_key import Key
 from moot.actors.models.families import family_of_model
 from moot.actors.models.http_client import HttpClient
 from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece
-from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
-from moot.actors.models.openai_wire import decode_reply, encode_request, step_seed
+from moot.actors.models.openai_errors import hint_at_url
+from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces, read_reply
+from moot.actors.models.openai_wire import encode_request, step_seed
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.messages import Decoding, Message
@@ -76,7 +77,8 @@ class CompatibleModel:
         seed = self._seed_of(messages, decoding, step_key)
         body = encode_request(self.model, messages, decoding, schema=schema, seed=seed)
         received = await self._http.post(_PATH, body, step_key)
-        return decode_reply(received.body, decoding, key=received.key, limits=received.limits)
+        with hint_at_url(self._http.url_hint):
+            return read_reply(received.body, decoding, key=received.key, limits=received.limits)
 
     async def stream(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
@@ -88,15 +90,16 @@ class CompatibleModel:
         """
         seed = self._seed_of(messages, decoding, step_key)
         body = encode_request(self.model, messages, decoding, schema=schema, stream=True, seed=seed)
-        async with (
-            self._http.opened(_PATH, body, step_key, accept=EVENT_STREAM) as response,
-            aclosing(response.chunks()) as chunks,
-            aclosing(
-                read_pieces(chunks, response.content_type, decoding, key=response.key, limits=response.limits)
-            ) as pieces,
-        ):
-            async for piece in pieces:
-                yield piece
+        with hint_at_url(self._http.url_hint):
+            async with (
+                self._http.opened(_PATH, body, step_key, accept=EVENT_STREAM) as response,
+                aclosing(response.chunks()) as chunks,
+                aclosing(
+                    read_pieces(chunks, response.content_type, decoding, key=response.key, limits=response.limits)
+                ) as pieces,
+            ):
+                async for piece in pieces:
+                    yield piece
 
     def _seed_of(self, messages: Sequence[Message], decoding: Decoding, step_key: str) -> int | None:
         return step_seed(self._seed if decoding.seed is None else decoding.seed, messages, step_key, decoding)

@@ -15,13 +15,13 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from moot.actors.models.hidden_reasoning import is_thinking, may_end_thinking, split_reasoning, split_thinking
-from moot.actors.models.interface import ModelReply, RateHeaders, StreamingModel, StreamPiece, TokenLogprobs
+from moot.actors.models.hidden_reasoning import is_thinking, may_end_thinking, split_thinking
+from moot.actors.models.interface import ModelReply, StreamingModel, StreamPiece
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.sampling import mask_forced_tokens, may_be_masked
-from moot.actors.models.token_logprobs import without_reasoning
+from moot.actors.models.streamed_reply import joined_reply
 from moot.metrics.confidence_features import Statistic, window_statistic
-from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
+from moot.protocols.messages import Decoding, LogprobStage, Message
 from moot.protocols.text.repetition import SEEN_AT_ONCE, is_repetitive
 
 CUT = "cut"
@@ -104,8 +104,8 @@ async def stream_with_early_stop(
             pieces.append(piece)
             why = written.add(piece)
             if why and not piece.finish_reason:
-                return _joined(pieces, why)
-    return _joined(pieces)
+                return joined_reply(pieces, why)
+    return joined_reply(pieces)
 
 
 class _PartialReply:
@@ -163,34 +163,3 @@ class _PartialReply:
             return False
         self._unseen = 0
         return is_repetitive(self._tail)
-
-
-def _joined(pieces: Sequence[StreamPiece], stopped: str = "") -> ModelReply:
-    ended = next((piece.finish_reason for piece in pieces if piece.finish_reason), "stop")
-    usage = next((piece.usage for piece in reversed(pieces) if piece.usage is not None), None)
-    limits: RateHeaders | None = next((piece.limits for piece in pieces if piece.limits is not None), None)
-    reply = split_reasoning("".join(piece.text for piece in pieces), "".join(piece.reasoning for piece in pieces))
-    return ModelReply(
-        text=reply.text,
-        finish_reason=stopped or ended,
-        usage=Usage() if stopped or usage is None else usage,
-        tokens=without_reasoning(_tokens(pieces), reply.text, reply.reasoning),
-        limits=limits,
-        reasoning=reply.reasoning,
-        from_reasoning=reply.from_reasoning or any(piece.from_reasoning for piece in pieces),
-    )
-
-
-def _tokens(pieces: Sequence[StreamPiece]) -> TokenLogprobs | None:
-    """Tokens of all pieces; None when a part of the text came without."""
-    if any(piece.text and piece.tokens is None for piece in pieces):
-        return None
-    found = [piece.tokens for piece in pieces if piece.tokens is not None and piece.tokens.tokens]
-    if not found:
-        return None
-    return TokenLogprobs(
-        tokens=[token for part in found for token in part.tokens],
-        logprob=np.concatenate([part.logprob for part in found]),
-        alt_tokens=[token for part in found for token in part.alt_tokens],
-        alt_logprob=np.concatenate([part.alt_logprob for part in found]),
-    )

@@ -16,8 +16,9 @@ from yarl import URL
 from moot.actors.models.api_key import ApiKey, Key
 from moot.actors.models.interface import ModelError, RateHeaders
 from moot.actors.models.off_loop import PerLoop
-from moot.actors.models.openai_errors import error_from_response, plain
+from moot.actors.models.openai_errors import error_from_response, hint_at_url, plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
+from moot.actors.models.proxies import environment_proxy
 from moot.actors.models.rate_headers import rate_headers
 from moot.protocols.errors import MissingKey, ModelUnavailable
 
@@ -28,7 +29,9 @@ CHECK_TIMEOUT_S = 5.0
 """Timeout in seconds of `HttpClient.check`."""
 
 _LARGE_BODY = 2**19
-_VERSIONED = re.compile(r"/v\d")
+VERSIONED = re.compile(r"/v\d")
+"""Path of a URL with the version of an API."""
+
 _HINT = "the URL usually ends with /v1 before `#`"
 _HEADERS = {"Content-Type": "application/json", "User-Agent": "moot"}
 _CONNECTION_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
@@ -76,11 +79,15 @@ class HttpClient:
         base_url: without a trailing slash; contains no user, password or query.
         api_key_env: name of the environment variable with the key; None sends no key.
         key: another source of the key than an environment variable.
+
+    Attributes:
+        url_hint: what may be wrong with the URL, where something may be; see `hint_at_url`.
     """
 
     def __init__(self, base_url: str, *, api_key_env: str | None = None, key: Key | None = None) -> None:
         self.base_url = base_url
         self.key: Key = ApiKey(api_key_env) if key is None else key
+        self.url_hint = "" if VERSIONED.search(base_url) else _HINT
         self._sessions = PerLoop(self._new_session)
 
     async def post(self, path: str, body: bytes, step_key: str) -> OpenResponse:
@@ -93,8 +100,9 @@ class HttpClient:
         Raises:
             ModelError: see `moot.actors.models.openai_errors` for the kinds.
         """
-        async with self.opened(path, body, step_key) as response:
-            return await response.read()
+        with hint_at_url(self.url_hint):
+            async with self.opened(path, body, step_key) as response:
+                return await response.read()
 
     @asynccontextmanager
     async def opened(
@@ -118,17 +126,11 @@ class HttpClient:
             ) as response:
                 opened = OpenResponse(self.base_url, response, key)
                 if response.status != 200:
-                    raise self._refused(await opened.read(), response)
+                    read = await opened.read()
+                    raise error_from_response(response.status, response.headers, read.body, key=key, limits=read.limits)
                 yield opened
         except _CONNECTION_ERRORS as error:
             raise connection_failure(self.base_url, error, key) from None
-
-    def _refused(self, opened: OpenResponse, response: aiohttp.ClientResponse) -> ModelError:
-        key, limits = opened.key, opened.limits
-        error = error_from_response(response.status, response.headers, opened.body, key=key, limits=limits)
-        if response.status != 404 or _VERSIONED.search(self.base_url):
-            return error
-        return ModelError(error.kind, plain(f"{error.message} ({_HINT})", key), limits=limits)
 
     async def check(self) -> bytes:
         """Lists the server's models, which is not billed; empty where the server has no list.
@@ -170,6 +172,7 @@ class HttpClient:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
+            proxy=environment_proxy(self.base_url),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
         )
 
@@ -225,12 +228,19 @@ def connection_failure(
     for cause in causes:
         if isinstance(cause, ModelError):
             return cause  # of `bounded`, wrapped by the vendor's SDK
+        if isinstance(cause, aiohttp.ClientHttpProxyError):
+            kind = "refused" if cause.status in (403, 407) else "connection"
+            message = f"HTTP {cause.status} of the proxy on the way to {url}: {cause.message}"
+            return ModelError(kind, plain(message, key))
         if isinstance(cause, aiohttp.ClientResponseError):
             message = plain(f"not an HTTP response: {cause.message}", key)
             return ModelError("server", message, may_be_billed=True, limits=limits)
     sent = not any(isinstance(cause, _NEVER_SENT) for cause in causes)
     verb = "lost the connection to" if sent else "cannot reach"
-    return ModelError("connection", plain(f"{verb} {url}: {reason(error)}", key), may_be_billed=sent, limits=limits)
+    proxies = [cause for cause in causes if isinstance(cause, aiohttp.ClientProxyConnectionError)]
+    way = f" through the proxy {proxies[0].host}:{proxies[0].port}" if proxies else ""
+    message = plain(f"{verb} {url}{way}: {reason(error)}", key)
+    return ModelError("connection", message, may_be_billed=sent, limits=limits)
 
 
 def reason(error: BaseException) -> str:

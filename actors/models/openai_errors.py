@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 
@@ -31,8 +31,39 @@ _ESCAPED = re.compile(rb"\\u00([2-7][0-9a-fA-F])|\\(/)")
 _OUT_OF_CREDIT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _CONTENT_FILTER = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
 _CONTEXT_LENGTH = {"context_length_exceeded", "exceed_context_size_error"}
+_STATUS_OF = (
+    (429, ("rate_limit", "too_many_requests", "throttl", "resource_exhausted", *_OUT_OF_CREDIT)),
+    (401, ("authentication", "unauth", "invalid_api_key", "permission", "forbidden", "access_denied", "billing")),
+    (400, ("invalid_request", "model_not_found", *_CONTENT_FILTER, *_CONTEXT_LENGTH)),
+)
+"""Status of an error by the starts of its codes, where it states no status."""
+
+_ABOUT_URL = re.compile(r"endpoint|route|\bpath\b|\burl\b|not found", re.IGNORECASE)
+"""An error about the requested address, which some servers state with status 200."""
+
+_OF_ANOTHER_ADDRESS = frozenset((301, 302, 303, 307, 308, 404, 405, 501))
+
 _STATUS_WORDS = frozenset(str(status) for status in range(400, 600))
 _CONTEXT_WORDS = ("maximum context length", "context window", "context length", "context size")
+
+
+class UnexpectedResponse(ModelError):
+    """Response that the requested API does not give: the URL may be wrong."""
+
+
+@contextmanager
+def hint_at_url(hint: str) -> Iterator[None]:
+    """Adds a hint to failures inside that a wrong URL may have caused; an empty one adds nothing."""
+    try:
+        yield
+    except UnexpectedResponse as error:
+        if not hint:
+            raise
+        room = MESSAGE_LIMIT - len(hint) - 3
+        said = error.message if len(error.message) <= room else error.message[: room - 1] + "…"
+        hinted = UnexpectedResponse(error.kind, f"{said} ({hint})", error.retry_after_s)
+        hinted.may_be_billed, hinted.limits = error.may_be_billed, error.limits
+        raise hinted from None
 
 
 class VendorError(msgspec.Struct, frozen=True):
@@ -40,7 +71,7 @@ class VendorError(msgspec.Struct, frozen=True):
 
     Attributes:
         message: for people; empty when the body has none.
-        codes: its `code`, `type` and `details.error_code`, lower case.
+        codes: its `code`, `type`, `status` and `details.error_code`, lower case.
         status: HTTP status in the body itself (routers put one in a 200); None otherwise.
     """
 
@@ -55,22 +86,45 @@ class VendorError(msgspec.Struct, frozen=True):
             data = msgspec.json.decode(body)
         except (ValueError, RecursionError):
             return cls(body[:_MOST_OF_A_BODY].decode("utf-8", "replace"))
-        if isinstance(data, list) and data:  # some gateways wrap the object in a list
-            data = data[0]
-        return cls.from_data(data.get("error") or data if isinstance(data, dict) else data)
+        data = _first(data)  # some gateways wrap the object in a list
+        error = _first(data.get("error")) if isinstance(data, dict) else None
+        inner, outer = cls.from_data(error), cls.from_data(data)
+        if isinstance(error, dict) and inner.message.strip():
+            return inner
+        words = ": ".join(each.message for each in (inner, outer) if each.message.strip())
+        return cls(words, inner.codes | outer.codes, inner.status or outer.status)
 
     @classmethod
     def from_data(cls, error: object) -> VendorError:
         """As `from_body`, from the decoded `error` value."""
+        error = _first(error)
         if not isinstance(error, dict):
             return cls(error if isinstance(error, str) else "")
-        code, message = error.get("code"), error.get("message") or error.get("detail")
-        details = error.get("details")
+        stated = error.get("message")
+        message = _text(stated) if isinstance(stated, str | list) else ""  # of Ollama's own API it is an object
+        message = message or next((_text(error[name]) for name in _OTHER_KEYS if error.get(name)), "")
+        details, metadata = error.get("details"), error.get("metadata")
+        if isinstance(metadata, dict) and (raw := _text(metadata.get("raw"))):  # what a router was told by a provider
+            message = f"{message}: {raw}" if message else raw
         detail = details.get("error_code") if isinstance(details, dict) else None
-        words = (code, error.get("type"), detail)
+        words = (error.get("code"), error.get("type"), error.get("status"), error.get("status_code"), detail)
         codes = frozenset(str(word).lower() for word in words if isinstance(word, str | int))
-        status = int(code) if isinstance(code, int | str) and str(code) in _STATUS_WORDS else None
-        return cls(message if isinstance(message, str) else "", codes, status)
+        return cls(message, codes, next((int(code) for code in sorted(codes) if code in _STATUS_WORDS), None))
+
+
+_OTHER_KEYS = ("detail", "msg", "error_message")
+"""Keys of a message, beside the usual one."""
+
+
+def _first(value: object) -> Any:
+    return value[0] if isinstance(value, list) and value else value
+
+
+def _text(value: object) -> str:
+    """A message as text: some servers send a list of problems."""
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode("utf-8", "replace") if isinstance(value, list | dict) and value else ""
 
 
 def error_from_response(
@@ -107,7 +161,17 @@ def vendor_failure(
     return status_failure(_kind(status, error), status, error, key, retry_after_s)
 
 
-def failure_in_reply(body: bytes, error: object, missing: str, key: str | None) -> ModelError:
+STATED = "the reply states "
+"""Start of the message of an error that a response with status 200 states."""
+
+
+def failure_in_reply(
+    body: bytes,
+    error: object,
+    missing: str,
+    key: str | None,
+    kind_of: Callable[[frozenset[str]], str | None] = lambda codes: None,
+) -> ModelError:
     """Maps a 200 response with an error object, or without the expected content, to a `ModelError`.
 
     Args:
@@ -115,11 +179,38 @@ def failure_in_reply(body: bytes, error: object, missing: str, key: str | None) 
         error: the object; None without one.
         missing: expected content of the reply.
         key: the API key in use, kept out of the message.
+        kind_of: kind of failure by a vendor's own codes; None for what they do not decide.
     """
     stated = VendorError.from_data(error) if error else VendorError.from_body(body)
-    if not (stated.message or stated.codes):
-        return ModelError("server", f"the reply holds no {missing}")
-    return vendor_failure(stated.status or 500, stated, key=key)
+    if not (stated.message or (error and stated.codes)):
+        return UnexpectedResponse("server", f"the reply holds no {missing}")
+    failure = stated_failure(stated, key, kind_of(stated.codes))
+    may_be_url = failure.kind == "server" and stated.status is None
+    if may_be_url and (not error or _ABOUT_URL.search(stated.message)):
+        return UnexpectedResponse(failure.kind, failure.message)
+    return failure
+
+
+def stated_failure(error: VendorError, key: str | None, kind: str | None = None) -> ModelError:
+    """Maps an error that a response with status 200 states to a `ModelError`.
+
+    Args:
+        error: as stated.
+        key: the API key in use, kept out of the message.
+        kind: of the failure; None reads it from the status that the error states, or from its codes.
+    """
+    status = error.status or next((status for status, words in _STATUS_OF if _any_starts(error.codes, words)), 500)
+    named = f"error {error.status}" if error.status else "an error"
+    said = f": {error.message}" if error.message.strip() else " without a message"
+    return ModelError(kind or _kind(status, error), plain(f"{STATED}{named}{said}", key))
+
+
+def _any_starts(codes: frozenset[str], words: Iterable[str]) -> bool:
+    return any(code.startswith(tuple(words)) for code in codes)
+
+
+LONG_WAIT_S = 30.0
+"""Wait in seconds from which a server's `Retry-After` is said in its message."""
 
 
 def status_failure(
@@ -129,7 +220,10 @@ def status_failure(
     waits = retry_after_s if kind in ("rate_limited", "server") else None
     detail = f": {error.message}" if error.message.strip() else " without a message"
     note = " (redirects are not followed)" if 300 <= status < 400 else ""
-    return ModelError(kind, plain(f"HTTP {status}{note}{detail}", key), waits)
+    asked = f", and asks to wait {waits:.0f} s" if waits is not None and waits >= LONG_WAIT_S else ""
+    is_page = status < 500 and error.message.lstrip().startswith("<")
+    failure = UnexpectedResponse if status in _OF_ANOTHER_ADDRESS or is_page else ModelError
+    return failure(kind, plain(f"HTTP {status}{note}{asked}{detail}", key), waits)
 
 
 def _kind(status: int, error: VendorError) -> str:
@@ -137,7 +231,7 @@ def _kind(status: int, error: VendorError) -> str:
         return "refused" if error.codes & _OUT_OF_CREDIT else "rate_limited"
     if status in (408, 409) or status >= 500:
         return "server"
-    if status in (401, 403):
+    if status in (401, 402, 403):
         return "refused"
     if error.codes & _CONTENT_FILTER:
         return "content_filter"
@@ -203,48 +297,3 @@ def _seconds(value: str | None) -> float | None:
     except ValueError:
         return None
     return max(0.0, number) if math.isfinite(number) else None
-
-
-T = TypeVar("T")
-
-_MINUS_INFINITY = -9999.0
-
-
-def decode_json(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
-    """Decodes a JSON body; NaN and Infinity become null, -Infinity becomes -9999.
-
-    Args:
-        what: expected content of the body, for the message.
-
-    Raises:
-        ModelError: `server`, for a body that is not JSON or not of that form.
-    """
-    try:
-        return decoder.decode(body)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return decoder.decode(strict_json(body))
-    except msgspec.ValidationError as error:
-        raise ModelError("server", plain(f"the reply is not {what}: {error}")) from None
-    except (ValueError, RecursionError) as error:
-        message = f"the reply is not JSON ({type(error).__name__}, {len(body)} bytes)"
-        raise ModelError("server", plain(message)) from None
-
-
-def strict_json(body: bytes) -> bytes:
-    """Strict JSON from lenient: NaN, Infinity and lone surrogates, which some servers write, are replaced."""
-    data = json.loads(
-        body.decode("utf-8", "replace"),
-        parse_constant={"-Infinity": _MINUS_INFINITY}.get,
-        parse_float=_finite,
-        parse_int=_finite,
-    )
-    return json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def _finite(digits: str) -> float | int | None:
-    number = float(digits)
-    if not math.isfinite(number):
-        return None if number > 0 else _MINUS_INFINITY
-    return int(digits) if digits.lstrip("-").isdigit() and abs(number) < 2**53 else number

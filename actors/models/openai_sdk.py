@@ -10,11 +10,11 @@ import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient, OpenAIError
 
 from moot.actors.models.families import Api, family_of_model
-from moot.actors.models.http_client import bounded, connection_failure, key_for_call
+from moot.actors.models.http_client import VERSIONED, bounded, connection_failure, key_for_call
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders, StreamPiece
-from moot.actors.models.openai_errors import error_from_response
-from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
-from moot.actors.models.openai_wire import LengthField, decode_reply, encode_request, step_seed
+from moot.actors.models.openai_errors import error_from_response, hint_at_url
+from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces, read_reply
+from moot.actors.models.openai_wire import LengthField, encode_request, step_seed
 from moot.actors.models.rate_headers import rate_headers
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.responses_wire import decode_response
@@ -35,7 +35,7 @@ class OpenAIService(VendorService):
         model, api_key_env, base_url: see `VendorService`.
     """
 
-    vendor = "openai"
+    vendor, default_url = "openai", "https://api.openai.com/v1"
     client, http_client = AsyncOpenAI, DefaultAioHttpClient
     any_error, connection_error, status_error = OpenAIError, APIConnectionError, APIStatusError
     api: ClassVar[Api]
@@ -55,6 +55,10 @@ class OpenAIService(VendorService):
             max_temperature=2.0 if family is None or family.sampling else None,
         )
         super().__init__(model, api_key_env=api_key_env, base_url=base_url, capabilities=can)
+
+    @staticmethod
+    def _hint_at(base_url: str) -> str:
+        return "" if VERSIONED.search(base_url) else "`base_url` usually ends with /v1"
 
     def _refused(self, response: httpx2.Response, key: str | None) -> ModelError:
         limits = rate_headers(response.headers.raw)
@@ -82,18 +86,19 @@ class OpenAIModel(OpenAIService):
         body = self._encoded(messages, decoding, step_key, schema, stream=True)
         key = key_for_call(self._key)
         headers = self._headers(step_key, EVENT_STREAM)
-        response = await self._posted(body, headers, key, stream=True, stream_cls=AsyncStream[object])
-        try:
-            limits = rate_headers(response.headers.raw)
-            kind = response.headers.get("Content-Type", "")
-            async with (
-                aclosing(self._chunks(response, key, limits)) as chunks,
-                aclosing(read_pieces(chunks, kind, decoding, key=key, limits=limits)) as pieces,
-            ):
-                async for piece in pieces:
-                    yield piece
-        finally:
-            await response.aclose()
+        with hint_at_url(self._url_hint):
+            response = await self._posted(body, headers, key, stream=True, stream_cls=AsyncStream[object])
+            try:
+                limits = rate_headers(response.headers.raw)
+                kind = response.headers.get("Content-Type", "")
+                async with (
+                    aclosing(self._chunks(response, key, limits)) as chunks,
+                    aclosing(read_pieces(chunks, kind, decoding, key=key, limits=limits)) as pieces,
+                ):
+                    async for piece in pieces:
+                        yield piece
+            finally:
+                await response.aclose()
 
     def _encoded(
         self,
@@ -108,7 +113,7 @@ class OpenAIModel(OpenAIService):
         return encode_request(self.model, messages, decoding, _LENGTH_FIELD, schema=schema, stream=stream, seed=seed)
 
     def _decoded(self, response: httpx2.Response, decoding: Decoding, key: str | None) -> ModelReply:
-        return decode_reply(response.content, decoding, key=key, limits=rate_headers(response.headers.raw))
+        return read_reply(response.content, decoding, key=key, limits=rate_headers(response.headers.raw))
 
     async def _chunks(
         self, response: httpx2.Response, key: str | None, limits: RateHeaders | None

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Iterator
+import re
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
 import msgspec
 
-from moot.actors.models.interface import ModelError, RateHeaders, StreamPiece, TokenLogprobs, failures_may_be_billed
-from moot.actors.models.openai_errors import VendorError, decode_json, plain, refuse_key, vendor_failure
-from moot.actors.models.openai_wire import WireUsage, decode_reply, filtered, usage_of
+from moot.actors.models.content_parts import Content
+from moot.actors.models.finish_reasons import blocked_prompt, known_finish
+from moot.actors.models.interface import (
+    ModelError,
+    ModelReply,
+    RateHeaders,
+    StreamPiece,
+    TokenLogprobs,
+    failures_may_be_billed,
+)
+from moot.actors.models.openai_errors import (
+    UnexpectedResponse,
+    VendorError,
+    failure_in_reply,
+    refuse_key,
+    stated_failure,
+)
+from moot.actors.models.openai_wire import WireMessage, WireUsage, decode_reply, raise_unanswered, usage_of
+from moot.actors.models.streamed_reply import joined_reply
 from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens
+from moot.actors.models.wire_json import decode_json
 from moot.protocols.messages import Decoding
 
 EVENT_STREAM = "text/event-stream"
 """Content type of a streamed reply."""
 
+_EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?:")
+"""Start of a body of server-sent events."""
 
-class _Delta(msgspec.Struct):
-    content: str | None = None
-    refusal: str | None = None
-    reasoning: Any = None
-    reasoning_content: Any = None
+_OTHERS = 8
+"""Latest events without a choice that are kept: one may say why a reply did not end."""
 
+
+class _Delta(WireMessage):
     @property
     def thought(self) -> str:
         """Text added to a field for hidden reasoning."""
@@ -31,8 +51,10 @@ class _Delta(msgspec.Struct):
 
 class _Choice(msgspec.Struct):
     delta: _Delta | None = None
+    message: _Delta | None = None
     finish_reason: str | None = None
     logprobs: WireLogprobs | None = None
+    error: Any = None
 
 
 class _Chunk(msgspec.Struct):
@@ -44,8 +66,28 @@ class _Chunk(msgspec.Struct):
 _chunk = msgspec.json.Decoder(_Chunk)
 
 
+def read_reply(
+    body: bytes, decoding: Decoding, *, key: str | None = None, limits: RateHeaders | None = None
+) -> ModelReply:
+    """Reads the body of a 200 response as a whole; a server may stream although it was not asked to.
+
+    Args:
+        body, decoding, key, limits: see `decode_reply`.
+
+    Raises:
+        ModelError: see `decode_reply` and `read_pieces`.
+    """
+    if not _EVENTS.match(body):
+        return decode_reply(body, decoding, key=key, limits=limits)
+    parser, reading = EventParser(), _Reading(decoding, key, limits)
+    with failures_may_be_billed(limits):
+        pieces = list(reading.pieces(parser, body))
+        reading.check_ended()
+    return joined_reply(pieces)
+
+
 async def read_pieces(
-    chunks: AsyncIterable[bytes],
+    chunks: AsyncIterator[bytes],
     content_type: str,
     decoding: Decoding,
     *,
@@ -54,7 +96,7 @@ async def read_pieces(
 ) -> AsyncGenerator[StreamPiece, None]:
     """Reads the pieces of a streamed reply from the body of a 200 response, each when its event is complete.
 
-    A server that ignores streaming sends its reply as one piece.
+    A server that ignores streaming sends its reply as one piece, whatever it calls the content.
 
     Args:
         chunks: the body as it arrives, decompressed; iterating may raise `ModelError`.
@@ -66,21 +108,26 @@ async def read_pieces(
     Raises:
         ModelError: see `decode_reply`, and `connection` for a stream that ends before the reply does.
     """
-    if not content_type.lower().startswith(EVENT_STREAM):
-        yield _whole(b"".join([chunk async for chunk in chunks]), decoding, key, limits)
-        return
     parser, reading = EventParser(), _Reading(decoding, key, limits)
     with failures_may_be_billed(limits):
+        start = b""
         async for chunk in chunks:
-            for data in parser.feed(chunk):
-                piece = reading.piece(data)
-                if piece is not None:
-                    yield piece
+            start += chunk
+            if start.strip():
+                break
+        if not content_type.lower().startswith(EVENT_STREAM) or start.lstrip()[:1] in (b"{", b"[", b"<"):
+            yield _whole(start + b"".join([chunk async for chunk in chunks]), decoding, key, limits)
+            return
+        for piece in reading.pieces(parser, start):
+            yield piece
+        async for chunk in chunks:
+            for piece in reading.pieces(parser, chunk):
+                yield piece
         reading.check_ended()
 
 
 def _whole(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> StreamPiece:
-    reply = decode_reply(body, decoding, key=key, limits=limits)
+    reply = read_reply(body, decoding, key=key, limits=limits)
     finish = reply.finish_reason or "stop"
     return StreamPiece(
         reply.text, reply.tokens, finish, reply.usage, limits, reply.reasoning, from_reasoning=reply.from_reasoning
@@ -94,27 +141,49 @@ class _Reading:
         self._alternatives, self._key, self._limits = decoding.top_logprobs, key, limits
         self._refusal = ""
         self._ended = False
+        self._others: deque[bytes] = deque(maxlen=_OTHERS)
         self._lately = ("", "", "")
 
-    def piece(self, data: bytes) -> StreamPiece | None:
+    def pieces(self, parser: EventParser, chunk: bytes) -> Iterator[StreamPiece]:
+        """Pieces of the reply in the events that `chunk` completes."""
+        for data in parser.feed(chunk):
+            piece = self._piece(data, parser.event)
+            if piece is not None:
+                yield piece
+
+    def _piece(self, data: bytes, event: bytes) -> StreamPiece | None:
         """Piece of the reply in an event; None when it has none."""
         if data.strip() == b"[DONE]":
             return None
-        chunk = decode_json(_chunk, data, "a piece of a chat completion")
-        if chunk.error:
-            error = VendorError.from_data(chunk.error)
-            raise vendor_failure(error.status or 500, error, key=self._key)
+        chunk = self._decoded(data, event)
         choice = chunk.choices[0] if chunk.choices else _Choice()
-        self._follow(choice)
-        text = (choice.delta.content if choice.delta else None) or ""
-        thought = choice.delta.thought if choice.delta else ""
+        if error := chunk.error or choice.error:
+            raise stated_failure(VendorError.from_data(error), self._key)
+        if not chunk.choices:
+            self._others.append(data)
+        delta = choice.delta or choice.message or _Delta()
+        content = delta.read()
+        self._follow(choice, content)
+        text, thought = content.text, content.thinking or delta.thought
         tokens = reply_tokens(choice.logprobs, text, self._alternatives, data)
         self._refuse_key(data, text, thought, tokens)
         usage = None if chunk.usage is None else usage_of(chunk.usage)
         if not (text or thought or choice.finish_reason or usage or (tokens and tokens.tokens)):
             return None
         limits, self._limits = self._limits, None
-        return StreamPiece(text, tokens, choice.finish_reason or "", usage, limits, thought)
+        return StreamPiece(text, tokens, known_finish(choice.finish_reason), usage, limits, thought)
+
+    def _decoded(self, data: bytes, event: bytes) -> _Chunk:
+        """Event as a piece of a chat completion. An error keeps the server's words, in whatever form they come."""
+        try:
+            chunk = decode_json(_chunk, data, "a piece of a chat completion")
+        except UnexpectedResponse:
+            if event != b"error" and data.lstrip()[:1] in (b"{", b"["):
+                raise
+            raise failure_in_reply(data, None, "piece of a chat completion", self._key) from None
+        if event == b"error" and not chunk.error:
+            raise failure_in_reply(data, None, "error message", self._key)
+        return chunk
 
     def _refuse_key(self, data: bytes, text: str, thought: str, tokens: TokenLogprobs | None) -> None:
         """Like `refuse_key`, also for a key that is split over several pieces."""
@@ -127,31 +196,36 @@ class _Reading:
             length = len(self._key)
             self._lately = (content[-length:], thinking[-length:], named[-length:])
 
-    def _follow(self, choice: _Choice) -> None:
-        if choice.delta is not None and choice.delta.refusal:
-            self._refusal += choice.delta.refusal
-        if not choice.finish_reason:
-            return
-        self._ended = True
-        if choice.finish_reason == "content_filter":
-            raise filtered()
-        if self._refusal:
-            raise ModelError("refused", plain(self._refusal, self._key))
+    def _follow(self, choice: _Choice, content: Content) -> None:
+        self._refusal += content.refusal
+        if choice.finish_reason:
+            self._ended = True
+            raise_unanswered(choice.finish_reason, self._refusal, self._key)
 
     def check_ended(self) -> None:
-        """Raise unless the server stated a finish reason."""
-        if not self._ended:
-            raise ModelError("connection", "the stream was cut before the reply ended")
+        """Raise unless the server stated a finish reason: what it stated instead, or that the stream was cut."""
+        if self._ended:
+            return
+        for data in reversed(self._others):
+            if blocked := blocked_prompt(data, self._key):
+                raise blocked
+            if (stated := VendorError.from_body(data)).message.strip():
+                raise stated_failure(stated, self._key)
+        raise ModelError("connection", "the stream was cut before the reply ended")
 
 
 class EventParser:
     """Server-sent event parser, for chunks split at any byte.
 
-    Lines may end in LF, CR or CRLF. Comments and the fields `event`, `id` and `retry` are skipped; several `data` lines
-    of one event are joined by a line feed. Data after the last empty line of a truncated stream is no event.
+    Lines may end in LF, CR or CRLF. Comments and the fields `id` and `retry` are skipped; several `data` lines of one
+    event are joined by a line feed. Data after the last empty line of a truncated stream is no event.
+
+    Attributes:
+        event: name of the latest event; empty without one.
     """
 
     def __init__(self) -> None:
+        self.event = self._name = b""
         self._line: list[bytes] = []
         self._data: list[bytes] = []
         self._after_cr = False
@@ -171,8 +245,11 @@ class EventParser:
         for line in (b"".join(self._line), *others[:-1]):
             if line:
                 self._take(line)
-            elif self._data:
+            else:
+                self.event, self._name = self._name, b""
                 data, self._data = self._data, []
+                if not data:
+                    continue
                 yield data[0] if len(data) == 1 else b"\n".join(data)
         self._line = [others[-1]]
 
@@ -180,3 +257,5 @@ class EventParser:
         field, _, value = line.partition(b":")
         if field == b"data":
             self._data.append(value.removeprefix(b" "))
+        elif field == b"event":
+            self._name = value.strip()

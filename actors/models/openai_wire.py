@@ -11,11 +11,14 @@ from urllib.parse import quote
 
 import msgspec
 
+from moot.actors.models.content_parts import Content, read_content
+from moot.actors.models.finish_reasons import blocked_prompt, finish_failure, known_finish
 from moot.actors.models.hidden_reasoning import split_reasoning
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, failures_may_be_billed
-from moot.actors.models.openai_errors import decode_json, failure_in_reply, plain, refuse_key
+from moot.actors.models.openai_errors import failure_in_reply, plain, refuse_key
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens, without_reasoning
+from moot.actors.models.wire_json import decode_json
 from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message, Usage
 from moot.protocols.seeds import call_digest
@@ -58,6 +61,7 @@ def step_seed(seed: int | None, messages: Sequence[Message], step_key: str, deco
 class _Request(msgspec.Struct, omit_defaults=True):
     model: str
     messages: list[dict[str, Any]]
+    stream: bool  # always sent: some servers stream where it is missing
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
@@ -65,7 +69,6 @@ class _Request(msgspec.Struct, omit_defaults=True):
     logprobs: bool = False
     top_logprobs: int | None = None
     response_format: msgspec.Raw | None = None
-    stream: bool = False
     stream_options: dict[str, bool] | None = None
     seed: int | None = None
     stop: tuple[str, ...] | None = None
@@ -100,12 +103,12 @@ def encode_request(
     request = _Request(
         model=model,
         messages=[_message(message) for message in messages],
+        stream=stream,
         temperature=decoding.temperature,
         top_p=decoding.top_p,
         logprobs=decoding.top_logprobs is not None,
         top_logprobs=decoding.top_logprobs,
         response_format=None if schema is None else response_format(schema),
-        stream=stream,
         stream_options={"include_usage": True} if stream and decoding.stream_usage else None,
         seed=seed,
         stop=decoding.stop or None,
@@ -188,16 +191,31 @@ def token_count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
-class _Message(msgspec.Struct):
-    content: str | None = None
+class WireMessage(msgspec.Struct):
+    """Message of a choice, or what an event of a stream adds to it, as sent."""
+
+    content: Any = None
     refusal: str | None = None
     reasoning: Any = None
     reasoning_content: Any = None
 
+    def read(self) -> Content:
+        """Text, thinking and refusal.
+
+        Raises:
+            ModelError: `server`, for a content of an unknown form.
+        """
+        try:
+            found = read_content(self.content)
+        except (TypeError, RecursionError) as error:
+            raise ModelError("server", f"the reply is not a chat completion: {error}") from None
+        return found._replace(refusal=self.refusal) if self.refusal else found
+
 
 class _Choice(msgspec.Struct):
-    message: _Message
+    message: WireMessage | None = None
     finish_reason: str | None = None
+    error: Any = None
 
 
 class _ChoiceWithLogprobs(_Choice):
@@ -248,19 +266,18 @@ def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
     else:
         reply = decode_json(_logprobs_reply, body, "a chat completion")
         logprobs = reply.choices[0].logprobs if reply.choices else None
-    if not reply.choices or reply.error:
-        raise failure_in_reply(body, reply.error, "choices", key)
-    choice = reply.choices[0]
-    split = split_reasoning(choice.message.content or "", choice.message.reasoning, choice.message.reasoning_content)
-    if choice.finish_reason == "content_filter":
-        raise filtered()
-    if choice.message.refusal:
-        raise ModelError("refused", plain(choice.message.refusal, key))
+    choice = reply.choices[0] if reply.choices else None
+    error = reply.error or (choice.error if choice else None)
+    if choice is None or error:
+        raise _without_reply(body, error, "choices", key)
+    content = _read_choice(choice, body, key)
+    message = choice.message or WireMessage()
+    split = split_reasoning(content.text, content.thinking or message.reasoning, message.reasoning_content)
     tokens = reply_tokens(logprobs, split.text, decoding.top_logprobs, body)
     refuse_key(key, body, split.text, split.reasoning, "".join(tokens.tokens) if tokens else "")
     return ModelReply(
         text=split.text,
-        finish_reason=choice.finish_reason or "",
+        finish_reason=known_finish(choice.finish_reason),
         usage=usage_of(reply.usage),
         tokens=without_reasoning(tokens, split.text, split.reasoning),
         limits=limits,
@@ -269,6 +286,30 @@ def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
     )
 
 
-def filtered() -> ModelError:
-    """`ModelError` of a reply that the server's content filter stopped."""
-    return ModelError("content_filter", "the reply was stopped by the server's content filter")
+def _read_choice(choice: _Choice, body: bytes, key: str | None) -> Content:
+    """Content of a choice; raises `ModelError` where it is no answer."""
+    content = choice.message.read() if choice.message else Content()
+    raise_unanswered(choice.finish_reason, content.refusal, key)
+    if choice.message is None and known_finish(choice.finish_reason) != "length":
+        raise _without_reply(body, None, "message", key)
+    return content
+
+
+def raise_unanswered(finish: str | None, refusal: str, key: str | None) -> None:
+    """Raises a `ModelError` where the finish reason or a refusal states that there is no answer.
+
+    Args:
+        finish: as sent; None before the end.
+        refusal: why the model declined, in its words; empty when it did not.
+        key: the API key in use, kept out of the message.
+    """
+    failure = finish_failure(finish, key)
+    if refusal and (failure is None or failure.kind == "refused"):
+        raise ModelError("refused", plain(refusal, key))
+    if failure is not None:
+        raise failure
+
+
+def _without_reply(body: bytes, error: object, missing: str, key: str | None) -> ModelError:
+    blocked = None if error else blocked_prompt(body, key)
+    return blocked or failure_in_reply(body, error, missing, key)

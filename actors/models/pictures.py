@@ -19,6 +19,7 @@ from PIL import ImageOps, UnidentifiedImageError
 from yarl import URL
 
 from moot.actors.models.http_client import reason
+from moot.actors.models.proxies import environment_proxy
 from moot.actors.telemetry.redaction import redact
 from moot.protocols.case import Image
 from moot.protocols.errors import ConfigError
@@ -191,7 +192,7 @@ async def _fetch(url: str, name: str, largest_bytes: int) -> bytes:
     async with asyncio.timeout(DOWNLOAD_S), aiohttp.ClientSession(timeout=timeout) as session:
         here = URL(url)
         for _ in range(_MOST_REDIRECTS + 1):
-            async with session.get(here, allow_redirects=False) as response:
+            async with session.get(here, allow_redirects=False, proxy=environment_proxy(str(here))) as response:
                 if response.status in (301, 302, 303, 307, 308):
                     here = _next(here, response.headers.get("Location", ""), name)
                     continue

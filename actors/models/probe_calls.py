@@ -185,6 +185,8 @@ class ProbeCalls:
         try:
             return await self._model.complete(messages, decoding, step_key=STEP_KEY, schema=schema)
         except ModelError as error:
+            if error.retry_after_s is not None and error.retry_after_s > PROBE_RETRIES.total_s:
+                raise ModelUnavailable(f"{self._model.name}: {error.message}") from None
             # llama.cpp answers 500 when the chat template refuses: a retry cannot help
             if error.kind == "server" and refuses_system(error.message):
                 raise ModelError("request", error.message) from None

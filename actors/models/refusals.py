@@ -17,7 +17,7 @@ _BOUND = re.compile(
     r"too (?:many|large|high)|exceed|greater than|less than|at most|no more than|up to|max|between|range|[<≤>≥]"
 )
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.]*\w)")
-_STATUS = re.compile(r"^HTTP \d+\W*")
+_STATUS = re.compile(r"^(?:HTTP|the reply states error) \d+\W*")
 
 
 def refuses_system(message: str) -> bool:

@@ -7,19 +7,21 @@ from typing import Any
 
 import msgspec
 
+from moot.actors.models.content_parts import kind_of_part
+from moot.actors.models.finish_reasons import finish_failure, known_finish
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, TokenLogprobs, failures_may_be_billed
-from moot.actors.models.openai_errors import VendorError, decode_json, plain, refuse_key, vendor_failure
-from moot.actors.models.openai_wire import WireUsage, data_url, filtered, usage_of
+from moot.actors.models.openai_errors import failure_in_reply, plain, refuse_key
+from moot.actors.models.openai_wire import WireUsage, data_url, usage_of
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.models.token_logprobs import WireLogprobs, WireToken, reply_tokens
+from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens
+from moot.actors.models.wire_json import decode_json
 from moot.protocols.messages import Decoding, Message, Usage
 
 _WITH_LOGPROBS = ["message.output_text.logprobs"]
 _MERGED = ("reasoning", "text")
 """Objects of a request that merge moot's keys with those of the user's `extra`."""
 
-_RATE_LIMITED = "rate_limit_exceeded"
-_REQUEST_CODES = ("invalid_", "image_", "unsupported_", "empty_", "failed_to_download_", "data_residency_", "context_")
+_REQUEST_CODES = ("invalid_", "image_", "unsupported_", "empty_", "failed_to_download_", "data_residency_")
 """Prefixes of error codes that depend on the request: it would fail again."""
 
 
@@ -49,6 +51,7 @@ def encode_request(
     with_logprobs = decoding.top_logprobs is not None
     request = {
         "model": model,
+        "stream": False,
         "input": [_item(message) for message in messages],
         "temperature": decoding.temperature,
         "top_p": decoding.top_p,
@@ -107,27 +110,35 @@ class _Kind(msgspec.Struct):
 
 
 class _Part(msgspec.Struct):
+    type: str | None = None
     text: str | None = None
     refusal: str | None = None
     logprobs: msgspec.Raw = msgspec.Raw(b"null")
 
 
+_Parts = list[_Part] | str | None
+
+
 class _Message(msgspec.Struct):
-    content: list[_Part] | None = None
+    content: _Parts = None
     phase: str | None = None
 
 
 class _Thought(msgspec.Struct):
-    content: list[_Part] | None = None
-    summary: list[_Part] | None = None
+    content: _Parts = None
+    summary: _Parts = None
+
+
+class _RawTokens(msgspec.Struct):
+    content: list[msgspec.Raw] | None = None
 
 
 _response = msgspec.json.Decoder(_Response)
 _kind = msgspec.json.Decoder(_Kind)
 _message = msgspec.json.Decoder(_Message)
 _thought = msgspec.json.Decoder(_Thought)
-_tokens = msgspec.json.Decoder(list[WireToken] | None)
-_raw_tokens = msgspec.json.Decoder(list[msgspec.Raw] | None)
+_tokens = msgspec.json.Decoder(WireLogprobs)
+_raw_tokens = msgspec.json.Decoder(_RawTokens)
 
 
 def decode_response(
@@ -152,8 +163,8 @@ def decode_response(
 def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> ModelReply:
     response = decode_json(_response, body, "a response")
     if response.error or response.output is None:
-        raise _failure(body, response.error, key)
-    finish = _finish_reason(response)
+        raise failure_in_reply(body, response.error, "output", key, _kind_of_codes)
+    finish = _finish_reason(response, key)
     parts, thoughts = _read_output(response.output)
     refusal = next((part.refusal for part in parts if part.refusal), None)
     if refusal:
@@ -181,25 +192,34 @@ def _read_output(output: list[msgspec.Raw]) -> tuple[list[_Part], list[str | Non
         match decode_json(_kind, item, "an output item").type:
             case "message":
                 message = decode_json(_message, item, "an output message")
-                if message.phase == "commentary":
-                    thoughts += [part.text for part in message.content or ()]
-                else:
-                    parts += message.content or ()
+                for part in _parts(message.content):
+                    if message.phase == "commentary" or kind_of_part(part.type) == "thinking":
+                        thoughts.append(part.text)
+                    else:
+                        parts.append(part)
             case "reasoning":
                 thought = decode_json(_thought, item, "a reasoning item")
-                thoughts += [part.text for part in (*(thought.summary or ()), *(thought.content or ()))]
+                thoughts += [part.text for part in (*_parts(thought.summary), *_parts(thought.content))]
     return parts, thoughts
 
 
+def _parts(content: _Parts) -> list[_Part]:
+    return [_Part(text=content)] if isinstance(content, str) else content or []
+
+
 def _token_logprobs(parts: list[_Part], text: str, alternatives: int) -> TokenLogprobs | None:
-    given = [bytes(part.logprobs) for part in parts if part.text]
-    tokens = [token for each in given for token in decode_json(_tokens, each, "a list of tokens") or ()]
-    raw = [token for each in given for token in decode_json(_raw_tokens, each, "a list of tokens") or ()]
+    """Tokens of the parts with a text; None where one of them has no list of tokens."""
+    given = [b'{"content":' + bytes(part.logprobs) + b"}" for part in parts if part.text]
+    listed = [decode_json(_tokens, each, "a list of tokens").content for each in given]
+    if not all(listed):
+        return None
+    tokens = [token for each in listed for token in each or ()]
+    raw = [token for each in given for token in decode_json(_raw_tokens, each, "a list of tokens").content or ()]
     as_chat = msgspec.json.encode({"choices": [{"logprobs": {"content": raw}}]})  # the format with `bytes`
     return reply_tokens(WireLogprobs(tokens), text, alternatives, as_chat)
 
 
-def _finish_reason(response: _Response) -> str:
+def _finish_reason(response: _Response, key: str | None) -> str:
     """Finish reason of the response, in terms of chat completions.
 
     Raises:
@@ -210,23 +230,20 @@ def _finish_reason(response: _Response) -> str:
             return "stop" if response.status else ""
         case "incomplete":
             reason = (response.incomplete_details and response.incomplete_details.reason) or "incomplete"
-            if reason == "content_filter":
-                raise filtered()
-            return "length" if reason == "max_output_tokens" else reason
+            if failure := finish_failure(reason, key):
+                raise failure
+            return known_finish(reason)
         case status:
-            raise ModelError("server", plain(f"the response is {status!r}"))
+            raise ModelError("server", plain(f"the response is {status!r}", key))
 
 
-def _failure(body: bytes, error: Any, key: str | None) -> ModelError:
-    stated = VendorError.from_data(error) if error else VendorError.from_body(body)
-    if not (stated.message or stated.codes):
-        return ModelError("server", "the reply holds no output")
-    if any("policy" in code for code in stated.codes):
-        return ModelError("content_filter", plain(stated.message or "the service's policy stopped the reply", key))
-    status = 429 if _RATE_LIMITED in stated.codes else 500
-    if any(code.startswith(_REQUEST_CODES) for code in stated.codes):
-        status = 400
-    return vendor_failure(stated.status or status, stated, key=key)
+def _kind_of_codes(codes: frozenset[str]) -> str | None:
+    """Kind of failure by OpenAI's own codes; None for what they do not decide."""
+    if any("policy" in code for code in codes):
+        return "content_filter"
+    if "invalid_api_key" in codes:
+        return "refused"
+    return "request" if any(code.startswith(_REQUEST_CODES) for code in codes) else None
 
 
 def _usage(usage: _Usage | None) -> Usage:

@@ -9,13 +9,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from moot.actors.models.interface import TokenLogprobs
+from moot.actors.models.wire_json import decode_json
 
 FLOOR = -1000.0
 """Log-probabilities at or below this are a server's representation of minus infinity (vLLM sends -9999)."""
@@ -31,9 +32,9 @@ class WireAlternative(msgspec.Struct, gc=False):
 
 
 class WireToken(msgspec.Struct, gc=False):
-    """Token of the reply, as sent."""
+    """Token of the reply, as sent; empty where its text is unknown."""
 
-    token: str
+    token: str = ""
     logprob: float | None = None
     top_logprobs: list[WireAlternative] | None = None
 
@@ -92,7 +93,8 @@ def _array(values: list[float | None]) -> npt.NDArray[np.float32]:
 
 
 class _Bytes(msgspec.Struct, gc=False):
-    bytes: list[int] | None = None
+    token: str = ""
+    bytes: list[Annotated[int, msgspec.Meta(ge=0, le=255)]] | None = None
 
 
 class _BytesLogprobs(msgspec.Struct):
@@ -116,12 +118,15 @@ def tokens_from_bytes(body: bytes, text: str) -> list[str] | None:
     The piece that completes a character has it, the ones before it are empty, so that the joined tokens have `text`.
     None when the server sent no bytes, or `text` is not in them either.
     """
+    logprobs = decode_json(_bytes_reply, body, "a list of tokens").choices[0].logprobs
+    listed = (logprobs and logprobs.content) or ()
+    if all(token.bytes is None for token in listed):
+        return None
+    decoder: Any = codecs.getincrementaldecoder("utf-8")()
     try:
-        logprobs = _bytes_reply.decode(body).choices[0].logprobs
-        pieces = [bytes(token.bytes or ()) for token in (logprobs and logprobs.content) or ()]
-        decoder: Any = codecs.getincrementaldecoder("utf-8")()
+        pieces = [token.token.encode() if token.bytes is None else bytes(token.bytes) for token in listed]
         tokens = [decoder.decode(piece) for piece in pieces]
-    except (ValueError, IndexError, RecursionError):
+    except ValueError:
         return None
     return None if text_start(tokens, text) is None else tokens
 

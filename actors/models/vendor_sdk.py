@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -12,8 +13,9 @@ from moot.actors.models.api_key import ApiKey
 from moot.actors.models.http_client import CONNECT_TIMEOUT_S, bounded, connection_failure, joined, key_for_call
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.off_loop import PerLoop
-from moot.actors.models.openai_errors import plain
+from moot.actors.models.openai_errors import hint_at_url, plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
+from moot.actors.models.proxies import environment_proxy
 from moot.actors.models.reply_schema import ReplySchema
 from moot.protocols.messages import Decoding, Message
 
@@ -22,6 +24,9 @@ BROKEN = (httpx2.HTTPError, aiohttp.ClientError, OSError)
 
 _UNBOUNDED = 0
 """aiohttp's "no limit"; with None the SDKs' transport would use a limit of its own."""
+
+_DIRECT = {"http://": None, "https://": None}
+"""Replaces the transports for the environment's proxies, which the SDKs choose by a rule of their own."""
 
 _OF_THE_WIRE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
@@ -41,6 +46,7 @@ class VendorService:
 
     vendor: ClassVar[str]
     path: ClassVar[str]
+    default_url: ClassVar[str]
     client: ClassVar[Any]
     http_client: ClassVar[Any]
     client_options: ClassVar[dict[str, Any]] = {}
@@ -52,6 +58,7 @@ class VendorService:
         self.model, self.base_url, self.capabilities = model, base_url, capabilities
         self.name = f"{self.vendor}/{model}"
         self._endpoint = base_url or {"openai": "OpenAI", "anthropic": "Anthropic"}[self.vendor]
+        self._url_hint = self._hint_at(base_url) if base_url else ""
         self._key = ApiKey(api_key_env)
         self._clients = PerLoop(self._new_client)
 
@@ -69,7 +76,8 @@ class VendorService:
         """
         body = self._encoded(messages, decoding, step_key, schema)
         key = key_for_call(self._key)
-        return self._decoded(await self._posted(body, self._headers(step_key), key), decoding, key)
+        with hint_at_url(self._url_hint):
+            return self._decoded(await self._posted(body, self._headers(step_key), key), decoding, key)
 
     async def _posted(self, body: bytes, headers: dict[str, str], key: str | None, **options: Any) -> httpx2.Response:
         """Posts a request and returns its 200 response; a failure is a `ModelError`."""
@@ -113,12 +121,21 @@ class VendorService:
         if client is not None:
             await client.close()
 
+    @staticmethod
+    def _hint_at(base_url: str) -> str:
+        """What may be wrong with a base URL; empty for nothing."""
+        raise NotImplementedError
+
     def _new_client(self) -> Any:
+        url = self.base_url or os.environ.get(f"{self.vendor.upper()}_BASE_URL") or self.default_url
+        proxy = environment_proxy(url)
         http_client = _bounded_client(
             self.http_client,
             limits=httpx2.Limits(max_connections=_UNBOUNDED),
             timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
             follow_redirects=False,
+            proxy=proxy,
+            mounts=None if proxy else _DIRECT,
         )
         return self.client(
             api_key=self._key.read(),

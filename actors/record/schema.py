@@ -128,7 +128,11 @@ _REPLY = [
     ),
     RecordColumn("failure", _TEXT, "kind of failure; empty without one"),
     RecordColumn("error", _TEXT, "message of the failure"),
-    RecordColumn("finish_reason", _TEXT, "as reported by the server; `cut` or `repetition` if moot stopped the stream"),
+    RecordColumn(
+        "finish_reason",
+        _TEXT,
+        "the server's word, or `length` for its word for that; `cut` or `repetition` if moot stopped the stream",
+    ),
     RecordColumn(
         "prompt_tokens", _INT32, "billed; null if the server does not report them; see `prompt_tokens_stated`"
     ),

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
+from moot.actors.limits.envelopes import LimiterState
 from moot.actors.record.progress import Counts
 from moot.deploy.results.text import cases
 from moot.deploy.runs.listener import Listener
@@ -112,7 +113,9 @@ def _share(part: int, whole: int) -> str:
 
 
 class _ProgressListener(Listener):
-    """Base class of progress listeners: the rate, and the progress of the library."""
+    """Base class of progress listeners: the rate, the progress of the library, and what a server asks to wait."""
+
+    wants_limits = True
 
     def __init__(self, print_line: Callable[[str], object], every_s: float, *, gated: bool) -> None:
         self._print, self._every_s, self._gated = print_line, every_s, gated
@@ -120,6 +123,16 @@ class _ProgressListener(Listener):
         self._library_shown = False
         self._rate = ProgressRate(None, 0)
         self._waiting = 0
+        self._asked_wait_s = 0.0
+        self._long_waits: dict[str, int] = {}
+
+    def limits(self, state: LimiterState) -> None:
+        """See `Listener.limits`; prints each long wait that a server requests, with its message."""
+        for each in state.endpoints:
+            if each.long_waits > self._long_waits.get(each.endpoint, 0):
+                self._print(f"{each.endpoint}: {each.wait_error}")
+            self._long_waits[each.endpoint] = each.long_waits
+        self._asked_wait_s = max((each.asked_wait_s or 0.0 for each in state.endpoints), default=0.0)
 
     def waiting(self, forms: int) -> None:
         """See `Listener.waiting`."""
@@ -136,7 +149,10 @@ class _ProgressListener(Listener):
         self._rate = ProgressRate(total, done)
 
     def _left(self) -> str:
-        return f"left {duration(self._rate.remaining_s())}"
+        remaining_s = self._rate.remaining_s()
+        if remaining_s is None and self._asked_wait_s:
+            return f"a server asks to wait {duration(self._asked_wait_s)}"
+        return f"left {duration(remaining_s)}"
 
 
 class LineListener(_ProgressListener):
@@ -178,7 +194,7 @@ class BarListener(_ProgressListener):
     """
 
     def __init__(self, console: Console, *, gated: bool = True) -> None:
-        super().__init__(console.print, LINE_EVERY_S, gated=gated)
+        super().__init__(lambda line: console.print(line, markup=False), LINE_EVERY_S, gated=gated)
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.completed:.0f}/{task.fields[total_text]}"),

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from moot.actors.agent.attempt import LENGTH
 from moot.actors.models.early_stop import CUT, REPETITION
+from moot.actors.models.openai_errors import STATED
 from moot.actors.models.prompt_cuts import CONTEXT_REMEDY
 from moot.actors.models.token_logprobs import UNALIGNED
 from moot.actors.record.rows import FROM_REASONING, has_reading_mark
@@ -39,7 +40,7 @@ USABLE = frozenset({"ok", "repaired", "reasked"})
 """Outcomes of an ask with a usable reply."""
 
 _REFUSED = frozenset({"refused", "content_filter"})
-_BY_THE_SERVER = "HTTP "
+_BY_THE_SERVER = ("HTTP ", STATED)
 _COLUMNS = ("role", "template", "outcome", "failure", "error", "finish_reason", "reading", "p_reason")
 
 

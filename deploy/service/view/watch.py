@@ -181,7 +181,8 @@ def limit_words(state: EndpointState) -> str:
     '30 of 32 requests in flight, 12 calls wait'
     """
     down = "" if state.down_s is None else f"; it has been failing for {state.down_s:.0f} s"
-    return f"{state.in_use:,} of {state.bound:,} requests in flight, {state.waiting:,} calls wait{down}"
+    wait = "" if state.asked_wait_s is None else f"; its server asks to wait {state.asked_wait_s:.0f} s"
+    return f"{state.in_use:,} of {state.bound:,} requests in flight, {state.waiting:,} calls wait{down}{wait}"
 
 
 class _Relay(Listener):
@@ -224,6 +225,7 @@ class _Relay(Listener):
     def limits(self, state: LimiterState) -> None:
         """See `Listener.limits`."""
         self.state = state
+        self._listener.limits(state)
 
     def waiting(self, forms: int) -> None:
         """See `Listener.waiting`."""

@@ -62,7 +62,7 @@ def test_everything_that_a_role_says_is_sent_also_where_a_protocol_samples_by_it
 
 def test_unset_parameters_are_not_sent() -> None:
     body = msgspec.json.decode(encode_request("m", MESSAGES, sent_decoding(RoleBinding())))
-    assert body.keys() == {"model", "messages", "temperature", "top_p", "max_tokens"}
+    assert body.keys() == {"model", "messages", "stream", "temperature", "top_p", "max_tokens"}
 
 
 @pytest.mark.parametrize(

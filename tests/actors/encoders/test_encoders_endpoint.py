@@ -82,7 +82,7 @@ def test_the_request_asks_for_base64_and_sends_no_empty_text() -> None:
         (b'{"data": [{"embedding": [NaN]}]}', "server", "the reply is no list of embeddings"),
         (b"[" * 100_000, "server", "the reply is no list of embeddings"),
         ({}, "server", "the reply holds no embeddings"),
-        ({"error": {"message": f"slow down, {KEY}", "code": 429}}, "rate_limited", "HTTP 429: slow down, [secret]"),
+        ({"error": {"message": f"slow down, {KEY}", "code": 429}}, "rate_limited", "error 429: slow down, [secret]"),
         (body_of(ROWS[:2]), "unparsable", "2 vectors for 3 texts"),
         ({"data": [{"index": 0, "embedding": [1.0]}] * 3}, "unparsable", "their numbers are not those of the texts"),
         ({"data": [{"embedding": []}] * 3}, "unparsable", "a vector is empty"),

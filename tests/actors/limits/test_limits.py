@@ -6,14 +6,16 @@ import heapq
 import itertools
 from dataclasses import dataclass, field
 from random import Random
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.actors.limits.budget_account import BudgetAccount
+from moot.actors.limits.call_queue import CallDemand, CallQueue
 from moot.actors.limits.concurrency import TRIPS_AFTER, CircuitBreaker, ConcurrencyLimit
-from moot.actors.limits.envelopes import BudgetTotals, EndpointReport, UsageReport
+from moot.actors.limits.envelopes import BudgetTotals, EndpointGrant, EndpointReport, UsageReport
 from moot.actors.limits.fair_share import fair_share
 from moot.actors.limits.limiter import DEAD_AFTER_S, Limiter
 from moot.actors.limits.rates import SlidingWindow
@@ -285,3 +287,30 @@ def test_the_single_try_of_a_broken_endpoint_waits_for_a_rate_permit() -> None:
     assert exchange() == (0, 0), "the pause is over, but the rate allows the next call after 5 s only"
     now[0] = 6.0
     assert exchange() == (1, 1)
+
+
+@pytest.mark.parametrize("how", ["limited", "broken"])
+def test_a_long_wait_that_a_server_asks_for_is_said_once_until_it_is_over(how: Literal["limited", "broken"]) -> None:
+    now = [0.0]
+    limiter = Limiter({}, {}, clock=lambda: now[0])
+    queue = CallQueue("m", EndpointLimits(), lambda: now[0], lambda need, spent: None)
+    queue.take(EndpointGrant("m", slots=9), asked_at=0.0, now=0.0)
+
+    def refused(wait_s: float, at: float) -> tuple[int, str, float | None]:
+        now[0] = at
+        call = queue.try_start(CallDemand())
+        assert call is not None
+        call.end(how, error=f"wait {wait_s:g} s", retry_after_s=wait_s)
+        report = queue.report(now[0])
+        assert report is not None
+        limiter.exchange(UsageReport("a", [report]))
+        (state,) = limiter.state().endpoints
+        return state.long_waits, state.wait_error, state.asked_wait_s
+
+    assert refused(5.0, 0.0) == (0, "", None)
+    assert refused(432.0, 1.0) == (1, "wait 432 s", 432.0)
+    assert refused(400.0, 33.0) == (1, "wait 432 s", 400.0)
+    limiter.exchange(UsageReport("a", [EndpointReport("m", fine=1)]))
+    assert limiter.state().endpoints[0].asked_wait_s is None
+    assert refused(100.0, 34.0) == (1, "wait 432 s", 100.0)
+    assert refused(60.0, 500.0) == (2, "wait 60 s", 60.0)

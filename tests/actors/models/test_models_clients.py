@@ -6,6 +6,7 @@ import asyncio
 import json
 import resource
 import zlib
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -47,17 +48,23 @@ from moot.protocols.messages import Message
 pytestmark = pytest.mark.usefixtures("certificates_read_once", "vendor_key")
 
 ASKED = [{"role": message.role, "content": message.content} for message in MESSAGES]
-CHAT = {"model": "m", "messages": ASKED, "temperature": 0.3}
+CHAT = {"model": "m", "messages": ASKED, "temperature": 0.3, "stream": False}
 SENT = {
     "compatible": ("/v1/chat/completions", {**CHAT, "max_tokens": 9}),
     "openai": ("/v1/chat/completions", {**CHAT, "max_completion_tokens": 9}),
     "responses": (
         "/v1/responses",
-        {"model": "m", "input": ASKED, "temperature": 0.3, "max_output_tokens": 9, "store": False},
+        {"model": "m", "input": ASKED, "temperature": 0.3, "max_output_tokens": 9, "store": False, "stream": False},
     ),
     "anthropic": (
         "/v1/messages",
-        {"model": "claude-opus-5-5", "max_tokens": 9, "system": ASKED[0]["content"], "messages": ASKED[1:]},
+        {
+            "model": "claude-opus-5-5",
+            "max_tokens": 9,
+            "system": ASKED[0]["content"],
+            "messages": ASKED[1:],
+            "stream": False,
+        },
     ),
 }
 LIMITED = {
@@ -300,6 +307,45 @@ async def test_lone_surrogate_is_a_failed_request(vendor: MakeVendor) -> None:
     with pytest.raises(ModelError) as caught:
         await vendor("http://127.0.0.1:9/v1").complete([Message("user", "\ud800")], DECODING, step_key="c")
     assert caught.value.kind == "request"
+
+
+# A wrong URL
+
+PAGE = b"<!doctype html>" + b"<p>Not what you want</p>" * 30
+ELSEWHERE = [
+    (404, b'{"detail": "Not Found"}'),
+    (404, PAGE),
+    (405, b'{"detail": "Method Not Allowed"}'),
+    (307, b""),
+    (403, PAGE),
+    (200, PAGE),
+    (200, b"Ollama is running"),
+    (200, b'{"status": "ok"}'),
+    (200, b'{"message": "Welcome!"}'),
+    (200, b'{"error": "Unexpected endpoint or method. (POST /chat/completions)"}'),
+    (200, b'{"model": "m", "message": {"content": "No."}}'),
+]
+
+
+@pytest.mark.parametrize(("status", "body"), ELSEWHERE)
+async def test_a_wrong_url_is_hinted_at_wherever_it_may_be_the_cause(
+    vendor: MakeVendor, status: int, body: bytes
+) -> None:
+    """For Anthropic, to whose URL its SDK adds `/v1`, it is the other way round."""
+    raw = b"HTTP/1.1 %d X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (status, len(body), body)
+    for suffix, hinted in (("", True), ("/v1", False)):
+        async with served_raw_model(partial(_at, vendor, suffix), raw) as model:
+            with pytest.raises(ModelError) as caught:
+                await model.complete(MESSAGES, DECODING, step_key="k")
+        assert ("/v1" in caught.value.message) is hinted, caught.value
+        assert len(caught.value.message) <= 300
+
+
+def _at(vendor: MakeVendor, suffix: str, url: str) -> Any:
+    made: Any = vendor(url.removesuffix("/v1") + suffix)
+    if type(made).__name__ == "AnthropicModel":  # its maker took the version away
+        return type(made)("claude-opus-5-5", api_key_env="MOOT_TEST_KEY", base_url=url.removesuffix(suffix or "/"))
+    return made
 
 
 # check() of the compatible client, and the probe of both

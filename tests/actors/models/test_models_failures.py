@@ -41,7 +41,6 @@ UNUSABLE = [
     ("chat", completion("", finish_reason="content_filter"), "content_filter"),
     ("chat", completion("Penguins", finish_reason="content_filter"), "content_filter"),
     ("chat", {"choices": [{"message": {"content": None, "refusal": f"I will not, {KEY}."}}]}, "refused"),
-    ("chat", completion(logprobs={"content": [{"logprob": -1}]}), "server"),
     ("responses", response({"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}), "refused"),
     ("responses", incomplete("content_filter"), "content_filter"),
     ("responses", failed("server_error"), "server"),
@@ -132,6 +131,26 @@ def test_status(vendor: str, row: tuple[int, object, str]) -> None:
     assert failure.message.startswith(f"HTTP {status}")
     assert failure.message.isprintable()
     assert KEY not in repr(failure)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"error": {"message": "slow", "code": 7}, "message": "other"}, "slow"),
+        ({"error": {"code": 7}, "message": "slow"}, "slow"),
+        ({"error": {"message": None}, "detail": "slow"}, "slow"),
+        ({"error": {"message": ["slow", "down"]}}, '["slow","down"]'),
+        ({"error": True, "message": "slow"}, "slow"),
+        ({"error": "Bad Request", "message": "slow"}, "Bad Request: slow"),
+        ({"error": ["slow"]}, "slow"),
+        ({"detail": [{"msg": "slow"}]}, '[{"msg":"slow"}]'),
+        ([{"error": {"message": "slow"}}], "slow"),
+        ("slow", "slow"),
+    ],
+)
+def test_the_words_of_an_error_are_kept(body: Any, said: str) -> None:
+    failure = openai_errors.error_from_response(422, {}, json.dumps(body).encode())
+    assert failure.message == f"HTTP 422: {said}"
 
 
 @pytest.mark.parametrize(

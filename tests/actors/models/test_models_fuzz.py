@@ -200,3 +200,8 @@ def test_bodies_that_exhaust_a_parser(raw: bytes) -> None:
     for _, decode in WIRES.values():
         assert outcome(decode, raw) != "reply"
     assert error_from_response(400, {}, raw).kind == "request"
+
+
+@pytest.mark.parametrize("deep", [100, 900, 99_999])
+def test_parts_within_parts_exhaust_nothing(deep: int) -> None:
+    outcome(WIRES["chat"][1], b'{"choices":[{"message":{"content":' + b"[" * deep + b"]" * deep + b"}}]}")

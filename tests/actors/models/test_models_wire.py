@@ -36,12 +36,12 @@ def chat_request(messages: list[Message], decoding: Decoding, **options: Any) ->
 def test_settings_that_are_none_are_left_out() -> None:
     messages = [{"role": message.role, "content": message.content} for message in MESSAGES]
     bare = Decoding(temperature=None, top_p=None, max_tokens=1)
-    assert chat_request(MESSAGES, bare) == {"model": "m", "messages": messages, "max_tokens": 1}
+    assert chat_request(MESSAGES, bare) == {"model": "m", "messages": messages, "max_tokens": 1, "stream": False}
     zero = chat_request([], Decoding(temperature=0.0, top_logprobs=0))
     assert (zero["temperature"], zero["logprobs"], zero["top_logprobs"]) == (0.0, True, 0)
     unknown_there = msgspec.structs.replace(bare, seed=3, stop=("END",))
     sent = msgspec.json.decode(encode_for_responses("m", MESSAGES, unknown_there))
-    assert sent == {"model": "m", "input": messages, "max_output_tokens": 1, "store": False}
+    assert sent == {"model": "m", "input": messages, "max_output_tokens": 1, "store": False, "stream": False}
 
 
 def test_a_response_is_asked_for_with_all_that_a_role_may_say() -> None:

@@ -371,3 +371,18 @@ async def test_the_stage_is_never_read_from_hidden_reasoning(
 @pytest.mark.parametrize(("masked", "stage"), [(True, "masked"), (False, None)])
 def test_a_profile_of_two_stages_is_still_read(masked: bool, stage: str | None) -> None:
     assert ModelProfile.model_validate({"schemas": "vllm", "masked_logprobs": masked}).held_logprobs == stage
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_trial_call_does_not_wait_for_what_will_not_come(status: int) -> None:
+    calls: list[str] = []
+
+    async def refuses(request: web.Request) -> web.Response:
+        calls.append(request.path)
+        said = {"error": {"message": "the quota is used up"}}
+        return web.json_response(said, status=status, headers={"Retry-After": "432"})
+
+    async with served_model(lambda url: CompatibleModel(url, "m"), refuses) as model:
+        with pytest.raises(ModelUnavailable, match=r"432 s.*the quota is used up"):
+            await probe(model, ProbeRequest(DECODING, 5.0))
+    assert len(calls) == 1

@@ -276,6 +276,7 @@ def test_logs_hide_keys(capsys: pytest.CaptureFixture[str]) -> None:
 def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 
+    from moot.actors.limits.envelopes import EndpointState, LimiterState
     from moot.actors.record.progress import Counts
 
     counts = Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, tokens_paid=12345)
@@ -291,10 +292,23 @@ def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     assert [prepare(RunConfig(protocol=name)).gated for name in ("selene", "always-debate")] == [True, False]
     lines.began(1, 0)
     assert capsys.readouterr().err == "1 case\n"
+    waits = EndpointState("m", 1, 0, 1, asked_wait_s=431.8, long_waits=1, wait_error="HTTP 429: no quota")
+    for _ in range(2):
+        lines.limits(LimiterState([waits, EndpointState("n", 1, 0, 0)]))
+    lines.counts(Counts())
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "m: HTTP 429: no quota"
+    assert second.endswith("| a server asks to wait 7:12")
+    lines.limits(LimiterState([EndpointState("m", 1, 0, 1)]))
+    lines.ended()
+    assert capsys.readouterr().err.endswith("| left -\n")
     with open(os.devnull, "w") as nowhere:
         console = Console(force_terminal=True, width=140, record=True, file=nowhere)
         bar = BarListener(console)
         bar.began(20, 5)
         bar.counts(counts)
+        bar.limits(LimiterState([EndpointState("m", 1, 0, 1, long_waits=1, wait_error="[secret] [/no]")]))
         bar.ended()
-    assert "10/20" in console.export_text()
+    shown = console.export_text()
+    assert "10/20" in shown
+    assert "m: [secret] [/no]" in shown
