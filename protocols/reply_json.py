@@ -71,6 +71,8 @@ def read_object(text: str, model: type[BaseModel]) -> JsonReading:
     try:
         return JsonReading(value, model.model_validate(value), span=(start, start + len(body)))
     except ValueError as error:
+        if not _has_object(list(value.values())):
+            raise misfit(error) from error
         return _embedded(text, model, start + 1, misfit(error))
 
 
@@ -143,6 +145,11 @@ def _texts(value: Any) -> int:
     if kind is dict:
         return len(value) + sum([1 if type(each) is str else _texts(each) for each in value.values()])
     return sum(map(_texts, value)) if kind is list else 0
+
+
+def _has_object(values: list[Any]) -> bool:
+    """Whether an object is among decoded values, or inside their lists."""
+    return any(isinstance(each, dict) or (isinstance(each, list) and _has_object(each)) for each in values)
 
 
 def _embedded(

@@ -36,7 +36,7 @@ _NUMBERS = "-+0123456789.eE"
 _TORN_VALUE = re.compile(
     r"""
     (["'])(?P<key>\w++)\1\s*+:\s*+
-    (?:"(?:[^"\\]++|\\.)*+\\? | '(?:[^'\\]++|\\.)*+\\? | (?P<unquoted>[^\s"'\[{,}\]][^"',}\]]*+))\Z
+    (?P<value>"(?:[^"\\]++|\\.)*+\\? | '(?:[^'\\]++|\\.)*+\\? | (?P<unquoted>[^\s"'\[{,}\]][^"',}\]]*+))?\Z
     """,
     re.DOTALL | re.VERBOSE,
 )
@@ -65,12 +65,14 @@ def _without_torn_value(body: str, model: type[BaseModel]) -> str:
     if not body[len(whole) :].isalpha():
         body = whole
     torn = _TORN_VALUE.search(body)
-    if torn is None or (fenced and torn["unquoted"]) or _is_prose(model, torn["key"]):
+    if torn is None or (fenced and torn["unquoted"]):
         return body
-    return body[: torn.start()]
+    kept = _is_text(model, torn["key"]) == bool(torn["value"])
+    return body if kept else body[: torn.start()]
 
 
-def _is_prose(model: type[BaseModel], key: str) -> bool:
+def _is_text(model: type[BaseModel], key: str) -> bool:
+    """Whether a field is prose, in which a part is as good as a whole."""
     field = model.model_fields.get(key)
     if field is None:
         return key not in ("answer", "label")

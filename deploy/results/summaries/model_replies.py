@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
 from moot.actors.agent.attempt import LENGTH
 from moot.actors.models.early_stop import CUT, REPETITION
@@ -64,7 +63,7 @@ class ModelReplies(FrozenModel):
         refused: refusals by the model or by a content filter.
         outside_labels: replies whose answer is not one of the labels.
         from_reasoning: replies that the server returned in the field of hidden reasoning.
-        prompt_cut: replies to a prompt of which the server seems to have read only a part; not in JSON without any.
+        prompt_cut: replies to a prompt of which the server seems to have read only a part.
         unaligned: replies whose tokens do not concatenate to their text; the answer's probability is unknown.
         reasoning_tokens: tokens of hidden reasoning; None when no server reports them.
     """
@@ -85,7 +84,7 @@ class ModelReplies(FrozenModel):
     refused: int = 0
     outside_labels: int = 0
     from_reasoning: int = 0
-    prompt_cut: int = Field(default=0, exclude_if=lambda count: not count)
+    prompt_cut: int = 0
     unaligned: int = 0
     reasoning_tokens: int | None = None
 

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
@@ -156,7 +155,7 @@ class Summary(DisplayMixin, FrozenModel):
     accuracy_answered_interval: Interval | None
     accuracy_by_part: list[PartAccuracy] | None
     skip_rate: float | None
-    gate_untested: UntestedGates | None = Field(default=None, exclude_if=lambda found: found is None)
+    gate_untested: UntestedGates | None = None
     accuracy_skipped: float | None
     accuracy_skipped_interval: Interval | None
     scored_skipped: int
