@@ -81,7 +81,7 @@ class Summary(DisplayMixin, FrozenModel):
         scored_groups: number of groups of their cases, see `moot.deploy.results.record.references.case_groups`; None if
             all are independent.
         skip_rate: share of the finished cases with a gate whose debate was skipped; None without a gate.
-        gate_untested: gates that could not make a test because a value was unknown; None, and not in JSON, without any.
+        gate_untested: gates that could not make a test because a value was unknown; None without any.
         debate_rounds_mean: mean over all finished cases; `debate_rounds_mean_debated` over the debated ones.
         judge_stability: 1 - Var over the evidence variants, mean over the candidates with at least two scored variants,
             of the protocol's own passes; `judge_stability_audit` is that of the audit's passes, which are the same for
