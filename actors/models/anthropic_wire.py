@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from moot.actors.models.families import family_of_model
+from moot.actors.models.hidden_reasoning import split_thinking
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, failures_may_be_billed
 from moot.actors.models.openai_errors import VendorError, decode_json, plain, refuse_key, retry_after, status_failure
 from moot.actors.models.openai_wire import token_count, with_extra
@@ -186,7 +187,8 @@ def _reply(body: bytes, limits: RateHeaders | None, key: str | None) -> ModelRep
     stopped = reply.stop_reason or ""
     text = "".join(block.text or "" for block in reply.content if block.type == "text")
     thoughts = [block.thinking for block in reply.content if block.type == "thinking"]
-    reasoning = "\n".join(thought for thought in thoughts if isinstance(thought, str) and thought)
+    leaked, text = split_thinking(text)
+    reasoning = "\n".join(thought for thought in (*thoughts, leaked) if isinstance(thought, str) and thought)
     refuse_key(key, body, text, reasoning)
     return ModelReply(
         text=text,

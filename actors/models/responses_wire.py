@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
+from moot.actors.models.hidden_reasoning import split_thinking
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, TokenLogprobs, failures_may_be_billed
 from moot.actors.models.openai_errors import VendorError, decode_json, plain, refuse_key, vendor_failure
 from moot.actors.models.openai_wire import WireUsage, data_url, filtered, usage_of
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.models.token_logprobs import WireLogprobs, WireToken, reply_tokens
+from moot.actors.models.token_logprobs import WireLogprobs, WireToken, reply_tokens, without_reasoning
 from moot.protocols.messages import Decoding, Message, Usage
 
 _WITH_LOGPROBS = ["message.output_text.logprobs"]
@@ -159,14 +160,15 @@ def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
     if refusal:
         raise ModelError("refused", plain(refusal, key))
     text = "".join(part.text or "" for part in parts)
-    reasoning = "\n".join(thought for thought in thoughts if thought)
     tokens = None if decoding.top_logprobs is None else _token_logprobs(parts, text, decoding.top_logprobs)
+    leaked, text = split_thinking(text)
+    reasoning = "\n".join(thought for thought in (*thoughts, leaked) if thought)
     refuse_key(key, body, text, reasoning, "".join(tokens.tokens) if tokens else "")
     return ModelReply(
         text=text,
         finish_reason=finish,
         usage=_usage(response.usage),
-        tokens=tokens,
+        tokens=without_reasoning(tokens, text, leaked),
         limits=limits,
         reasoning=reasoning,
     )
