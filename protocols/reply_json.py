@@ -50,6 +50,13 @@ def read_object(text: str, model: type[BaseModel]) -> JsonReading:
     Raises:
         InvalidReply: no object fits, or several that differ.
     """
+    try:
+        return _read(text, model)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _read(text: str, model: type[BaseModel]) -> JsonReading:
     plain = getattr(model, "plain_text_is", "")
     if plain and not _OBJECT.search(text):
         return JsonReading({plain: text}, _validated({plain: text}, model))
@@ -59,7 +66,7 @@ def read_object(text: str, model: type[BaseModel]) -> JsonReading:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return _embedded(text, model)
     if isinstance(value, str) and "{" in value:  # JSON encoded twice
-        inner = read_object(value, model)
+        inner = _read(value, model)
         return JsonReading(inner.value, inner.validated, True, inner.readings)
     if not isinstance(value, dict):
         if not _OBJECT.search(body):

@@ -11,6 +11,7 @@ import msgspec
 
 from moot.actors.models.families import family_of_model
 from moot.actors.models.finish_reasons import finish_failure, known_finish
+from moot.actors.models.hidden_reasoning import split_thinking
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, failures_may_be_billed
 from moot.actors.models.openai_errors import (
     VendorError,
@@ -191,7 +192,8 @@ def _reply(body: bytes, limits: RateHeaders | None, key: str | None) -> ModelRep
         raise failure_in_reply(body, None, "content", key, _kind_of_codes)
     text = "".join(block.text or "" for block in reply.content if block.type == "text")
     thoughts = [block.thinking for block in reply.content if block.type == "thinking"]
-    reasoning = "\n".join(thought for thought in thoughts if isinstance(thought, str) and thought)
+    leaked, text = split_thinking(text)
+    reasoning = "\n".join(thought for thought in (*thoughts, leaked) if isinstance(thought, str) and thought)
     refuse_key(key, body, text, reasoning)
     return ModelReply(
         text=text,

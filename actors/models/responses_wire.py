@@ -9,11 +9,12 @@ import msgspec
 
 from moot.actors.models.content_parts import kind_of_part
 from moot.actors.models.finish_reasons import finish_failure, known_finish
+from moot.actors.models.hidden_reasoning import split_thinking
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, TokenLogprobs, failures_may_be_billed
 from moot.actors.models.openai_errors import failure_in_reply, plain, refuse_key
 from moot.actors.models.openai_wire import WireUsage, data_url, usage_of
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens
+from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens, without_reasoning
 from moot.actors.models.wire_json import decode_json
 from moot.protocols.messages import Decoding, Message, Usage
 
@@ -170,14 +171,15 @@ def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
     if refusal:
         raise ModelError("refused", plain(refusal, key))
     text = "".join(part.text or "" for part in parts)
-    reasoning = "\n".join(thought for thought in thoughts if thought)
     tokens = None if decoding.top_logprobs is None else _token_logprobs(parts, text, decoding.top_logprobs)
+    leaked, text = split_thinking(text)
+    reasoning = "\n".join(thought for thought in (*thoughts, leaked) if thought)
     refuse_key(key, body, text, reasoning, "".join(tokens.tokens) if tokens else "")
     return ModelReply(
         text=text,
         finish_reason=finish,
         usage=_usage(response.usage),
-        tokens=tokens,
+        tokens=without_reasoning(tokens, text, leaked),
         limits=limits,
         reasoning=reasoning,
     )

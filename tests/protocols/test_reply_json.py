@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -229,3 +230,17 @@ def test_a_control_character_is_never_part_of_an_answer(answer: str) -> None:
     with pytest.raises(InvalidReply):
         parse_reply(position(answer), Position)
     assert parse_reply(position("a\tb\nc"), Position).answer == "a b c"
+
+
+def test_a_worked_solution_keeps_its_lines_and_its_latex() -> None:
+    said = "Step 1: \\(\\frac{3}{4}\\).\nThen $x \\neq 0$, $E = h\\nu$.\n\nu = 5, so\n\\theta \\to \\pi.\n\\boxed{42}"
+    written = said.replace("\n", "\\n")
+    assert read_object(f'{{"answer": "42", "rationale": "{written}"}}', Synthesis).value["rationale"] == said
+
+
+@pytest.mark.parametrize("levels", [100, 400, 900, 100_000])
+def test_depth_is_an_invalid_reply_at_most(levels: int) -> None:
+    for deep in ("[" * levels + "]" * levels, '{"a":' * levels + "1" + "}" * levels):
+        for text in (f'{{{PARTS}, "x": {deep}}}', f'{{"answer": "", "x": {deep}}}', f'So {{{PARTS}, "x": {deep},}}'):
+            with suppress(InvalidReply):
+                assert read_object(text, Position).value["answer"] == "Yes"

@@ -11,11 +11,13 @@ import pytest
 from openai_server import completion, token
 
 from moot.actors.agent.intrinsic import intrinsic_of
+from moot.actors.models import anthropic_wire
 from moot.actors.models.early_stop import REPETITION, EarlyStop, stream_with_early_stop
 from moot.actors.models.hidden_reasoning import SplitReply, is_thinking, split_reasoning, split_thinking
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import decode_reply
+from moot.actors.models.responses_wire import decode_response
 from moot.actors.models.token_logprobs import UNALIGNED, text_start
 from moot.protocols.constructor_auditor.replies import Synthesis
 from moot.protocols.messages import Ask, Decoding, Message, Usage
@@ -273,3 +275,14 @@ async def test_a_stream_that_repeats_itself_is_stopped() -> None:
     assert len(reply.text) < 600
     thinking = await _watched([*[{"reasoning": "It is so. "}] * 200, {"content": "Yes"}])
     assert (thinking.finish_reason, thinking.text) == ("stop", "Yes")
+
+
+def test_reasoning_leaks_nowhere_by_any_wire() -> None:
+    text = f"[THINK]{DRAFT}[/THINK]{JSON}"
+    message = {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "usage": {}}
+    output = [{"type": "message", "content": [{"type": "output_text", "text": text, "logprobs": [known(text)]}]}]
+    by_message = anthropic_wire.decode_reply(json.dumps(message).encode())
+    by_response = decode_response(json.dumps({"output": output, "status": "completed"}).encode(), ASKED)
+    assert by_response.tokens is not None
+    for reply in (by_message, by_response):
+        assert (reply.text, reply.reasoning) == (JSON, DRAFT)
