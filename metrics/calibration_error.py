@@ -62,7 +62,7 @@ def expected_calibration_error(
 
     Returns:
         In [0, 1]. Cases with an unknown value are left out; NaN if none remains. The estimate is biased upwards, more
-        so with fewer cases per bin: compare it with `calibration_null_band`.
+        so with fewer cases per bin, and so are its resamples: compare it with `calibration_null_band`.
 
     Source: Naeini, Cooper and Hauskrecht, AAAI 2015; Nguyen and O'Connor, EMNLP 2015, for equal-frequency bins.
 
@@ -74,52 +74,6 @@ def expected_calibration_error(
     if not len(order):
         return float("nan")
     return float(_errors(confidences[order], outcomes[order], starts))
-
-
-def resampled_calibration_error(
-    confidence: npt.ArrayLike,
-    correct: npt.ArrayLike,
-    clusters: npt.ArrayLike,
-    *,
-    resamples: int = 1000,
-    bins: int = 15,
-    seed: int = 0,
-) -> Floats:
-    """Cluster bootstrap of the calibration error; each resample is binned again.
-
-    The draws are those of `moot.metrics.bootstrap.cluster_bootstrap`. A resample is a count of draws per case, so that
-    the cases are sorted only once.
-
-    Args:
-        confidence, correct: `(n,)`, as for `expected_calibration_error`, all known.
-        clusters: `(n,)`, cluster of each case, of any sortable type.
-        resamples: number of resamples.
-        bins: maximum number of bins.
-        seed: seed of the random generator.
-
-    Returns:
-        `(resamples,)`, the error of each resample.
-
-    Raises:
-        ValueError: also without cases, and for another number of clusters than of known cases.
-
-    >>> resampled_calibration_error([0.75, 0.75, 0.5], [1, 1, 0], ["a", "a", "b"], resamples=4).round(3).tolist()
-    [0.5, 0.333, 0.25, 0.25]
-    """
-    confidences, outcomes = _both_known(confidence, correct)
-    names, cluster = np.unique(np.asarray(clusters), return_inverse=True)
-    if len(cluster) != len(confidences) or not len(cluster):
-        raise ValueError("a cluster for each case expected, and at least one case")
-    _, value = np.unique(confidences, return_inverse=True)
-    excess = outcomes - confidences
-    random = np.random.default_rng(seed)
-    errors = np.empty(resamples)
-    for resample in range(resamples):
-        drawn = np.bincount(random.integers(len(names), size=len(names)), minlength=len(names))[cluster]
-        counts = np.bincount(value, drawn).astype(np.int64)
-        gaps = np.bincount(_bin_of_value(counts, bins), np.bincount(value, drawn * excess))
-        errors[resample] = np.abs(gaps).sum() / counts.sum()
-    return errors
 
 
 def reliability_bins(

@@ -26,7 +26,7 @@ from moot.protocols.messages import family_of
 Bools = npt.NDArray[np.bool_]
 
 _Scored = tuple[str, bool, Floats, float]
-"""Reply: its case, whether its answer is wrong, its log-probabilities, the index of its first forced token."""
+"""Reply: its case's group, whether its answer is wrong, its log-probabilities, the index of its first forced token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class LabelledReplies:
         model: name of the model.
         temperature: as requested; None is the server's default.
         stage: stage of the log-probabilities, see `moot.actors.models.sampling.Sampling`.
-        case_ids: case of each reply, n of them.
+        groups: group of each reply's case, see `References.group`; n of them.
         wrong: whether each answer is wrong, shape `(n,)`.
         logprobs: n vectors of the tokens' log-probabilities, in nats; NaN where a schema's mask may have forced the
             token.
@@ -47,7 +47,7 @@ class LabelledReplies:
     model: str
     temperature: float | None
     stage: str
-    case_ids: tuple[str, ...]
+    groups: tuple[str, ...]
     wrong: Bools
     logprobs: tuple[Floats, ...]
     first_forced: Floats
@@ -107,7 +107,8 @@ def read_labelled_replies(
             own = mask_forced_tokens(tokens) if may_be_masked(stage, bool(row["held"])) else tokens
             forced = np.flatnonzero(np.isnan(own) & ~np.isnan(tokens))
             first_forced = float(forced[0]) if len(forced) else np.inf
-            groups[row["model"], row["temperature"], stage].append((row["case_id"], not correct, own, first_forced))
+            scored = (references.group(row["case_id"]), not correct, own, first_forced)
+            groups[row["model"], row["temperature"], stage].append(scored)
     if not groups:
         why = (
             ", ".join(f"{n} {reason}" for reason, n in sorted(left_out.items())) or f"the role {role!r} has no replies"
@@ -121,7 +122,7 @@ def _labelled(model: str, temperature: float | None, stage: str, found: Sequence
         model=model,
         temperature=temperature,
         stage=stage,
-        case_ids=tuple(case_id for case_id, *_ in found),
+        groups=tuple(group for group, *_ in found),
         wrong=np.array([wrong for _, wrong, *_ in found], np.bool_),
         logprobs=tuple(tokens for _, _, tokens, _ in found),
         first_forced=np.array([first for *_, first in found]),

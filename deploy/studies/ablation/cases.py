@@ -116,4 +116,6 @@ def dependent_cases(cells: Iterable[CellCases]) -> list[str]:
     if group_count == n:
         return []
     grouped = f"{n:,} cases are in {group_count:,} {'group' if group_count == 1 else 'groups'}"
-    return [f"McNemar, Wilcoxon and BCa assume independent cases, but {grouped}: p and intervals may be too small"]
+    return [
+        f"McNemar, Wilcoxon and the intervals assume independent cases, but {grouped}: p and intervals may be too small"
+    ]

@@ -9,7 +9,7 @@ from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.text import Interval
 from moot.deploy.studies.ablation.cases import CellCases, scored_by_all
 from moot.deploy.studies.ablation.grid import Axis, Cell
-from moot.deploy.studies.ablation.means import bca_of_mean
+from moot.deploy.studies.ablation.means import interval_of_mean
 
 
 class MainEffect(FrozenModel):
@@ -19,7 +19,7 @@ class MainEffect(FrozenModel):
         n: number of cases scored in every cell of the grid, over which accuracy and difference are computed.
         accuracy: mean over the cells with this value; None for n = 0.
         difference: accuracy minus that of the baseline value; None for the baseline value, and for n = 0.
-        interval: 95 % BCa bootstrap interval of the difference over cases; None if the difference is None.
+        interval: 95 % interval of the difference over cases; None if the difference is None.
         tokens_per_case: mean over the runs; None if one is unknown.
     """
 
@@ -70,7 +70,7 @@ def main_effects(
                     n=len(shared),
                     accuracy=fmean(right) if right else None,
                     difference=fmean(gains) if gains else None,
-                    interval=bca_of_mean(gains),
+                    interval=interval_of_mean(gains),
                     tokens_per_case=fmean(known) if len(known) == len(costs) else None,
                 )
             )

@@ -9,6 +9,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.readers import decode_json
@@ -17,7 +19,7 @@ from moot.deploy.results.rounds.round_trace import number_or_none
 from moot.deploy.results.summaries.consensus import score_distribution
 from moot.deploy.results.text import Interval
 from moot.deploy.studies.ablation.cases import CellCases
-from moot.metrics.bootstrap import bca_interval
+from moot.metrics.jackknife import left_out_sums, mean_interval
 from moot.metrics.significance import benjamini_hochberg, cliffs_delta_per_case, wilcoxon_signed_rank
 from moot.protocols.events import RoundFigures
 from moot.protocols.socrasynth.events import SidesClosed
@@ -50,7 +52,7 @@ class MeanComparison(FrozenModel):
     """Comparison of a cell's means by case (first) with the baseline's (second), on the cases that have both.
 
     Attributes:
-        interval: 95 % BCa bootstrap interval of the difference over cases.
+        interval: 95 % interval of the difference over cases.
         p_value: of Wilcoxon's signed-rank test, two-sided.
         p_adjusted: Benjamini-Hochberg adjusted over all compared cells and measures.
         n: number of cases.
@@ -70,7 +72,7 @@ class CaseMean(FrozenModel, Generic[C]):
     """Mean of a measure over the cases of a cell.
 
     Attributes:
-        interval: 95 % BCa bootstrap interval over cases.
+        interval: 95 % interval over cases.
         n: number of cases with a value.
         vs_baseline: None for the baseline, and without a common case.
     """
@@ -109,7 +111,7 @@ def case_means(
         cell: {
             key: CaseMean(
                 mean=fmean(each.values()),
-                interval=bca_of_mean(list(each.values())),
+                interval=interval_of_mean(list(each.values())),
                 n=len(each),
                 vs_baseline=against.get((cell, key)),
             )
@@ -134,7 +136,7 @@ def mean_change(own: Sequence[float], base: Sequence[float]) -> MeanComparison:
     """Paired change of a mean."""
     return MeanComparison(
         difference=fmean(own) - fmean(base),
-        interval=bca_of_mean([one - other for one, other in zip(own, base, strict=True)]),
+        interval=interval_of_mean([one - other for one, other in zip(own, base, strict=True)]),
         p_value=none_if_nan(wilcoxon_signed_rank(own, base).p_value),
         n=len(own),
     )
@@ -145,10 +147,13 @@ def adjusted_p_values(p_values: Sequence[float | None]) -> list[float | None]:
     return [none_if_nan(p) for p in benjamini_hochberg(p_values).tolist()]
 
 
-def bca_of_mean(values: Sequence[float]) -> Interval | None:
-    """BCa bootstrap interval (95 %) of a mean over cases; None if undefined, as for one case."""
-    interval = bca_interval(values)
-    return (interval.low, interval.high) if interval.resamples else None
+def interval_of_mean(values: Sequence[float]) -> Interval | None:
+    """Interval (95 %) of a mean over cases; None if undefined, as for few cases."""
+    if len(values) < 2:
+        return None
+    left_out = left_out_sums(np.array([values]).T, np.arange(len(values)))[:, 0] / (len(values) - 1)
+    low, high = mean_interval(left_out, fmean(values))
+    return None if math.isnan(low) else (low, high)
 
 
 def none_if_nan(value: float) -> float | None:

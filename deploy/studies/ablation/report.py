@@ -193,7 +193,7 @@ def _main_effects(ablation: Ablation) -> Table:
     n = ablation.main_effects[0].n
     title = (
         f"each value, the mean over the others, on the {n:,} cases that every cell scored (points: against the "
-        "baseline's value, with the BCa 95 % interval)"
+        "baseline's value, with the 95 % interval)"
     )
     rows = [
         (
@@ -220,7 +220,7 @@ def _debates(cells: Sequence[CellFigures], keys: tuple[str, ...], baseline: str)
     measured = [key for key in MEASURES if any(key in each.debates for each in own)]
     return [
         Table(
-            f"{MEASURES[key]}: mean (BCa), change from {baseline} by case (Wilcoxon's p; BH over all tables)",
+            f"{MEASURES[key]}: mean (95 %), change from {baseline} by case (Wilcoxon's p; BH over all tables)",
             (*keys, *_DEBATES_HEADER),
             [(*each.values.values(), *_debate_row(each.debates.get(key))) for each in own],
         )
