@@ -116,7 +116,7 @@ def bootstrap_error(resamples: npt.ArrayLike, clusters: int) -> Floats:
 
     Args:
         resamples: `(resamples, ...)`, NaN where a resample has no value.
-        clusters: G, the number of clusters that were drawn.
+        clusters: G, the number of clusters that were drawn, at least 1.
 
     Returns:
         `(...)`, for `moot.metrics.jackknife.bounded_interval`; NaN if fewer than half of the resamples have a value, or
@@ -133,7 +133,7 @@ def bootstrap_error(resamples: npt.ArrayLike, clusters: int) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(known, values, 0.0).sum(axis=0) / count
         sd = np.sqrt(np.where(known, (values - mean) ** 2, 0.0).sum(axis=0) / (count - 1))
-        error = sd * np.sqrt(clusters / (clusters - 1.0))
+        error = sd * np.sqrt(clusters / max(clusters - 1, 1))
     return np.asarray(np.where((2 * count >= len(values)) & (count > 1) & (sd > 1e-12), error, np.nan))
 
 

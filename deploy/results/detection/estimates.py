@@ -102,7 +102,7 @@ def coefficient(observed: npt.ArrayLike, left_out: npt.ArrayLike, *, lowest: flo
         lowest: lower bound of the figure; the upper bound is 1.
 
     >>> in_percent(coefficient(0.5, [0.48, 0.52] * 10)), in_percent(coefficient(0.5, [0.48, 0.52] * 4))
-    ('50.0 [31.9, 68.1]', '50.0')
+    ('50.0 [32.5, 67.5]', '50.0')
     """
     return with_ends(float(np.asarray(observed)), *coefficient_interval(left_out, observed, lowest=lowest))
 

@@ -199,8 +199,7 @@ def test_main_effects_are_means_over_the_other_keys(grid_of: GridOf) -> None:
     }  # fmt: skip
     assert effects["k", "x"].difference is None
     assert effects["k", "y"].difference == pytest.approx(2 / 6)
-    low, high = effects["k", "y"].interval or (9.0, 9.0)
-    assert 0.0 <= low < 2 / 6 < high <= 0.5
+    assert effects["k", "y"].interval is None, "of three cases"
 
 
 def test_main_effects_need_the_whole_grid_and_more_than_one_key(grid_of: GridOf) -> None:
@@ -265,5 +264,5 @@ def test_debates_are_compared_by_means_over_cases_and_changes_within_them(grid_o
     assert (change.difference, not_none(change.p_value)) == pytest.approx((0.3, 0.5))
     said = printed(show_ablation, grid.measured(), "md")
     assert "agreement language of the rounds, 0 to 1: mean" in said
-    assert r"| y | 0.55 \[0.5, 0.6\] | 2 | +0.3 \[+0.2, +0.4\] |" in said
+    assert "| y | 0.55 | 2 | +0.3 |" in said
     assert "Gamma" not in said
