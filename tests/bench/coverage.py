@@ -153,7 +153,7 @@ def brier(world: World) -> Outcome:
 def null_band(world: World) -> Outcome:
     """Calibrated forecasts whose ECE is outside its null band, as a p-value."""
     stated, right = confidences(world, 0.0)
-    measured = measure_calibration(stated, right, 10)
+    measured = measure_calibration(stated, right, world.groups, 10)
     if measured.null is None:
         return None
     low, high = measured.null

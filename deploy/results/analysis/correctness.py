@@ -48,7 +48,8 @@ def signal_pairs_table(measured: ReplyFeatures, strata: Sequence[Stratum], setti
         notes=(
             "mu and sigma: mean and standard deviation of the whole reply's log-probabilities. Intervals: 95 %, over "
             "cases; p: of Spearman's rho, cases permuted; of Pearson's, Student's t over cases; q: Benjamini-Hochberg "
-            "over this table. A dash: undefined, because one of the two does not vary, or too few replies have both.",
+            "over this table. A dash: undefined, because one of the two does not vary, or too few replies have both. "
+            "There are no intervals where nearly all replies are right, or wrong.",
         ),
     )
 
@@ -87,16 +88,27 @@ def _pair(
 ) -> dict[str, Value]:
     columns = a[:, np.newaxis], b[:, np.newaxis]
     pearson, spearman = pearson_matrix(*columns).item(), spearman_matrix(*columns).item()
-    found: dict[str, Value] = {"n": len(a)}
+    found: dict[str, Value] = {"n": len(a), "p": None, "pearson_p": None}
+    found |= with_interval("pearson", pearson) | with_interval("spearman", spearman)
     if len(a) < settings.too_few or np.isnan(spearman):
-        unknown = {"p": None, "pearson_p": None}
-        return found | with_interval("pearson", pearson) | with_interval("spearman", spearman) | unknown
-    linear = pearson_test(a, b, clusters)
-    left_out = resampled_spearman(*columns, left_out_weights(clusters))[:, 0, 0]
-    found |= with_interval("pearson", pearson, (linear.low, linear.high)) | {"pearson_p": linear.p_value}
-    found |= with_interval("spearman", spearman, coefficient(spearman, left_out, lowest=-1.0).interval or (None, None))
+        return found
+    if min(map(_rarer, columns)) >= settings.least_class:
+        linear = pearson_test(b, a, clusters)
+        left_out = resampled_spearman(*columns, left_out_weights(clusters))[:, 0, 0]
+        ranked = coefficient(spearman, left_out, lowest=-1.0).interval or (None, None)
+        found |= with_interval("pearson", pearson, (linear.low, linear.high)) | {"pearson_p": linear.p_value}
+        found |= with_interval("spearman", spearman, ranked)
     tested = permutation_test(*columns, clusters, settings.permutations, settings.seed, slots=slots)
     return found | {"p": tested.p_value.item()}
+
+
+def _rarer(values: Floats) -> int:
+    """Number of replies of the rarer value of a yes/no signal; of others all.
+
+    The standard error of a class of few replies is far too small, or large, by chance.
+    """
+    _, counts = np.unique(values, return_counts=True)
+    return int(counts.min()) if len(counts) == 2 else len(values)
 
 
 def quality_and_confidence(

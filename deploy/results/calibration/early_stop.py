@@ -24,7 +24,7 @@ from moot.metrics.cluster_bootstrap import resampled_auroc
 from moot.metrics.confidence_features import STATISTICS
 from moot.metrics.detection import auroc
 from moot.metrics.distribution import Floats, ratio
-from moot.metrics.jackknife import left_out_sums, left_out_weights
+from moot.metrics.jackknife import LEAST_CLUSTERS, left_out_sums, left_out_weights
 from moot.protocols.errors import ConfigError
 
 WINDOWS = (3, 5, 10, 20, 30, 50)
@@ -221,7 +221,9 @@ def _evaluated(replies: LabelledReplies, held_out: Bools, choice: _StopChoice) -
         return figures
     clusters = np.array(replies.groups)[usable]
     stopped = values > choice.sign * choice.stop.bound
-    area = coefficient(found, resampled_auroc(values, wrong, left_out_weights(clusters))[:, 0, 0]).interval
+    area: Interval | None = None
+    if _enough(wrong, clusters):
+        area = coefficient(found, resampled_auroc(values, wrong, left_out_weights(clusters))[:, 0, 0]).interval
     difference = _difference(wrong, stopped, clusters)
     return figures | {
         "auroc": found,
@@ -234,8 +236,15 @@ def _evaluated(replies: LabelledReplies, held_out: Bools, choice: _StopChoice) -
     }
 
 
+def _enough(of: Bools, clusters: npt.NDArray[np.str_]) -> bool:
+    """Whether both classes are of so many groups that an interval of them covers."""
+    return min(len(set(clusters[of])), len(set(clusters[~of]))) >= LEAST_CLUSTERS
+
+
 def _difference(wrong: Bools, stopped: Bools, clusters: npt.NDArray[np.str_]) -> Interval | None:
     """Interval of the error rate of the stopped replies minus that of the others."""
+    if not _enough(stopped, clusters):
+        return None
     columns = np.column_stack([wrong & stopped, stopped, wrong & ~stopped, ~stopped])
     observed, left_out = (
         ratio(sums[..., 0], sums[..., 1]) - ratio(sums[..., 2], sums[..., 3])

@@ -152,13 +152,14 @@ def _calibration(source: str, claims: Sequence[Claim], stated: Sequence[float | 
     p = np.array([each for _, each in known])
     truth = np.array([claim.is_hallucinated for claim, _ in known], np.float64)
     share = float(truth.mean())
-    measured = measure_calibration(p, truth, BINS)
+    groups = [claim.group for claim, _ in known]
+    measured = measure_calibration(p, truth, groups, BINS)
     return SourceCalibration(
         source=source,
         n=len(p),
         unknown=len(claims) - len(p),
         hallucinated=share,
-        brier=mean_estimate((p - truth) ** 2, [claim.group for claim, _ in known]),
+        brier=mean_estimate((p - truth) ** 2, groups),
         brier_of_share=share * (1.0 - share),
         calibration_error=measured.error,
         calibration_null=measured.null,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.rounds.case_means import LEAST_CASES
 from moot.deploy.results.text import Interval, number
-from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
+from moot.metrics.calibration_error import calibration_null_band, dependence_inflation, expected_calibration_error
 from moot.metrics.distribution import Floats
 from moot.metrics.jackknife import coefficient_interval, left_out_sums, mean_interval, share_interval
 
@@ -31,19 +31,21 @@ class Calibration(NamedTuple):
 
 
 def measure_calibration(
-    confidences: Sequence[float] | Floats, outcomes: Sequence[bool] | Floats, bins: int
+    confidences: Sequence[float] | Floats, outcomes: Sequence[bool] | Floats, groups: Sequence[str], bins: int
 ) -> Calibration:
     """Calibration of confidences, beside that of a perfectly calibrated forecaster.
 
     Args:
         confidences: confidences in [0, 1], shape `(n,)`.
         outcomes: whether each event occurred, shape `(n,)`.
+        groups: group of each case, n of them: outcomes of one are dependent.
         bins: number of bins of the error.
     """
     error = expected_calibration_error(confidences, outcomes, bins=bins)
     if len(confidences) < LEAST_CASES:
         return Calibration(error, None)
-    band = calibration_null_band(confidences, bins=bins)
+    inflation = dependence_inflation(confidences, outcomes, groups)
+    band = calibration_null_band(confidences, bins=bins, inflation=inflation)
     return Calibration(error, (band.low, band.high))
 
 

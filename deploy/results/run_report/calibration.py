@@ -24,7 +24,7 @@ from moot.deploy.results.summaries.evaluation import (
 )
 from moot.deploy.results.text import count, number
 from moot.metrics.brier import brier_stated
-from moot.metrics.calibration_error import reliability_bins, reliability_null_bands
+from moot.metrics.calibration_error import dependence_inflation, reliability_bins, reliability_null_bands
 from moot.metrics.distribution import Floats
 from moot.metrics.selective_prediction import risk_coverage
 
@@ -63,14 +63,14 @@ def calibration_blocks(
         bins: of the diagram and of the calibration error.
     """
     yield Heading(f"Calibration: {words}", 3)
-    measured = measure_calibration(confidences, outcomes, bins)
+    measured = measure_calibration(confidences, outcomes, groups, bins)
     if measured.null is None:
         yield Note(f"ECE: {calibration_words(*measured, len(confidences))}")
         return
     yield Chart(
         f"{name}-reliability",
         f"Reliability: does {words} say how often the answer is right?",
-        list(_reliability(confidences, outcomes, bins)),
+        list(_reliability(confidences, outcomes, groups, bins)),
         x_label="stated confidence",
         y_label="share that is right",
         x_range=(0.0, 1.0),
@@ -99,9 +99,10 @@ def calibration_blocks(
     yield Table("", ("", "value [95 % interval]"), rows)
 
 
-def _reliability(confidences: Floats, outcomes: Floats, bins: int) -> Iterator[Series]:
+def _reliability(confidences: Floats, outcomes: Floats, groups: Sequence[str], bins: int) -> Iterator[Series]:
     found = reliability_bins(confidences, outcomes, bins=bins)
-    bands = reliability_null_bands(confidences, bins=bins)
+    inflation = dependence_inflation(confidences, outcomes, groups)
+    bands = reliability_null_bands(confidences, bins=bins, inflation=inflation)
     x = [each.confidence for each in found]
     low, high = [band.low for band in bands], [band.high for band in bands]
     yield Series("if calibrated (95 %)", x, low=low, high=high, mark="band", style=4)

@@ -29,7 +29,7 @@ from moot.deploy.results.detection.estimates import IntervalEstimate, coefficien
 from moot.deploy.runs.versions import installed_versions
 from moot.deploy.studies.training.examples import TrainingExamples
 from moot.deploy.studies.training.fit import FittedHead, Floats, TrainingData
-from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
+from moot.metrics.calibration_error import calibration_null_band, dependence_inflation, expected_calibration_error
 from moot.metrics.class_separation import within_groups_auroc
 from moot.metrics.cluster_bootstrap import resampled_auroc
 from moot.metrics.detection import detection_figures, detection_outcomes, resampled_figures
@@ -130,11 +130,12 @@ class HeldOutCases:
         """Figures of probabilities of "hallucinated", `(n,)`, with the decision rule of a run."""
         squares = (p - self._outcome) ** 2
         answer = np.array([float(classified_label(each) == HALLUCINATED) for each in p])
+        inflation = dependence_inflation(p, self._outcome, self._groups)
         return self._figures(name, answer, p).model_copy(
             update={
                 "brier": _figure(mean_estimate(squares, self._groups.tolist())),
                 "ece": known(expected_calibration_error(p, self._outcome, bins=BINS)),
-                "ece_null_high": known(calibration_null_band(p, bins=BINS).high),
+                "ece_null_high": known(calibration_null_band(p, bins=BINS, inflation=inflation).high),
             }
         )
 
