@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -268,14 +269,14 @@ def test_what_is_left_out_are_whole_clusters_and_ranks_are_made_anew(monkeypatch
         assert found == pytest.approx(tuple(map(float, expected)))
 
     for each in WEIGHTS:
-        same(ac2_interval(ratings, levels, each, cases), lambda some, each=each: gwet_ac2(some, levels, each))
+        same(ac2_interval(ratings, levels, each, cases), partial(gwet_ac2, categories=levels, weights=each))
         found = raw_agreement_interval(ratings, cases, weights=each, categories=levels)
-        same(found, lambda some, each=each: raw_agreement(some, each, levels), 0.0)
+        same(found, partial(raw_agreement, weights=each, categories=levels), 0.0)
     same(rater_interval(raw_agreement, ratings, cases, lowest=0.0), raw_agreement, 0.0)
     for numbers in (2**21, 30):
         monkeypatch.setattr(importlib.import_module("moot.metrics.agreement"), "_MAX_ELEMENTS", numbers)
         for level in LEVELS:
-            same(alpha_interval(ratings, level, cases), lambda some, level=level: krippendorff_alpha(some, level))
+            same(alpha_interval(ratings, level, cases), partial(krippendorff_alpha, level=level))
 
 
 def judged(random: np.random.Generator, cases: int, units_per_case: int) -> Ratings:

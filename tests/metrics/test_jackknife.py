@@ -76,7 +76,8 @@ def test_where_nothing_can_be_said_there_is_no_interval() -> None:
     few = np.arange(LEAST_CLUSTERS - 1.0)
     for nothing in (means(few), np.full(20, 0.4), [math.nan, *means(np.arange(20.0))]):
         low, high = coefficient_interval(nothing, 0.4)
-        assert np.isnan([low, high, *mean_interval(nothing, 0.4), *share_interval(nothing, 0.4)]).all()
+        ends = [float(low), float(high), *mean_interval(nothing, 0.4), *share_interval(nothing, 0.4)]
+        assert np.isnan(ends).all()
     assert np.isnan(coefficient_interval([0.9, 1.0] * 10, 1.0)).all()
     assert share_interval(np.ones(20), 1.0) == pytest.approx((0.839, 1.0), abs=1e-3)  # twenty groups, all right
     refuses("level", mean_interval, means(np.arange(20.0)), 9.5, level=1.0)
@@ -115,8 +116,8 @@ def _kappa(random: Random) -> Covered:
     """Two raters of a scale from 0 to 2, who see the truth in two cases of three: kappa is 4/9."""
     truth = random.integers(0, 3, 20)
     seen = np.where(random.random((2, 20)) < 2 / 3, truth, random.integers(0, 3, (2, 20))).astype(float)
-    left_out = resampled_weighted_kappa(*seen, left_out_weights(np.arange(20)), 0, 2)
-    low, high = coefficient_interval(left_out, quadratic_weighted_kappa(*seen, 0, 2))
+    left_out = resampled_weighted_kappa(seen[0], seen[1], left_out_weights(np.arange(20)), 0, 2)
+    low, high = coefficient_interval(left_out, quadratic_weighted_kappa(seen[0], seen[1], 0, 2))
     return float(low), float(high), 4 / 9
 
 
@@ -138,8 +139,8 @@ def _difference_of_macro_f1(random: Random) -> Covered:
 
 @pytest.mark.parametrize("world", [_skewed_mean, _grouped_mean, _grouped_share, _kappa, _difference_of_macro_f1])
 def test_intervals_cover(world: Callable[[Random], Covered]) -> None:
-    """Nominally 95 % of 400; `tests/bench/coverage.py` has every figure that is shown."""
+    """Nominally 95 % of 250; `tests/bench/coverage.py` has every figure that is shown."""
     random = np.random.default_rng(8)
-    found = np.array([world(random) for _ in range(400)])
+    found = np.array([world(random) for _ in range(250)])
     low, high, truth = found[~np.isnan(found).any(axis=1)].T
-    assert 0.92 <= ((low <= truth) & (truth <= high)).mean() <= 0.99
+    assert 0.91 <= ((low <= truth) & (truth <= high)).mean() <= 0.995
