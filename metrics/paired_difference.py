@@ -12,6 +12,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+from moot.metrics.jackknife import LEAST_CLUSTERS
+
 Groups = Sequence[Hashable] | None
 """Group of each case; None if all cases are independent."""
 
@@ -156,8 +158,8 @@ class MeanDifference:
 
     Attributes:
         mean: mean over the cases; NaN for n = 0.
-        p_value: two-sided; NaN for n = 0.
-        low, high: ends of the interval; NaN for fewer than two groups, and if the groups do not vary.
+        p_value: two-sided; NaN for fewer than `LEAST_CLUSTERS` groups.
+        low, high: ends of the interval; NaN likewise, and if the groups do not vary.
         n: number of cases with a value.
         groups: number of their groups.
     """
@@ -175,7 +177,7 @@ def mean_difference(values: Sequence[float | None], groups: Groups = None, level
 
     With S_k the sum over group k of n_k values, K groups and `v = K / (K - 1) sum (S_k - mean n_k)^2`, the interval is
     `mean +- t sqrt(v) / n`, t being the quantile for K - 1 degrees of freedom. For independent cases it is the paired t
-    test. The interval excludes 0 exactly if p is below `1 - level`.
+    test. The interval excludes 0 exactly if p is below `1 - level`. Fewer than `LEAST_CLUSTERS` groups have neither.
 
     Groups that do not vary have no interval. Their p is 1 for a mean of 0, else that of the sign test, `2^(1 - K)`.
 
@@ -186,9 +188,9 @@ def mean_difference(values: Sequence[float | None], groups: Groups = None, level
 
     Source: Student, Biometrika 1908; Liang and Zeger, Biometrika 1986, for the variance.
 
-    >>> result = mean_difference([0.1, 0.3, 0.2, 0.4])
+    >>> result = mean_difference([0.1, 0.3, 0.2, 0.4, 0.3, -0.1, 0.2, 0.3, 0.1, 0.2])
     >>> round(result.mean, 3), round(result.p_value, 4), round(result.low, 3), round(result.high, 3)
-    (0.25, 0.0305, 0.045, 0.455)
+    (0.2, 0.0015, 0.099, 0.301)
     """
     labels = range(len(values)) if groups is None else groups
     if len(values) != len(labels):
@@ -203,8 +205,10 @@ def mean_difference(values: Sequence[float | None], groups: Groups = None, level
     numbers = np.array([value for value, _ in known])
     codes = [place[group] for _, group in known]
     mean = float(numbers.mean())
+    if number < LEAST_CLUSTERS:
+        return MeanDifference(mean, math.nan, math.nan, math.nan, n=n, groups=number)
     residuals = np.bincount(codes, numbers - mean)
-    spread = math.sqrt(float((residuals**2).sum()) * number / (number - 1)) / n if number > 1 else 0.0
+    spread = math.sqrt(float((residuals**2).sum()) * number / (number - 1)) / n
     if spread <= 1e-12 * float(np.abs(numbers).max()):
         p = 2.0 ** (1 - number) if mean else 1.0
         return MeanDifference(mean, p, math.nan, math.nan, n=n, groups=number)
