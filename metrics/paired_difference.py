@@ -53,9 +53,10 @@ def paired_difference(
     With b and c the discordant pairs, the test at difference d is `|b - c - n d| / sqrt(V(d) F)` against the normal
     distribution. V(d) is the variance of b - c at its restricted maximum likelihood (Tango's score test), which is `b +
     c` for d = 0: McNemar's test without continuity correction. F is the variance inflation by groups, `sum over the
-    groups of (b_k - c_k)^2 / (b + c)`: Obuchowski's test for d = 0. It is at least 1, which independent cases have; if
-    no pair is discordant it is `sum n_k^2 / n`, as of groups whose cases are all alike. The interval has all d that the
-    test does not reject, so that it excludes 0 exactly if p is below `1 - level`.
+    groups of (b_k - c_k)^2 / (b + c)`: for d = 0 Obuchowski's test without its factor K / (K - 1) for K groups, so that
+    K independent cases have McNemar's. It is at least 1, which independent cases have; if no pair is discordant it is
+    `sum n_k^2 / n`, as of groups whose cases are all alike. The interval has all d that the test does not reject, so
+    that it excludes 0 exactly if p is below `1 - level`.
 
     No p-value is below `2^(1 - groups)`, that of the sign test if all groups favour the same system: fewer than six
     groups show no difference at 5 %, and their 95 % interval is [-1, 1].
