@@ -159,7 +159,7 @@ class MeanDifference:
 
     Attributes:
         mean: mean over the cases; NaN for n = 0.
-        p_value: two-sided; NaN for fewer than `LEAST_CLUSTERS` groups.
+        p_value: two-sided; NaN for fewer than `LEAST_CLUSTERS` groups that vary.
         low, high: ends of the interval; NaN likewise, and if the groups do not vary.
         n: number of cases with a value.
         groups: number of their groups.
@@ -178,7 +178,8 @@ def mean_difference(values: Sequence[float | None], groups: Groups = None, level
 
     With S_k the sum over group k of n_k values, K groups and `v = K / (K - 1) sum (S_k - mean n_k)^2`, the interval is
     `mean +- t sqrt(v) / n`, t being the quantile for K - 1 degrees of freedom. For independent cases it is the paired t
-    test. The interval excludes 0 exactly if p is below `1 - level`. Fewer than `LEAST_CLUSTERS` groups have neither.
+    test. The interval excludes 0 exactly if p is below `1 - level`. Fewer than `LEAST_CLUSTERS` groups that vary
+    have neither.
 
     Groups that do not vary have no interval. Their p is 1 for a mean of 0, else that of the sign test, `2^(1 - K)`.
 
@@ -206,13 +207,13 @@ def mean_difference(values: Sequence[float | None], groups: Groups = None, level
     numbers = np.array([value for value, _ in known])
     codes = [place[group] for _, group in known]
     mean = float(numbers.mean())
-    if number < LEAST_CLUSTERS:
-        return MeanDifference(mean, math.nan, math.nan, math.nan, n=n, groups=number)
     residuals = np.bincount(codes, numbers - mean)
-    spread = math.sqrt(float((residuals**2).sum()) * number / (number - 1)) / n
+    spread = math.sqrt(float((residuals**2).sum()) * number / (number - 1)) / n if number > 1 else 0.0
     if spread <= 1e-12 * float(np.abs(numbers).max()):
         p = 2.0 ** (1 - number) if mean else 1.0
         return MeanDifference(mean, p, math.nan, math.nan, n=n, groups=number)
+    if number < LEAST_CLUSTERS:
+        return MeanDifference(mean, math.nan, math.nan, math.nan, n=n, groups=number)
     from scipy.special import stdtr, stdtrit
 
     half = spread * float(stdtrit(number - 1, (1.0 + level) / 2.0))

@@ -131,7 +131,9 @@ def test_a_mean_of_independent_cases_has_student_s_interval(values: list[float])
         ([], math.nan),
         ([None, math.nan], math.nan),
         ([1.0, 0.0] * 4, math.nan),
+        ([1.0], 1.0),
         ([0.0] * 10, 1.0),
+        ([-2.0] * 8, 2**-7),
         ([-2.0] * 10, 2**-9),
     ],
 )
