@@ -72,9 +72,13 @@ def test_what_later_columns_say_is_counted(session: PlantedSession) -> None:
     session.case("a")
     session.reply("a", "x/agent/0", 9, text="{}", reading="prefix", reasoning_tokens=5, template="t")
     session.reply("a", "x/agent/1", 9, text="{}", reading="prefix,reasoning", template="t")
+    session.reply("a", "x/agent/2", 9, text="{}", reading="several,letter", template="t")
+    session.reply("a", "x/agent/3", 9, text="{}", reading="mended,wrapped", outcome="reasked", template="t")
+    session.reply("a", "x/agent/4", 9, text="{}", reading="mended", outcome="repaired", template="t")
     session.verdict("a")
     (found,) = model_replies(session.plant())
     assert (found.by_prefix, found.from_reasoning, found.reasoning_tokens) == (2, 1, 5)
+    assert (found.from_several, found.by_letter, found.wrapped, found.repaired, found.reasked) == (1, 1, 1, 2, 1)
     assert any("reasoning parser" in line for line in warnings_of([found]))
 
 
