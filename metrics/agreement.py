@@ -4,9 +4,9 @@ Ratings are matrices `(raters, units)`, NaN where missing. Categories are all va
 raise ValueError if the ratings are not a matrix, a rating is infinite or not among the categories, or a category occurs
 twice.
 
-Intervals are 95 % percentile intervals of the cluster bootstrap. `clusters`, `(units,)` of any sortable type, is the
-cluster of each unit, such as its case. ValueError is raised for no units, and for a different number of clusters than
-of units.
+Intervals are 95 % intervals of the cluster jackknife, as pairs of ends: see `moot.metrics.jackknife`, also for when the
+ends are NaN. `clusters`, `(units,)` of any sortable type, is the cluster of each unit, such as its case. ValueError is
+raised for no units, and for a different number of clusters than of units.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,9 +16,8 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from moot.metrics.bootstrap import BootstrapInterval, cluster_bootstrap, percentile_interval
-from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.distribution import Floats, ratio
+from moot.metrics.jackknife import Ends, coefficient_interval, left_out_weights
 
 Level = Literal["nominal", "ordinal", "interval"]
 """Level of measurement: nominal, ordinal, or interval (differences are meaningful)."""
@@ -59,12 +58,12 @@ class _Counts:
         counts = (given[:, :, np.newaxis] == possible).sum(axis=0)
         return cls(possible, counts.astype(np.float64), rated.sum(axis=0).astype(np.float64))
 
-    def resample_weights(self, clusters: npt.ArrayLike, resamples: int, seed: int) -> Floats:
-        """Bootstrap weights of the units, `(resamples, units)`."""
+    def left_out_weights(self, clusters: npt.ArrayLike) -> Floats:
+        """Weights of the units without each cluster, `(clusters or blocks, units)`."""
         given = np.asarray(clusters)
         if given.shape != self.raters.shape:
             raise ValueError(f"{len(self.raters)} units but clusters of shape {given.shape}")
-        return cluster_weights(given, resamples, seed).astype(np.float64)
+        return left_out_weights(given).astype(np.float64)
 
     def unit_weights(self) -> Floats:
         """Weights of the original sample: 1 for each unit."""
@@ -96,12 +95,11 @@ def krippendorff_alpha(ratings: npt.ArrayLike, level: Level) -> float:
     return float(_alphas(counted, level, counted.unit_weights())[0])
 
 
-def alpha_interval(
-    ratings: npt.ArrayLike, level: Level, clusters: npt.ArrayLike, *, resamples: int = 1000, seed: int = 0
-) -> BootstrapInterval:
-    """Bootstrap confidence interval of Krippendorff's alpha; each resample is ranked again."""
+def alpha_interval(ratings: npt.ArrayLike, level: Level, clusters: npt.ArrayLike) -> Ends:
+    """Confidence interval of Krippendorff's alpha; the units left are ranked again."""
     counted = _Counts.of(ratings)
-    return percentile_interval(_alphas(counted, level, counted.resample_weights(clusters, resamples, seed)))
+    left_out = _alphas(counted, level, counted.left_out_weights(clusters))
+    return _interval(left_out, krippendorff_alpha(ratings, level))
 
 
 def agreement_weights(categories: Sequence[float], weights: Weights) -> Floats:
@@ -164,12 +162,11 @@ def raw_agreement_interval(
     *,
     weights: Weights = "identity",
     categories: Sequence[float] | None = None,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> BootstrapInterval:
-    """Bootstrap confidence interval of raw agreement."""
+) -> Ends:
+    """Confidence interval of raw agreement."""
     counted, agreement = _weighted(ratings, categories, weights)
-    return percentile_interval(_agreements(counted, agreement, counted.resample_weights(clusters, resamples, seed)))
+    left_out = _agreements(counted, agreement, counted.left_out_weights(clusters))
+    return _interval(left_out, raw_agreement(ratings, weights, categories), lowest=0.0)
 
 
 def gwet_ac2(ratings: npt.ArrayLike, categories: Sequence[float], weights: Weights) -> float:
@@ -194,17 +191,12 @@ def gwet_ac2(ratings: npt.ArrayLike, categories: Sequence[float], weights: Weigh
 
 
 def ac2_interval(
-    ratings: npt.ArrayLike,
-    categories: Sequence[float],
-    weights: Weights,
-    clusters: npt.ArrayLike,
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> BootstrapInterval:
-    """Bootstrap confidence interval of Gwet's AC2."""
+    ratings: npt.ArrayLike, categories: Sequence[float], weights: Weights, clusters: npt.ArrayLike
+) -> Ends:
+    """Confidence interval of Gwet's AC2."""
     counted, agreement = _weighted(ratings, categories, weights)
-    return percentile_interval(_coefficients(counted, agreement, counted.resample_weights(clusters, resamples, seed)))
+    left_out = _coefficients(counted, agreement, counted.left_out_weights(clusters))
+    return _interval(left_out, gwet_ac2(ratings, categories, weights))
 
 
 def rater_interval(
@@ -212,26 +204,34 @@ def rater_interval(
     ratings: npt.ArrayLike,
     clusters: npt.ArrayLike,
     *,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> BootstrapInterval:
-    """Bootstrap confidence interval of any statistic of a rating matrix, such as a weighted kappa of two raters.
+    lowest: float = -1.0,
+) -> Ends:
+    """Confidence interval of any coefficient of a rating matrix, such as a weighted kappa of two raters.
 
     Args:
-        statistic: function of the drawn ratings `(raters, units)`, called once per resample; returns NaN if undefined.
+        statistic: function of the ratings `(raters, units)` of some units; returns NaN if undefined.
+        lowest: lower bound of the coefficient; its upper bound is 1.
 
-    >>> same = rater_interval(lambda pair: float((pair[0] == pair[1]).mean()), [[1, 2] * 20, [1, 1] * 20], range(40))
-    >>> 0.3 < same.low < 0.5 < same.high < 0.7
+    >>> def equal(pair: Floats) -> float:
+    ...     return float((pair[0] == pair[1]).mean())
+    >>> low, high = rater_interval(equal, [[1, 2] * 20, [1, 1] * 20], range(40), lowest=0.0)
+    >>> 0.3 < low < 0.5 < high < 0.7
     True
     """
     given = np.asarray(ratings, dtype=np.float64)
     if given.ndim != 2 or np.shape(clusters) != given.shape[1:]:
         raise ValueError(f"raters x units and a cluster per unit expected, not {given.shape} and {np.shape(clusters)}")
-    return cluster_bootstrap(lambda units: statistic(given[:, units]), clusters, resamples=resamples, seed=seed)
+    left_out = np.array([statistic(given[:, kept > 0]) for kept in left_out_weights(clusters)])
+    return _interval(left_out, statistic(given), lowest=lowest)
+
+
+def _interval(left_out: Floats, observed: float, *, lowest: float = -1.0) -> Ends:
+    low, high = coefficient_interval(left_out, observed, lowest=lowest)
+    return float(low), float(high)
 
 
 def _alphas(counted: _Counts, level: Level, weights: Floats) -> Floats:
-    """Alpha for each row of bootstrap weights `(resamples, units)`."""
+    """Alpha for each row of weights `(rows, units)`."""
     if level not in get_args(Level):
         raise ValueError(f"a level must be one of {', '.join(get_args(Level))}, not {level!r}")
     pairable = counted.raters >= 2.0
@@ -296,7 +296,7 @@ def _weighted(ratings: npt.ArrayLike, categories: Sequence[float] | None, weight
 
 
 def _agreements(counted: _Counts, agreement: Floats, weights: Floats) -> Floats:
-    """Raw agreement for each row of bootstrap weights `(resamples, units)`."""
+    """Raw agreement for each row of weights `(rows, units)`."""
     pairable, raters = counted.raters >= 2.0, counted.raters
     pairs = (counted.counts * (counted.counts @ agreement - 1.0)).sum(axis=1)
     of_unit = np.divide(pairs, raters * (raters - 1.0), out=np.zeros(len(raters)), where=pairable)
@@ -304,7 +304,7 @@ def _agreements(counted: _Counts, agreement: Floats, weights: Floats) -> Floats:
 
 
 def _coefficients(counted: _Counts, agreement: Floats, weights: Floats) -> Floats:
-    """AC2 for each row of bootstrap weights."""
+    """AC2 for each row of weights."""
     rated = counted.raters > 0.0
     shares = counted.counts / np.where(rated, counted.raters, 1.0)[:, np.newaxis]
     prevalence = ratio(weights @ shares, (weights @ rated.astype(np.float64))[:, np.newaxis])

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.metrics.distribution import Floats
+from moot.metrics.pairwise_complete import as_codes
 
 _DRAWS = 2**22  # outcomes in memory
 _MANY, _MANY_IN_A_BIN = 20_000, 500  # with more cases, the sum of a bin with more cases is drawn directly
@@ -62,7 +63,7 @@ def expected_calibration_error(
 
     Returns:
         In [0, 1]. Cases with an unknown value are left out; NaN if none remains. The estimate is biased upwards, more
-        so with fewer cases per bin: compare it with `calibration_null_band`.
+        so with fewer cases per bin, and so are its resamples: compare it with `calibration_null_band`.
 
     Source: Naeini, Cooper and Hauskrecht, AAAI 2015; Nguyen and O'Connor, EMNLP 2015, for equal-frequency bins.
 
@@ -74,52 +75,6 @@ def expected_calibration_error(
     if not len(order):
         return float("nan")
     return float(_errors(confidences[order], outcomes[order], starts))
-
-
-def resampled_calibration_error(
-    confidence: npt.ArrayLike,
-    correct: npt.ArrayLike,
-    clusters: npt.ArrayLike,
-    *,
-    resamples: int = 1000,
-    bins: int = 15,
-    seed: int = 0,
-) -> Floats:
-    """Cluster bootstrap of the calibration error; each resample is binned again.
-
-    The draws are those of `moot.metrics.bootstrap.cluster_bootstrap`. A resample is a count of draws per case, so that
-    the cases are sorted only once.
-
-    Args:
-        confidence, correct: `(n,)`, as for `expected_calibration_error`, all known.
-        clusters: `(n,)`, cluster of each case, of any sortable type.
-        resamples: number of resamples.
-        bins: maximum number of bins.
-        seed: seed of the random generator.
-
-    Returns:
-        `(resamples,)`, the error of each resample.
-
-    Raises:
-        ValueError: also without cases, and for another number of clusters than of known cases.
-
-    >>> resampled_calibration_error([0.75, 0.75, 0.5], [1, 1, 0], ["a", "a", "b"], resamples=4).round(3).tolist()
-    [0.5, 0.333, 0.25, 0.25]
-    """
-    confidences, outcomes = _both_known(confidence, correct)
-    names, cluster = np.unique(np.asarray(clusters), return_inverse=True)
-    if len(cluster) != len(confidences) or not len(cluster):
-        raise ValueError("a cluster for each case expected, and at least one case")
-    _, value = np.unique(confidences, return_inverse=True)
-    excess = outcomes - confidences
-    random = np.random.default_rng(seed)
-    errors = np.empty(resamples)
-    for resample in range(resamples):
-        drawn = np.bincount(random.integers(len(names), size=len(names)), minlength=len(names))[cluster]
-        counts = np.bincount(value, drawn).astype(np.int64)
-        gaps = np.bincount(_bin_of_value(counts, bins), np.bincount(value, drawn * excess))
-        errors[resample] = np.abs(gaps).sum() / counts.sum()
-    return errors
 
 
 def reliability_bins(
@@ -149,6 +104,7 @@ def reliability_null_bands(
     replicates: int = 2000,
     level: float = 0.95,
     seed: int = 0,
+    inflation: float = 1.0,
 ) -> list[NullBand]:
     """Null bands of a reliability diagram: for each bin of `reliability_bins`, the accuracy of a calibrated forecaster.
 
@@ -158,6 +114,7 @@ def reliability_null_bands(
         replicates: number of replicates, at least 1; drawn as for `calibration_null_band`.
         level: proportion of the replicates inside each band, in (0, 1).
         seed: seed of the random generator.
+        inflation: widens the bands of dependent cases, see `dependence_inflation`; they stay within [0, 1].
 
     Source: Brocker and Smith, "Increasing the reliability of reliability diagrams", 2007 (consistency bars).
 
@@ -178,8 +135,10 @@ def reliability_null_bands(
             shares = stated.mean() + _excess(stated, replicates, random) / len(stated)
         else:
             shares = _replicated(stated, lambda drawn: drawn.mean(axis=1), replicates, random)
-        low, high = np.quantile(shares, [(1.0 - level) / 2, (1.0 + level) / 2])
-        bands.append(NullBand(float(shares.mean()), float(low), float(high)))
+        mean = shares.mean()
+        ends = np.quantile(shares, [(1.0 - level) / 2, (1.0 + level) / 2])
+        low, high = np.clip(mean + inflation * (ends - mean), 0.0, 1.0)
+        bands.append(NullBand(float(mean), float(low), float(high)))
     return bands
 
 
@@ -190,6 +149,7 @@ def calibration_null_band(
     replicates: int = 2000,
     level: float = 0.95,
     seed: int = 0,
+    inflation: float = 1.0,
 ) -> NullBand:
     """Null band of the calibration error: the error of a perfectly calibrated forecaster with these confidences.
 
@@ -204,6 +164,7 @@ def calibration_null_band(
         replicates: number of replicates, at least 1.
         level: proportion of the replicates inside the band, in (0, 1).
         seed: seed of the random generator.
+        inflation: factor of the upper end for dependent cases, see `dependence_inflation`.
 
     Source: Brocker and Smith, "Increasing the reliability of reliability diagrams", 2007 (consistency resampling).
 
@@ -228,7 +189,27 @@ def calibration_null_band(
     else:
         errors = _replicated(stated, lambda drawn: _errors(stated, drawn, starts), replicates, random)
     low, high = np.quantile(errors, [(1.0 - level) / 2, (1.0 + level) / 2])
-    return NullBand(float(errors.mean()), float(low), float(high))
+    return NullBand(float(errors.mean()), float(low), min(1.0, inflation * float(high)))
+
+
+def dependence_inflation(confidence: npt.ArrayLike, correct: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
+    """Factor by which the sums of dependent outcomes vary more than those of independent ones, at least 1.
+
+    The square root of `sum over the clusters of (sum e)^2 / sum e^2`, with e the outcome minus the confidence. Bands
+    that are widened by it are conservative: a cluster's cases are seldom all in one bin.
+
+    Args:
+        confidence, correct: `(n,)`, as for `expected_calibration_error`, all known.
+        clusters: `(n,)`, cluster of each case, of any sortable type; cases of different clusters are independent.
+
+    >>> round(dependence_inflation([0.5] * 4, [1, 1, 0, 0], ["a", "a", "b", "b"]), 3)
+    1.414
+    """
+    confidences, outcomes = _both_known(confidence, correct)
+    codes = as_codes(clusters, len(confidences))
+    excess = outcomes - confidences
+    total = float((excess**2).sum())
+    return max(1.0, float(np.sqrt((np.bincount(codes, excess) ** 2).sum() / total))) if total else 1.0
 
 
 def _replicated(

@@ -104,7 +104,7 @@ def detection_outcomes(
         called: `(n,)`, predicted class, 0 or 1; NaN (or None) for an abstention.
 
     Returns:
-        `(n, 6)`. Sum it, or resample its sums with `moot.metrics.cluster_bootstrap.resampled_sums`.
+        `(n, 6)`. Sum it, with `moot.metrics.jackknife.left_out_sums` without each cluster.
 
     >>> detection_outcomes([0, 1, 1], [0, 0, None]).sum(axis=0).tolist()
     [1.0, 0.0, 0.0, 1.0, 0.0, 1.0]
@@ -152,7 +152,7 @@ def detection_figures(counts: npt.ArrayLike) -> DetectionFigures:
 
 
 def resampled_figures(counts: npt.ArrayLike, resampled: npt.ArrayLike) -> DetectionFigures:
-    """Precision, recall, F1 and accuracy of each bootstrap resample, from counts of outcomes.
+    """Precision, recall, F1 and accuracy of each resample or part of the data, from counts of outcomes.
 
     Macro F1 is NaN in a resample that lacks a class which the data have: the mean over the remaining class would be a
     value that the data cannot have.
@@ -187,8 +187,8 @@ def error_pairs(first: npt.ArrayLike | Sequence[bool | None], second: npt.ArrayL
         first, second: `(n,)`, whether each rater errs: True or False (1 or 0); NaN (or None) if unknown.
 
     Returns:
-        `(n, 4)`; a row is all 0 if either value is unknown. Sum it, or resample its sums with
-        `moot.metrics.cluster_bootstrap.resampled_sums`.
+        `(n, 4)`; a row is all 0 if either value is unknown. Sum it, with
+        `moot.metrics.jackknife.left_out_sums` without each cluster.
 
     >>> error_pairs([True, True, False], [True, False, None]).sum(axis=0).tolist()
     [0.0, 0.0, 1.0, 1.0]

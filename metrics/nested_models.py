@@ -5,18 +5,18 @@ It answers, for example, "does the slope improve on the mean?".
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
 from moot.metrics.class_separation import within_groups_auroc
-from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.distribution import Floats
+from moot.metrics.jackknife import left_out_sums, mean_interval
 from moot.metrics.logistic_regression import fit_logistic, grouped_folds
-from moot.metrics.pairwise_complete import Numbers, as_codes, as_columns
+from moot.metrics.pairwise_complete import Numbers, as_columns
 
-_RESAMPLES = 1000
 _LEAST_PROBABILITY = 1e-15  # as in scikit-learn, so that the log-loss is finite
 
 
@@ -34,7 +34,8 @@ class ModelScore:
         brier: mean of `(p - outcome)^2`.
         gain: mean log-loss of the previous model minus that of this one, positive if the block helps. NaN for the
             first.
-        gain_low, gain_high: 95 % bootstrap interval of the gain over groups, with the fitted models fixed.
+        gain_low, gain_high: 95 % interval of the gain over groups, with the fitted models fixed; NaN for fewer than
+            ten groups.
     """
 
     name: str
@@ -61,7 +62,7 @@ def nested_comparison(
             base rate.
         y: `(n,)`, 0, 1 or NaN.
         groups: `(n,)`, group of each row, of any sortable type; each group is in one fold.
-        folds, seed: see `moot.metrics.logistic_regression.grouped_folds`; the seed is also that of the intervals.
+        folds, seed: see `moot.metrics.logistic_regression.grouped_folds`.
 
     Raises:
         ValueError: for no blocks, incompatible shapes, an outcome that is not 0, 1 or NaN, or fewer groups than folds.
@@ -84,8 +85,6 @@ def nested_comparison(
     known = np.isfinite(np.column_stack([outcome, *columns.values()])).all(axis=1)
     outcome, group = outcome[known], group[known]
     fold = grouped_folds(group, folds, seed)
-    code = as_codes(group, len(group))
-    drawn = cluster_weights(np.arange(code.max() + 1), _RESAMPLES, seed).astype(np.float64)
     scores: list[ModelScore] = []
     predictors = np.empty((len(outcome), 0))
     before = np.full(len(outcome), np.nan)
@@ -93,7 +92,7 @@ def nested_comparison(
         predictors = np.column_stack([predictors, block[known]])
         p = _out_of_fold(predictors, outcome, fold)
         losses = _losses(p, outcome)
-        gain, low, high = _gain(before - losses, code, drawn)
+        gain, low, high = _gain(before - losses, group)
         scores.append(
             ModelScore(
                 name=name,
@@ -130,8 +129,8 @@ def _losses(p: Floats, outcome: Floats) -> Floats:
     )
 
 
-def _gain(differences: Floats, group: Numbers, drawn: Floats) -> tuple[float, float, float]:
-    """Mean difference, and its quantiles over the bootstrap resamples `(resamples, groups)`."""
-    means = (drawn @ np.bincount(group, differences)) / (drawn @ np.bincount(group))
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(differences.mean()), float(low), float(high)
+def _gain(differences: Floats, group: npt.NDArray[Any]) -> tuple[float, float, float]:
+    """Mean difference, and the ends of its interval over groups."""
+    sums = left_out_sums(np.column_stack([differences, np.ones(len(differences))]), group)
+    gain = float(differences.mean())
+    return gain, *mean_interval(sums[:, 0] / sums[:, 1], gain)

@@ -12,6 +12,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+from moot.metrics.jackknife import LEAST_CLUSTERS
+
 Groups = Sequence[Hashable] | None
 """Group of each case; None if all cases are independent."""
 
@@ -51,9 +53,10 @@ def paired_difference(
     With b and c the discordant pairs, the test at difference d is `|b - c - n d| / sqrt(V(d) F)` against the normal
     distribution. V(d) is the variance of b - c at its restricted maximum likelihood (Tango's score test), which is `b +
     c` for d = 0: McNemar's test without continuity correction. F is the variance inflation by groups, `sum over the
-    groups of (b_k - c_k)^2 / (b + c)`: Obuchowski's test for d = 0. It is at least 1, which independent cases have; if
-    no pair is discordant it is `sum n_k^2 / n`, as of groups whose cases are all alike. The interval has all d that the
-    test does not reject, so that it excludes 0 exactly if p is below `1 - level`.
+    groups of (b_k - c_k)^2 / (b + c)`: for d = 0 Obuchowski's test without its factor K / (K - 1) for K groups, so that
+    K independent cases have McNemar's. It is at least 1, which independent cases have; if no pair is discordant it is
+    `sum n_k^2 / n`, as of groups whose cases are all alike. The interval has all d that the test does not reject, so
+    that it excludes 0 exactly if p is below `1 - level`.
 
     No p-value is below `2^(1 - groups)`, that of the sign test if all groups favour the same system: fewer than six
     groups show no difference at 5 %, and their 95 % interval is [-1, 1].
@@ -156,8 +159,8 @@ class MeanDifference:
 
     Attributes:
         mean: mean over the cases; NaN for n = 0.
-        p_value: two-sided; NaN for n = 0.
-        low, high: ends of the interval; NaN for fewer than two groups, and if the groups do not vary.
+        p_value: two-sided; NaN for fewer than `LEAST_CLUSTERS` groups that vary.
+        low, high: ends of the interval; NaN likewise, and if the groups do not vary.
         n: number of cases with a value.
         groups: number of their groups.
     """
@@ -175,7 +178,8 @@ def mean_difference(values: Sequence[float | None], groups: Groups = None, level
 
     With S_k the sum over group k of n_k values, K groups and `v = K / (K - 1) sum (S_k - mean n_k)^2`, the interval is
     `mean +- t sqrt(v) / n`, t being the quantile for K - 1 degrees of freedom. For independent cases it is the paired t
-    test. The interval excludes 0 exactly if p is below `1 - level`.
+    test. The interval excludes 0 exactly if p is below `1 - level`. Fewer than `LEAST_CLUSTERS` groups that vary
+    have neither.
 
     Groups that do not vary have no interval. Their p is 1 for a mean of 0, else that of the sign test, `2^(1 - K)`.
 
@@ -186,9 +190,9 @@ def mean_difference(values: Sequence[float | None], groups: Groups = None, level
 
     Source: Student, Biometrika 1908; Liang and Zeger, Biometrika 1986, for the variance.
 
-    >>> result = mean_difference([0.1, 0.3, 0.2, 0.4])
+    >>> result = mean_difference([0.1, 0.3, 0.2, 0.4, 0.3, -0.1, 0.2, 0.3, 0.1, 0.2])
     >>> round(result.mean, 3), round(result.p_value, 4), round(result.low, 3), round(result.high, 3)
-    (0.25, 0.0305, 0.045, 0.455)
+    (0.2, 0.0015, 0.099, 0.301)
     """
     labels = range(len(values)) if groups is None else groups
     if len(values) != len(labels):
@@ -208,6 +212,8 @@ def mean_difference(values: Sequence[float | None], groups: Groups = None, level
     if spread <= 1e-12 * float(np.abs(numbers).max()):
         p = 2.0 ** (1 - number) if mean else 1.0
         return MeanDifference(mean, p, math.nan, math.nan, n=n, groups=number)
+    if number < LEAST_CLUSTERS:
+        return MeanDifference(mean, math.nan, math.nan, math.nan, n=n, groups=number)
     from scipy.special import stdtr, stdtrit
 
     half = spread * float(stdtrit(number - 1, (1.0 + level) / 2.0))

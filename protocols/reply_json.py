@@ -209,6 +209,8 @@ def _candidates(text: str, model: type[BaseModel], at: int) -> tuple[list[_Fit],
         elif _any_key(model).search(text, start, end) or not text[start + 1 : end - 1].strip():
             try:
                 fits.append(_fit(text, start, end, model))
+                if fits[-1].twice:
+                    break  # no reply, whatever follows
                 at = end
             except InvalidReply as error:
                 errors.append(error)
@@ -268,9 +270,9 @@ def _first_key(model: type[BaseModel]) -> re.Pattern[str]:
 
 def _fit(text: str, start: int, end: int, model: type[BaseModel], *, torn: bool = False) -> _Fit:
     value, mended, twice = _decode(text[start:end], model, torn=torn)
+    validated = _validated(value, model)
     if mended and end < len(text):
         twice = [*twice, *lost_keys(text[start:], value)]
-    validated = _validated(value, model)
     decisive = tuple(key for key in twice if key in model.model_fields or key not in value)
     return _Fit(start, end, value, validated, mended, decisive)
 

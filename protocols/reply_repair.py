@@ -113,4 +113,5 @@ def _levels(body: str) -> int:
 
 
 def too_deep() -> InvalidReply:
+    """Error of a reply with too many open brackets."""
     return InvalidReply("the reply is nested too deeply")

@@ -60,8 +60,10 @@ _OPENING = re.compile(_any_of(_PAIRS), re.IGNORECASE)
 _CLOSING = re.compile(rf"[<\[\u25c1](?i:{_any_of(tag[1:] for tag in _LONE)})")
 _CLOSING_MARKS = ("</", "[/", "\u25c1/", "|>", "unused")
 _REPLY_OPENING = re.compile(_any_of((*_MARKED_REPLIES, *_NAMED_REPLIES)), re.IGNORECASE)
-_CHANNEL = re.compile(r"(?:<\|start\|>[^<]*)?<\|channel\|>\s*(?P<name>\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
-_MESSAGE_END = re.compile(r"(?:\s*<\|(?:end|return|call)\|>)+\s*\Z")
+_CHANNEL = re.compile(
+    r"(?:<\|start\|>[^<]*+)?<\|channel\|>\s*+(?P<name>\w++)[^<]*+(?:<\|constrain\|>[^<]*+)?<\|message\|>"
+)
+_MESSAGE_ENDS = ("<|end|>", "<|return|>", "<|call|>")
 _UNMARKED_FINAL = re.compile(r"assistant\n?final")
 _UNMARKED_HEAD = re.compile(r"\A(?:analysis|commentary)|assistant\n?(?:analysis|commentary)")
 _MAY_CLOSE = re.compile(rf"{_any_of([*_PAIRS.values(), '<|message|>'])}|{_UNMARKED_FINAL.pattern}", re.IGNORECASE)
@@ -158,12 +160,18 @@ def _channels(text: str) -> tuple[str, str] | None:
         return (text.rpartition("<|channel|>")[2], "") if text.startswith(_HARMONY) else None
     ends = [head.start() for head in heads[1:]] + [len(text)]
     messages = [
-        (head["name"], _MESSAGE_END.sub("", text[head.end() : end])) for head, end in zip(heads, ends, strict=True)
+        (head["name"], _without_end_marks(text[head.end() : end])) for head, end in zip(heads, ends, strict=True)
     ]
     final = next((message for name, message in reversed(messages) if name == "final"), "")
-    before = _MESSAGE_END.sub("", text[: heads[0].start()])
+    before = _without_end_marks(text[: heads[0].start()])
     thoughts = [before, *(message for name, message in messages if name != "final")]
     return "\n".join(thought.strip() for thought in thoughts if thought.strip()), final.lstrip()
+
+
+def _without_end_marks(message: str) -> str:
+    while (end := message.rstrip()).endswith(_MESSAGE_ENDS):
+        message = end[: end.rindex("<|")].rstrip()
+    return message
 
 
 def _unmarked_channels(text: str) -> tuple[str, str] | None:

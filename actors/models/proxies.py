@@ -12,7 +12,6 @@ from urllib.request import getproxies_environment
 
 from yarl import URL
 
-from moot.actors.telemetry.redaction import redact
 from moot.protocols.errors import ConfigError
 
 
@@ -30,12 +29,26 @@ def environment_proxy(url: str) -> str | None:
     if not proxy or _is_this_machine(host) or _is_excluded(host, address.port, proxies.get("no", "")):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    if not proxy.lower().startswith(("http://", "https://")):
+    if not _is_usable(proxy):
         raise ConfigError(
-            f"the proxy {redact(proxy)} cannot be used: set HTTPS_PROXY or HTTP_PROXY to one that begins with "
-            f"http://, or add {host} to NO_PROXY"
+            f"the proxy {_without_user(proxy)} cannot be used: set HTTPS_PROXY or HTTP_PROXY to http://HOST:PORT, or "
+            f"add {host} to NO_PROXY"
         )
     return proxy
+
+
+def _is_usable(proxy: str) -> bool:
+    try:
+        address = URL(proxy)
+    except ValueError:
+        return False
+    return address.scheme in ("http", "https") and bool(address.host)
+
+
+def _without_user(proxy: str) -> str:
+    """Proxy without user and password, even if these are not escaped as a URL demands."""
+    scheme, _, rest = proxy.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
 def _is_this_machine(host: str) -> bool:

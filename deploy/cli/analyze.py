@@ -74,7 +74,7 @@ def _show_agreement(ratings: Path, runs: list[Path] | None, table: Path | None, 
 
     if runs or table is not None:
         raise ConfigError("--ratings reads its own file: leave out runs and --table")
-    show_ratings(rating_agreement(ratings, seed=seed), form)
+    show_ratings(rating_agreement(ratings), form)
 
 
 def _list_columns() -> None:

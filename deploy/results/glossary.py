@@ -29,7 +29,8 @@ TERMS = {
     "judges' bare verdict": "the decision of the judges alone, before CEDA's classifier and rules",
     "trivial": "the better of two baselines that give every claim the same label",
     "aAcc": "HallusionBench: questions answered right; fAcc: figures, qAcc: question pairs, with all of it right",
-    "[low, high]": "95 % interval: Wilson's for a share of independent cases; that of a difference inverts its test",
+    "[low, high]": "95 % interval: Wilson's for a share, Student's t over cases or groups of cases for other figures; "
+    "that of a difference inverts its test",
     "coverage": "share of the cases that have an answer, or a value of the figure",
     "points": "percentage points: a difference of two shares, as of accuracies",
     "a vote of the first answers": "the most frequent answer before any debate; a tie counts as wrong",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from moot.protocols.events import DebateEvent, EventData
+from moot.protocols.events import GATE, DebateEvent, EventData
 from moot.protocols.verdict_sources import VerdictSources
 
 UNKNOWN = "_unknown"
@@ -47,7 +47,7 @@ class GateDecided(DebateEvent):
             cosine distance of these vectors. Empty in records older than the field.
     """
 
-    kind: ClassVar[str] = "gate"
+    kind: ClassVar[str] = GATE
 
     skip: bool
     reasons: list[Any]

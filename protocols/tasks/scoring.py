@@ -120,8 +120,7 @@ def is_correct(answer: str | None, gold: str | None, reference: Reference = _BY_
     - "label": it is the gold label, or another accepted one, as `fold` spells them. Labels of one set differ after it,
       and a free-text answer, which arrives folded, meets its gold text.
     - "number": it states one number, which has the gold one's value; see `moot.protocols.text.numbers`.
-    - "short answer": it matches an accepted answer exactly after normalisation; see
-      `moot.protocols.tasks.scoring`.
+    - "short answer": it is one of the accepted answers; see `exact_match`.
     - "score": it is the score that one of the raters gave.
 
     Without a gold answer nothing is scored. No answer is a wrong one: abstaining must not look better than
@@ -207,4 +206,6 @@ def _same(one: Meaning, other: Meaning) -> bool:
 
 def _known(meaning: Meaning, known: Iterable[Meaning]) -> Meaning:
     """First known meaning equal to this one; itself when there is none."""
+    if isinstance(meaning, str):
+        return meaning  # the dictionary finds it at once
     return next((each for each in known if _same(each, meaning)), meaning)

@@ -77,7 +77,7 @@ Sets = tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[str, ...], ...]]
 """Labels, the texts of their choices, and their aliases, as in a `Case`."""
 
 
-@lru_cache(maxsize=2**15)
+@lru_cache(maxsize=2**12)
 def _spellings(level: int, sets: Sets) -> dict[str, str | _Several]:
     """Label by spelling, in one of `_FORMS`.
 
@@ -123,9 +123,10 @@ def surface_forms(
     >>> surface_forms(("Yes", "No"))["true"], "aa" in surface_forms(("A", "B"), ("Aa", "aa"))
     ('Yes', False)
     """
-    return _one_each(_FOLDED, (labels, choices, aliases))
+    return dict(_one_each(_FOLDED, (labels, choices, aliases)))
 
 
+@lru_cache(maxsize=2**10)
 def _one_each(level: int, sets: Sets) -> dict[str, str]:
     return {form: label for form, label in _spellings(level, sets).items() if isinstance(label, str)}
 

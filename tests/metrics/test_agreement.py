@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from moot.metrics.agreement import (
     raw_agreement,
     raw_agreement_interval,
 )
-from moot.metrics.bootstrap import BootstrapInterval, percentile_interval
+from moot.metrics.jackknife import coefficient_interval
 
 Ratings = npt.NDArray[np.float64]
 
@@ -254,28 +255,28 @@ def test_bad_input_is_refused() -> None:
         refuses(match, call)
 
 
-def same(found: BootstrapInterval, resampled: list[float]) -> None:
-    expected = percentile_interval(resampled)
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
-    assert found.resamples == expected.resamples
+def test_what_is_left_out_are_whole_clusters_and_ranks_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each interval is that of the coefficients of the units left, in one block of weights or in many."""
+    random, levels = np.random.default_rng(3), [1, 2, 3, 4, 5]
+    ratings = random.integers(1, 6, size=(4, 30)).astype(float)
+    ratings[1:] = np.where(random.random((3, 30)) < 0.6, ratings[0], ratings[1:])
+    ratings[2, 4] = np.nan
+    cases = np.arange(30) % 12
+    kept = [ratings[:, cases != case] for case in range(12)]
 
+    def same(found: tuple[float, float], statistic: Callable[[Ratings], float], lowest: float = -1.0) -> None:
+        expected = coefficient_interval([statistic(some) for some in kept], statistic(ratings), lowest=lowest)
+        assert found == pytest.approx(tuple(map(float, expected)))
 
-def test_a_resample_is_that_of_the_units_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Multiplicities give what repeating the units would, ranks made anew; whether in one block or in many."""
-    drawn = np.random.default_rng(3).integers(0, 3, size=(30, 12))
-    module = importlib.import_module("moot.metrics.agreement")
-    monkeypatch.setattr(module, "cluster_weights", lambda clusters, resamples, seed: drawn.astype(float))
-    levels, cases = [1, 2, 3, 4, 5], np.arange(12)
-    repeated = [np.repeat(FOUR_RATERS, times, axis=1) for times in drawn]
     for each in WEIGHTS:
-        found = ac2_interval(FOUR_RATERS, levels, each, cases)
-        same(found, [gwet_ac2(some, levels, each) for some in repeated])
-        found = raw_agreement_interval(FOUR_RATERS, cases, weights=each, categories=levels)
-        same(found, [raw_agreement(some, each, levels) for some in repeated])
+        same(ac2_interval(ratings, levels, each, cases), partial(gwet_ac2, categories=levels, weights=each))
+        found = raw_agreement_interval(ratings, cases, weights=each, categories=levels)
+        same(found, partial(raw_agreement, weights=each, categories=levels), 0.0)
+    same(rater_interval(raw_agreement, ratings, cases, lowest=0.0), raw_agreement, 0.0)
     for numbers in (2**21, 30):
-        monkeypatch.setattr(module, "_MAX_ELEMENTS", numbers)
+        monkeypatch.setattr(importlib.import_module("moot.metrics.agreement"), "_MAX_ELEMENTS", numbers)
         for level in LEVELS:
-            same(alpha_interval(FOUR_RATERS, level, cases), [krippendorff_alpha(some, level) for some in repeated])
+            same(alpha_interval(ratings, level, cases), partial(krippendorff_alpha, level=level))
 
 
 def judged(random: np.random.Generator, cases: int, units_per_case: int) -> Ratings:
@@ -292,27 +293,24 @@ def test_intervals_cover_the_population_s_value_at_the_nominal_rate() -> None:
     alpha, ac2 = krippendorff_alpha(population, "ordinal"), gwet_ac2(population, [1.0, 2.0, 3.0], "ordinal")
     cases = np.repeat(np.arange(80), 2)
     held = np.zeros(3)
-    for seed in range(120):
+    for _ in range(120):
         ratings = judged(random, 80, 2)
         intervals = (
-            alpha_interval(ratings, "ordinal", cases, resamples=200, seed=seed),
-            ac2_interval(ratings, [1.0, 2.0, 3.0], "ordinal", cases, resamples=200, seed=seed),
+            alpha_interval(ratings, "ordinal", cases),
+            ac2_interval(ratings, [1.0, 2.0, 3.0], "ordinal", cases),
             # As if the two units of a case told two stories.
-            alpha_interval(ratings, "ordinal", np.arange(160), resamples=200, seed=seed),
+            alpha_interval(ratings, "ordinal", np.arange(160)),
         )
         truths = (alpha, ac2, alpha)
-        held += [found.low <= truth <= found.high for truth, found in zip(truths, intervals, strict=True)]
+        held += [found[0] <= truth <= found[1] for truth, found in zip(truths, intervals, strict=True)]
     by_case, of_ac2, by_unit = held / 120
     assert 0.9 <= by_case <= 0.99
     assert 0.9 <= of_ac2 <= 0.99
     assert by_unit < by_case
 
 
-def test_resamples_without_a_value_are_counted_out() -> None:
-    """One unit of twenty is on the other level: a third of the draws miss it, and alpha with it."""
+def test_a_coefficient_that_hangs_on_one_unit_has_no_interval() -> None:
+    """One unit of twenty is on the other level: without it there is no alpha."""
     ratings = [[1.0] * 19 + [2.0], [1.0] * 19 + [2.0]]
-    found = alpha_interval(ratings, "nominal", np.arange(20), resamples=1000)
-    assert 560 < found.resamples < 720
-    assert (found.low, found.high) == (1.0, 1.0)
-    other = rater_interval(lambda drawn: krippendorff_alpha(drawn, "nominal"), ratings, np.arange(20))
-    assert 560 < other.resamples < 720
+    assert np.isnan(alpha_interval(ratings, "nominal", np.arange(20))).all()
+    assert np.isnan(rater_interval(lambda some: krippendorff_alpha(some, "nominal"), ratings, np.arange(20))).all()

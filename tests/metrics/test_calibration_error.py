@@ -14,6 +14,7 @@ from sklearn.metrics import brier_score_loss
 from moot.metrics.brier import brier_multiclass, brier_stated, brier_top_label
 from moot.metrics.calibration_error import (
     calibration_null_band,
+    dependence_inflation,
     expected_calibration_error,
     reliability_bins,
     reliability_null_bands,
@@ -153,3 +154,21 @@ def test_null_bands_of_a_diagram_are_the_quantiles_of_a_binomial_share() -> None
         assert band.high == pytest.approx(stats.binom.ppf(0.975, 50, p) / 50, abs=0.021)
         assert band.mean == pytest.approx(p, abs=0.01)
     assert [each.n for each in reliability_bins(confidence, [1] * 100, bins=2)] == [50, 50]
+
+
+def test_the_bands_of_dependent_cases_are_wider() -> None:
+    """Calibrated forecasts of 40 groups of 5 equal outcomes: one band in twenty may miss; of independent cases many."""
+    random, groups = np.random.default_rng(6), np.repeat(np.arange(40), 5)
+    outside = np.zeros(2)
+    for _ in range(150):
+        stated = np.round(0.5 + random.random(40) / 2, 2)[groups]
+        right = (random.random(40)[groups] < stated).astype(float)
+        error = expected_calibration_error(stated, right, bins=10)
+        inflation = dependence_inflation(stated, right, groups)
+        for place, factor in enumerate((1.0, inflation)):
+            outside[place] += error > calibration_null_band(stated, bins=10, replicates=100, inflation=factor).high
+    assert outside[0] / 150 > 0.5
+    assert outside[1] / 150 <= 0.05
+    alone = [reliability_null_bands(stated, bins=3, inflation=factor)[1] for factor in (1.0, 2.0)]
+    assert alone[1].high - alone[1].mean == pytest.approx(2.0 * (alone[0].high - alone[0].mean))
+    assert dependence_inflation(stated, right, np.arange(200)) == 1.0

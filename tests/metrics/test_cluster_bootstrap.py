@@ -11,13 +11,12 @@ from refusals import refuses
 from moot.metrics import cluster_bootstrap, weighted_ranks
 from moot.metrics.class_separation import auroc_matrix
 from moot.metrics.cluster_bootstrap import (
+    bootstrap_error,
     cluster_weights,
-    interval_from,
     resampled_auroc,
-    resampled_pearson,
     resampled_spearman,
-    resampled_sums,
 )
+from moot.metrics.jackknife import bounded_interval
 from moot.metrics.rank_correlation import spearman_matrix
 
 
@@ -40,15 +39,6 @@ def test_each_resample_is_the_statistic_of_the_drawn_rows(rows_at_once: int, mon
         rows = np.repeat(np.arange(len(x)), weight)
         assert rho_of_it == pytest.approx(spearman_matrix(x[rows], y[rows]), abs=1e-12, nan_ok=True)
         assert area_of_it == pytest.approx(auroc_matrix(x[rows], flags[rows]), abs=1e-12, nan_ok=True)
-
-
-def test_sums_by_cluster_are_those_of_the_drawn_rows() -> None:
-    random = np.random.default_rng(4)
-    values, clusters = random.normal(size=(60, 3)), np.repeat(np.array(["c", "a", "b"] * 5), 4)
-    weights = cluster_weights(clusters, 9, seed=2)
-    assert resampled_sums(values, clusters, 9, seed=2) == pytest.approx(weights @ values, abs=1e-12)
-    refuses("at least one resample", resampled_sums, values, clusters, 0)
-    refuses("no rows", resampled_sums, values[:0], clusters[:0], 3)
 
 
 def test_a_target_may_have_many_levels_and_the_resamples_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,10 +92,12 @@ def test_intervals_cover(rho: float) -> None:
     for _ in range(120):
         columns, codes = clustered(random, 60, 3, 2)
         x, y = columns[:, 0], rho * columns[:, 0] + np.sqrt(1 - rho**2) * columns[:, 1]
-        low, high = interval_from(bootstrap_spearman(x, y, codes, 100), spearman_matrix(x, y))
+        error = bootstrap_error(bootstrap_spearman(x, y, codes, 100), 60)
+        low, high = bounded_interval(spearman_matrix(x, y), error, 60)
         covered += bool((low <= normal_rho <= high).item())
         flags = y > 0
-        low, high = interval_from(bootstrap_auroc(x, flags, codes, 100), auroc_matrix(x, flags), lowest=0.0)
+        error = bootstrap_error(bootstrap_auroc(x, flags, codes, 100), 60)
+        low, high = bounded_interval(auroc_matrix(x, flags), error, 60, lowest=0.0)
         covered_area += bool((low <= _area(rho) <= high).item())
     assert 0.88 < covered / 120 < 1.0
     assert 0.88 < covered_area / 120 < 1.0
@@ -116,14 +108,12 @@ def _area(rho: float) -> float:
     return float(0.5 + 2 * np.arcsin(rho / np.sqrt(2)) / np.pi)
 
 
-def test_intervals_stay_inside_the_bounds_and_know_when_there_is_nothing_to_go_by() -> None:
-    low, high = interval_from([0.9, 0.99, 1.0], 0.97)
-    assert -1.0 < low < 0.97 < high < 1.0
-    low, high = interval_from([0.02, 0.1, 0.0], 0.04, lowest=0.0)
-    assert 0.0 < low < 0.04 < high < 0.5
-    assert np.isnan(interval_from([1.0, 1.0, 1.0], 1.0)).all()
-    assert np.isnan(interval_from([0.1, np.nan, np.nan, 0.2, np.nan], 0.1)).all()
-    assert np.isnan(interval_from([0.1, 0.2, 0.3], np.nan)).all()
+def test_there_is_no_error_where_most_resamples_have_no_value_or_none_varies() -> None:
+    assert np.isnan(bootstrap_error([1.0, 1.0, 1.0], 20))
+    assert np.isnan(bootstrap_error([0.1, np.nan, np.nan, 0.2, np.nan], 20))
+    assert bootstrap_error([[0.1, 0.3], [0.3, np.nan], [0.2, 0.1]], 11) == pytest.approx(
+        [0.1 * np.sqrt(1.1), np.sqrt(0.02 * 1.1)]
+    )
 
 
 def test_a_resample_without_a_statistic_has_none() -> None:
@@ -138,24 +128,3 @@ def test_bad_input_is_refused() -> None:
     refuses("at least one resample", cluster_weights, [0], 0)
     refuses("no rows", cluster_weights, [], 3)
     refuses("weights of", resampled_spearman, [1.0, 2.0], [1.0, 2.0], np.ones((3, 3), np.int32))
-    refuses("level", interval_from, [0.1, 0.2], 0.1, level=1.0)
-    refuses("observed", interval_from, [0.1, 0.2], [0.1])
-
-
-def test_each_pearson_s_is_that_of_the_drawn_rows() -> None:
-    random = np.random.default_rng(5)
-    x = random.normal(1000.0, 0.01, size=60)
-    y = 0.5 * x + random.normal(0.0, 0.01, size=60)
-    clusters = np.repeat(np.arange(20), 3)
-    drawn = cluster_weights(clusters, 30, 2)
-    for value, weights in zip(resampled_pearson(x, y, drawn), drawn, strict=True):
-        rows = np.repeat(np.arange(60), weights.astype(int))
-        assert value == pytest.approx(np.corrcoef(x[rows], y[rows])[0, 1], abs=1e-7)
-
-
-def test_what_does_not_vary_has_none() -> None:
-    assert np.isnan(resampled_pearson([1.0, 2.0, 3.0], [4.0, 4.0, 4.0], np.ones((5, 3), np.int32))).all()
-
-
-def test_an_unknown_value_is_refused() -> None:
-    refuses("known values", resampled_pearson, [1.0, np.nan], [1.0, 2.0], np.ones((1, 2), np.int32))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from refusals import refuses
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support, roc_auc_score
 
-from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, resampled_sums
+from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.detection import (
     OUTCOMES,
     auroc,
@@ -23,6 +23,7 @@ from moot.metrics.detection import (
     macro_f1,
     resampled_figures,
 )
+from moot.metrics.jackknife import coefficient_interval, left_out_sums
 
 CASES = st.lists(st.tuples(st.sampled_from([0, 1]), st.sampled_from([0, 1, None])), min_size=1, max_size=60)
 LABELS = ["flu", "cold", "dengue", "measles"]
@@ -100,8 +101,8 @@ def test_intervals_by_cluster_cover_the_planted_value(rate: float) -> None:
         rows = detection_outcomes(truth, np.where(right, truth, 1 - truth))
         clusters = np.repeat(np.arange(150), 2)
         observed = detection_figures(rows.sum(axis=0)).macro_f1
-        resampled = detection_figures(resampled_sums(rows, clusters, 200)).macro_f1
-        low, high = interval_from(resampled, observed, lowest=0.0)
+        left_out = detection_figures(left_out_sums(rows, clusters)).macro_f1
+        low, high = coefficient_interval(left_out, observed, lowest=0.0)
         held += bool(low <= rate <= high)
     assert held >= 0.88 * trials
 
@@ -147,7 +148,7 @@ def test_a_shared_cause_is_detected_and_intervals_cover_it(shared: float) -> Non
         first, second = (np.where(same, common, random.random(400) < 0.3) for _ in range(2))
         rows = error_pairs(first, second)
         observed = error_correlation(rows.sum(axis=0))
-        low, high = interval_from(error_correlation(resampled_sums(rows, np.arange(400), 200)), observed)
+        low, high = coefficient_interval(error_correlation(left_out_sums(rows, np.arange(400))), observed)
         held += bool(low <= shared <= high)
     assert held >= 0.88 * trials
 

@@ -26,7 +26,8 @@ def role_resamples(first: Role, second: Role, resamples: int, seed: int = 0) -> 
     drawn = cluster_weights(np.concatenate([first.clusters, second.clusters]), resamples, seed)
     a = resampled_spearman(first.x, first.y, drawn[:, : len(first.x)])
     b = resampled_spearman(second.x, second.y, drawn[:, len(first.x) :])
-    return RoleResamples(a, b, spearman_matrix(first.x, first.y), spearman_matrix(second.x, second.y))
+    clusters = len(np.unique(np.concatenate([first.clusters, second.clusters])))
+    return RoleResamples(a, b, spearman_matrix(first.x, first.y), spearman_matrix(second.x, second.y), clusters)
 
 
 def _roles(random: np.random.Generator, first: float, second: float, features: int = 4) -> tuple[Role, Role]:
@@ -50,7 +51,7 @@ def test_what_was_observed_is_each_roles_own_association() -> None:
     expected = np.abs(found.observed_first) - np.abs(found.observed_second)
     assert difference.value == pytest.approx(expected)
     ratio = ratio_of_maxima(found)
-    assert ratio.value == pytest.approx(np.abs(found.observed_first).max() / np.abs(found.observed_second).max())
+    assert ratio == pytest.approx(np.abs(found.observed_first).max() / np.abs(found.observed_second).max())
 
 
 def test_the_same_role_twice_does_not_differ() -> None:
@@ -58,8 +59,8 @@ def test_the_same_role_twice_does_not_differ() -> None:
     found = role_resamples(role, role, 50)
     difference, ratio = association_difference(found), ratio_of_maxima(found)
     assert difference.value == pytest.approx(np.zeros((4, 1)))
-    assert (difference.high - difference.low).max() < 1e-12
-    assert (ratio.value, ratio.low, ratio.high) == pytest.approx((1.0, 1.0, 1.0))
+    assert np.isnan(difference.low).all()
+    assert ratio == pytest.approx(1.0)
 
 
 def test_intervals_of_a_difference_cover() -> None:
@@ -72,18 +73,18 @@ def test_intervals_of_a_difference_cover() -> None:
     assert 0.88 < covered / 150 < 0.995
 
 
-def test_the_ratio_of_best_values_keeps_the_luck_of_the_choice() -> None:
-    """Noise in both roles: the ratio is far from 1 in many a world, and its interval holds 1 nearly always."""
-    random = np.random.default_rng(7)
-    held, far = 0, 0
-    for world in range(40):
-        found = ratio_of_maxima(role_resamples(*_roles(random, 0.0, 0.0, features=10), 60, seed=world))
-        held += bool(found.low <= 1.0 <= found.high)
-        far += bool(abs(np.log(found.value)) > 0.2)
-    assert far >= 10
-    assert held >= 36
-    strong = ratio_of_maxima(role_resamples(*_roles(random, 0.9, 0.1, features=10), 60))
-    assert strong.low > 1.3
+def test_the_ratio_of_best_values_is_biased_towards_1_and_has_no_interval() -> None:
+    """.9 over .1 is 9; of ten features the best that goes with noise has far more than .1."""
+    strong = ratio_of_maxima(role_resamples(*_roles(np.random.default_rng(7), 0.9, 0.1, features=10), 60))
+    assert 1.3 < strong < 9.0
+
+
+def test_two_roles_without_any_association_are_not_found_to_differ() -> None:
+    random, found = np.random.default_rng(10), 0
+    for world in range(100):
+        difference = association_difference(role_resamples(*_roles(random, 0.0, 0.0, features=1), 60, seed=world))
+        found += bool((difference.low > 0.0).item() or (difference.high < 0.0).item())
+    assert found <= 9
 
 
 def test_what_is_undefined_is_nan_and_left_out() -> None:
@@ -95,4 +96,4 @@ def test_what_is_undefined_is_nan_and_left_out() -> None:
     assert np.isnan(difference.value[:, 1]).all()
     assert np.isnan(difference.low[:, 1]).all()
     alone = role_resamples(first, second, 20)
-    assert ratio_of_maxima(found).value == pytest.approx(ratio_of_maxima(alone).value)
+    assert ratio_of_maxima(found) == pytest.approx(ratio_of_maxima(alone))

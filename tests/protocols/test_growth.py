@@ -49,6 +49,7 @@ SHAPES = {
     "labels": "No, not Yes or ",
     "quoted ends": '."',
     "short sentences": "A. ) ",
+    "flawed objects": "{'answer': 'Yes', 'reasoning': 'r', 'confidence': 1}",
     "headings": "# a\nAb\n- a\n\n",
 }
 

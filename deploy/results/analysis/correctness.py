@@ -14,20 +14,15 @@ import numpy.typing as npt
 from moot.deploy.results.analysis.replies import Replies, ReplyFeatures, Stratum
 from moot.deploy.results.analysis.settings import AnalysisSettings
 from moot.deploy.results.analysis.table import AnalysisTable, Column, Value, with_interval
-from moot.deploy.results.detection.estimates import IntervalEstimate
+from moot.deploy.results.detection.estimates import IntervalEstimate, coefficient, mean_estimate
 from moot.deploy.results.text import finite_or_none
-from moot.metrics.bootstrap import cluster_bootstrap
 from moot.metrics.brier import brier_stated
-from moot.metrics.cluster_bootstrap import (
-    cluster_weights,
-    interval_from,
-    p_value_from,
-    resampled_pearson,
-    resampled_spearman,
-)
+from moot.metrics.cluster_bootstrap import resampled_spearman
 from moot.metrics.cluster_permutation import permutation_test
 from moot.metrics.distribution import Floats
+from moot.metrics.jackknife import left_out_weights
 from moot.metrics.nested_models import nested_comparison
+from moot.metrics.pearson_test import pearson_test
 from moot.metrics.rank_correlation import pearson_matrix, spearman_matrix
 from moot.metrics.significance import benjamini_hochberg
 
@@ -51,9 +46,10 @@ def signal_pairs_table(measured: ReplyFeatures, strata: Sequence[Stratum], setti
         rows=_with_q([row for stratum in strata for row in _pair_rows(measured, stratum, settings)]),
         shown=PAIRS,
         notes=(
-            "mu and sigma: mean and standard deviation of the whole reply's log-probabilities. Intervals: 95 %, cases "
-            "resampled; p: of Spearman's rho, cases permuted; of Pearson's, from its resamples; q: Benjamini-Hochberg "
-            "over this table. A dash: undefined, because one of the two does not vary, or too few replies have both.",
+            "mu and sigma: mean and standard deviation of the whole reply's log-probabilities. Intervals: 95 %, over "
+            "cases; p: of Spearman's rho, cases permuted; of Pearson's, Student's t over cases; q: Benjamini-Hochberg "
+            "over this table. A dash: undefined, because one of the two does not vary, or too few replies have both. "
+            "There are no intervals where nearly all replies are right, or wrong.",
         ),
     )
 
@@ -92,16 +88,27 @@ def _pair(
 ) -> dict[str, Value]:
     columns = a[:, np.newaxis], b[:, np.newaxis]
     pearson, spearman = pearson_matrix(*columns).item(), spearman_matrix(*columns).item()
-    found: dict[str, Value] = {"n": len(a)}
+    found: dict[str, Value] = {"n": len(a), "p": None, "pearson_p": None}
+    found |= with_interval("pearson", pearson) | with_interval("spearman", spearman)
     if len(a) < settings.too_few or np.isnan(spearman):
-        unknown = {"p": None, "pearson_p": None}
-        return found | _figure("pearson", pearson, None) | _figure("spearman", spearman, None) | unknown
-    draws = cluster_weights(clusters, settings.resamples, settings.seed)
-    resampled = resampled_pearson(a, b, draws)
-    found |= _figure("pearson", pearson, resampled) | {"pearson_p": float(p_value_from(resampled, pearson))}
-    found |= _figure("spearman", spearman, resampled_spearman(*columns, draws)[:, 0, 0])
+        return found
+    if min(map(_rarer, columns)) >= settings.least_class:
+        linear = pearson_test(b, a, clusters)
+        left_out = resampled_spearman(*columns, left_out_weights(clusters))[:, 0, 0]
+        ranked = coefficient(spearman, left_out, lowest=-1.0).interval or (None, None)
+        found |= with_interval("pearson", pearson, (linear.low, linear.high)) | {"pearson_p": linear.p_value}
+        found |= with_interval("spearman", spearman, ranked)
     tested = permutation_test(*columns, clusters, settings.permutations, settings.seed, slots=slots)
     return found | {"p": tested.p_value.item()}
+
+
+def _rarer(values: Floats) -> int:
+    """Number of replies of the rarer value of a yes/no signal; of others all.
+
+    The standard error of a class of few replies is far too small, or large, by chance.
+    """
+    _, counts = np.unique(values, return_counts=True)
+    return int(counts.min()) if len(counts) == 2 else len(values)
 
 
 def quality_and_confidence(
@@ -114,13 +121,8 @@ def quality_and_confidence(
     rho, n = finite_or_none(spearman_matrix(*columns).item()) if both.any() else None, int(both.sum())
     if rho is None or n < settings.too_few:
         return IntervalEstimate(value=rho), n
-    draws = cluster_weights(measured.replies.group[stratum.rows[both]], settings.resamples, settings.seed)
-    low, high = map(float, interval_from(resampled_spearman(*columns, draws)[:, 0, 0], rho))
-    return IntervalEstimate(value=rho, interval=None if np.isnan(low + high) else (low, high)), n
-
-
-def _figure(name: str, value: float, resampled: Floats | None) -> dict[str, Value]:
-    return with_interval(name, value, *([] if resampled is None else [[*map(float, interval_from(resampled, value))]]))
+    kept = left_out_weights(measured.replies.group[stratum.rows[both]])
+    return coefficient(rho, resampled_spearman(*columns, kept)[:, 0, 0], lowest=-1.0), n
 
 
 FEATURES = ("full.mean", "full.std", "full.slope", "first-10.mean", "first-3.range", "last-10.mean", "full.min")
@@ -198,9 +200,6 @@ def _questions(measured: ReplyFeatures, rows: npt.NDArray[np.int64]) -> dict[str
     return questions
 
 
-FEWEST_GROUPS = 5
-"""Independent groups of replies below which no interval is computed."""
-
 STATED_SHOWN = (
     Column("stratum", "stratum"),
     Column("n", "replies with both", digits=None, short="replies"),
@@ -229,18 +228,12 @@ def _row(replies: Replies, stratum: Stratum, settings: AnalysisSettings) -> dict
     if not len(rows):
         return None
     scores = np.asarray(brier_stated(replies.confidence[rows], replies.correct[rows]))
-    groups, accuracy = replies.group[rows], float(replies.correct[rows].mean())
-    ends: tuple[float | None, float | None] = (None, None)
-    if len(np.unique(groups)) >= FEWEST_GROUPS:
-        drawn = cluster_bootstrap(
-            lambda rows: float(scores[rows].mean()), groups, resamples=settings.resamples, seed=settings.seed
-        )
-        ends = drawn.low, drawn.high
+    accuracy, brier = float(replies.correct[rows].mean()), mean_estimate(scores, replies.group[rows].tolist())
     return {
         **stratum.named,
         "n": len(rows),
         "confidence": float(replies.confidence[rows].mean()),
         "accuracy": accuracy,
-        **with_interval("brier", float(scores.mean()), ends),
+        **with_interval("brier", brier.value, brier.interval or (None, None)),
         "brier_constant": accuracy * (1.0 - accuracy),
     }

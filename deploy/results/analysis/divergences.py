@@ -10,10 +10,9 @@ import numpy.typing as npt
 from moot.deploy.results.analysis.replies import ReplyFeatures, Stratum
 from moot.deploy.results.analysis.settings import AnalysisSettings
 from moot.deploy.results.analysis.table import AnalysisTable, Column, Value, with_interval
-from moot.metrics.cluster_bootstrap import resampled_sums
-from moot.metrics.distribution import Floats
+from moot.deploy.results.detection.estimates import coefficient, share_estimate
+from moot.metrics.jackknife import left_out_sums
 from moot.metrics.signal_divergences import CONFIDENT_BUT_WEAK, ConditionPair, conditions, confidence_ends
-from moot.metrics.significance import wilson_interval
 
 Booleans = npt.NDArray[np.bool_]
 
@@ -37,12 +36,6 @@ CASES = (
     Column("quality", "Q", digits=1),
     Column("correct", "correct"),
 )
-
-
-FEWEST_CLUSTERS = 5
-"""Clusters below which no interval is computed: resamples of few clusters underestimate the variance."""
-
-_ROUNDING = 1e-12
 
 
 def divergence_tables(
@@ -99,41 +92,19 @@ def _counted(each: ConditionPair, groups: npt.NDArray[np.int64], settings: Analy
     first, second, clusters = each.first[each.known], each.second[each.known], groups[each.known]
     both = first & second
     columns = np.column_stack([both, first, second, np.ones(len(both))])
-    sums = resampled_sums(columns, clusters, 5 * settings.resamples, settings.seed)
-    shares = sums[:, :3] / sums[:, 3:]
+    sums = left_out_sums(columns, clusters)
+    shares = sums[:, :3] / np.where(sums[:, 3:] > 0.0, sums[:, 3:], np.nan)
     prevalence, independent = float(both.mean()), float(first.mean() * second.mean())
-    number = len(np.unique(clusters))
-    # If no reply or every reply has the divergence, the resamples do not vary.
+    excess = coefficient(prevalence - independent, shares[:, 0] - shares[:, 1] * shares[:, 2], lowest=-1.0)
+    # If no reply or every reply has the divergence, the excess says nothing about other replies.
     is_constant = int(both.sum()) in (0, len(both))
-    excess = shares[:, 0] - shares[:, 1] * shares[:, 2]
-    ends = (None, None) if is_constant else _percentiles(excess, number)
     return {
         "n": len(both),
         "count": int(both.sum()),
-        **with_interval("prevalence", prevalence, _prevalence_interval(both, shares[:, 0], number)),
+        **with_interval("prevalence", prevalence, share_estimate(prevalence, shares[:, 0]).interval or (None, None)),
         "independent": independent,
-        **with_interval("excess", prevalence - independent, ends),
+        **with_interval("excess", excess.value, (None if is_constant else excess.interval) or (None, None)),
     }
-
-
-def _prevalence_interval(both: Booleans, shares: Floats, clusters: int) -> tuple[float | None, float | None]:
-    """Percentile interval of a prevalence, 95 %.
-
-    Wilson's interval where the prevalence is 0 or 1, so that resamples do not vary, and each reply is its own cluster.
-    """
-    count = int(both.sum())
-    if count in (0, len(both)) and clusters == len(both) >= FEWEST_CLUSTERS:
-        wilson = wilson_interval(count, len(both))
-        return wilson.low, wilson.high
-    return _percentiles(shares, clusters)
-
-
-def _percentiles(resamples: Floats, clusters: int) -> tuple[float | None, float | None]:
-    """Percentile interval, 95 %; None for too few clusters, and for resamples that do not vary."""
-    if clusters < FEWEST_CLUSTERS or np.ptp(resamples) < _ROUNDING:
-        return None, None
-    low, high = np.percentile(resamples, [2.5, 97.5]).tolist()
-    return low, high
 
 
 def _listed(

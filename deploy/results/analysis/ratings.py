@@ -17,6 +17,7 @@ from rich.console import Console
 
 from moot.deploy.results.analysis.imported import read_user_table
 from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.detection.estimates import IntervalEstimate, with_ends
 from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Table
 from moot.deploy.results.report.render import show_report
 from moot.deploy.results.text import Interval, natural_sort_key
@@ -31,19 +32,13 @@ from moot.metrics.agreement import (
     raw_agreement,
     raw_agreement_interval,
 )
-from moot.metrics.bootstrap import BootstrapInterval
 from moot.metrics.distribution import Floats
+from moot.metrics.jackknife import LEAST_CLUSTERS, Ends
 from moot.metrics.weighted_kappa import cohen_kappa, quadratic_weighted_kappa
 from moot.protocols.errors import ConfigError, unknown_name
 
 NEEDED, OPTIONAL = ("item", "rater", "score"), ("group",)
-"""Columns of the table; items with the same `group` are dependent and resampled together."""
-
-FEWEST_CLUSTERS = 5
-"""Independent items below which no interval is computed."""
-
-_FEW = 30
-"""Independent items below which the intervals cover less than their nominal 95 %."""
+"""Columns of the table; items with the same `group` are dependent."""
 
 
 class Statistic(FrozenModel):
@@ -87,14 +82,12 @@ class RatingAgreement(FrozenModel):
     pairs: list[Statistic]
 
 
-def rating_agreement(path: str | Path, *, resamples: int = 1000, seed: int = 0) -> RatingAgreement:
-    """Inter-rater agreement of a table, with intervals from resampled items (or groups of items).
+def rating_agreement(path: str | Path) -> RatingAgreement:
+    """Inter-rater agreement of a table, with intervals over items (or groups of items).
 
     Args:
         path: a CSV or Parquet file with the columns `item`, `rater`, `score` and, optionally, `group`. A score is a
             number or a text; empty or null is missing.
-        resamples: number of resamples for every interval.
-        seed: random seed of the resamples.
 
     Raises:
         ConfigError: the file cannot be read, a column is unknown, or missing, or lacks a required value, a rater scores
@@ -111,7 +104,7 @@ def rating_agreement(path: str | Path, *, resamples: int = 1000, seed: int = 0) 
     names = np.array([f"group {groups[item]}" if item in groups else f"item {item}" for item in items])
     matrix = np.array([[cells.get((item, rater), math.nan) for item in items] for rater in raters])
     categories = sorted({value for value in cells.values() if not math.isnan(value)})
-    measured = partial(_statistics, clusters=names, resamples=resamples, seed=seed)
+    measured = partial(_statistics, clusters=names)
     of_two = _pair(categories, numeric=numeric)
     return RatingAgreement(
         source=str(path),
@@ -130,7 +123,7 @@ def rating_agreement(path: str | Path, *, resamples: int = 1000, seed: int = 0) 
     )
 
 
-Figure = tuple[Callable[[Floats], float], Callable[..., BootstrapInterval]]
+Figure = tuple[Callable[[Floats], float], Callable[..., Ends]]
 """Coefficient of ratings of shape `(raters, items)`, and its interval."""
 
 
@@ -167,23 +160,18 @@ def _statistics(
     ratings: Floats,
     raters: tuple[str, str] | None,
     clusters: npt.NDArray[Any],
-    resamples: int,
-    seed: int,
 ) -> list[Statistic]:
     """Coefficients over the items scored by at least two raters."""
     known = np.isfinite(ratings).sum(axis=0) >= 2
     ratings, clusters = ratings[:, known], clusters[known]
-    enough, found = len(np.unique(clusters)) >= FEWEST_CLUSTERS, []
+    found = []
     for name, (of, interval) in figures.items():
         value = of(ratings) if known.any() else math.nan
-        ends = None
-        if enough and not math.isnan(value):
-            drawn = interval(ratings, clusters=clusters, resamples=resamples, seed=seed)
-            ends = (drawn.low, drawn.high) if drawn.low < drawn.high and 2 * drawn.resamples >= resamples else None
+        estimate = IntervalEstimate()
+        if not math.isnan(value):
+            estimate = with_ends(value, *interval(ratings, clusters=clusters))
         found.append(
-            Statistic(
-                name=name, raters=raters, n=int(known.sum()), value=None if math.isnan(value) else value, interval=ends
-            )
+            Statistic(name=name, raters=raters, n=int(known.sum()), value=estimate.value, interval=estimate.interval)
         )
     return found
 
@@ -263,10 +251,8 @@ def _figure(each: Statistic) -> tuple[str, str, str]:
 def _notes(found: RatingAgreement) -> Sequence[str]:
     notes = [
         f"categories: {', '.join(found.categories)} (those that occur; AC2 depends on their number)",
-        f"n: items that two of the raters have scored; intervals from {FEWEST_CLUSTERS} independent items on",
+        f"n: items that two of the raters have scored; intervals from {LEAST_CLUSTERS} independent items on",
     ]
     if not found.numeric:
         notes.append("scores are not numbers: nominal figures only")
-    if found.groups < _FEW:
-        notes.append(f"{found.groups} independent items: below about {_FEW} the intervals are too narrow")
     return notes

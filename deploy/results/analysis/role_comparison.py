@@ -158,7 +158,7 @@ RATIOS = (
     Column("over", "mean of the best over", short="mean of the best over"),
     Column("first", "first", short="first"),
     Column("second", "second", short="second"),
-    Column("ratio", "ratio", interval=True, short="ratio"),
+    Column("ratio", "ratio", short="ratio"),
 )
 
 
@@ -201,8 +201,8 @@ def role_comparison_tables(
             notes=(
                 "Strength: |rho|, or the AUROC's distance from one half; log-probability features from token 0, as in "
                 "the papers (.335 over .177, their mean of the best rho; AUROC .804 over .634, which is .304 over "
-                ".134). A ratio of best values is no test, because each is selected as the largest of its sweep; the "
-                "interval includes this selection.",
+                ".134). A ratio of best values is no test and has no interval, because each is selected as the largest "
+                "of its sweep: chance enlarges both, the weaker one more.",
             ),
         ),
     ]
@@ -214,8 +214,8 @@ def _resamples(a: Sweep, b: Sweep, targets: Sequence[str], features: Sequence[in
     first, second = (
         each.resampled[:, features][:, :, chosen] - none for each, chosen in zip((a, b), columns, strict=True)
     )
-    observed = [each.value[np.ix_(features, chosen)] - none for each, chosen in zip((a, b), columns, strict=True)]
-    return RoleResamples(first, second, *observed)
+    one, other = (each.value[np.ix_(features, chosen)] - none for each, chosen in zip((a, b), columns, strict=True))
+    return RoleResamples(first, second, one, other, min(a.clusters, b.clusters))
 
 
 def _differences(
@@ -266,13 +266,12 @@ def _ratios(a: Sweep, b: Sweep, targets: Sequence[str], settings: AnalysisSettin
         ]
         if not features or not chosen:
             continue
-        found = ratio_of_maxima(_resamples(a, b, chosen, features))
         best = [_mean_of_best(each, features, columns) for each, columns in zip((a, b), places, strict=True)]
         yield {
             "over": words,
             "first": best[0],
             "second": best[1],
-            **with_interval("ratio", float(found.value), (float(found.low), float(found.high))),
+            "ratio": ratio_of_maxima(_resamples(a, b, chosen, features)),
         }
 
 

@@ -24,15 +24,13 @@ from moot.deploy.results.report.render import banner, show_report
 from moot.deploy.results.summaries.model_replies import replies_words, warnings_of
 from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import visible
+from moot.metrics.jackknife import LEAST_CLUSTERS
 from moot.protocols.errors import ConfigError, RecordError
 
 MOST_ROWS = 200
 """Rows of a table that the page shows at most; the files contain all."""
 
 TITLE = "Confidence signals against judged reasoning"
-
-FEW_GROUPS = 30
-"""Number of groups below which intervals from resampled groups are too narrow."""
 
 _NO_FIGURES = "need matplotlib (pip install 'moot[plot]')"
 
@@ -75,7 +73,7 @@ def analysis_page(found: Analysis) -> str:
     """Self-contained HTML page of an analysis."""
     counted = "; ".join(f"{name} = {value}" for name, value in found.settings.model_dump().items())
     more = [block for table in _tables(found, folded=True) for block in _blocks(table, table.title)]
-    how = "Intervals are 95 %, with replies on one case, or on cases of one group, resampled together."
+    how = "Intervals are 95 %, over cases, or over groups of cases that share one."
     blocks = [
         *_front(found),
         *_figures(found),
@@ -124,9 +122,9 @@ def scope_words(facts: AnalysisScope) -> Iterator[str]:
     yield f"{', '.join(facts.sources)}: {replies} on {number_of_cases(facts.cases)}{groups}"
     with_logprobs = f"{facts.with_logprobs:,} with token log-probabilities"
     yield f"{facts.judged:,} judged, {facts.scored:,} on cases that can be scored, {with_logprobs}"
-    if facts.groups < FEW_GROUPS:
+    if facts.groups < LEAST_CLUSTERS:
         independent = _count(facts.groups, "independent case", "independent cases")
-        yield f"{independent}: below about {FEW_GROUPS} the intervals are too narrow"
+        yield f"{independent}: there are intervals from {LEAST_CLUSTERS} on"
     if without := facts.replies - facts.with_logprobs:
         yield (
             f"{_count(without, 'reply', 'replies')} without log-probabilities: left out of every figure about "

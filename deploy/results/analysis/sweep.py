@@ -11,10 +11,17 @@ import numpy.typing as npt
 from moot.deploy.results.analysis.replies import ReplyFeatures, Stratum, settings_of
 from moot.deploy.results.analysis.settings import AnalysisSettings
 from moot.metrics.class_separation import auroc_matrix, point_biserial_matrix, within_groups_auroc
-from moot.metrics.cluster_bootstrap import Weights, cluster_weights, interval_from, resampled_auroc, resampled_spearman
+from moot.metrics.cluster_bootstrap import (
+    Weights,
+    bootstrap_error,
+    cluster_weights,
+    resampled_auroc,
+    resampled_spearman,
+)
 from moot.metrics.cluster_permutation import Statistic, permutation_test
 from moot.metrics.confidence_features import Feature
 from moot.metrics.distribution import Floats
+from moot.metrics.jackknife import bounded_interval
 from moot.metrics.rank_correlation import (
     kendall_matrix,
     pairwise_n,
@@ -50,6 +57,7 @@ class Sweep:
         q: Benjamini-Hochberg over the whole sweep; NaN for the baseline.
         movable: share of the replies in exchangeable groups, shape `(T,)`; at 0 there are no p-values.
         resampled: association in each of B resamples, shape `(B, F + 1, T)`.
+        clusters: number of clusters of the stratum.
     """
 
     stratum: Stratum
@@ -69,6 +77,7 @@ class Sweep:
     q: Floats
     movable: Floats
     resampled: Floats
+    clusters: int
 
     def enough(self, settings: AnalysisSettings) -> npt.NDArray[np.bool_]:
         """Whether each feature has enough replies to be ranked for each target, shape `(F + 1, T)`."""
@@ -128,7 +137,8 @@ def _sweep(
     ranked = kind == "spearman"
     value = spearman_matrix(x, y) if ranked else _varied(auroc_matrix(x, y), x, y)
     resampled = (resampled_spearman if ranked else resampled_auroc)(x, y, weights)
-    low, high = interval_from(resampled, value, lowest=-1.0 if ranked else 0.0)
+    clusters = len(np.unique(measured.replies.group[rows]))
+    low, high = bounded_interval(value, bootstrap_error(resampled, clusters), clusters, lowest=-1.0 if ranked else 0.0)
     n = pairwise_n(x, y)
     rarer = n if ranked else np.minimum(pairwise_n(x, _only(y, 1.0)), pairwise_n(x, _only(y, 0.0)))
     if not ranked:  # resamples of a class with very few replies underestimate the variance
@@ -152,6 +162,7 @@ def _sweep(
         movable=movable,
         q=np.full(value.shape, np.nan),
         resampled=resampled,
+        clusters=clusters,
     )
 
 

@@ -174,7 +174,8 @@ def _arrays(
     )
     single = [total_tokens([r for r in by_case[key] if step_of(r.path) == "opening/agent/0"]) for key in keys]
     taus = (first.tau_d, first.tau_m if pooled else None, first.tau_p if pooled else None)
-    skips_untested = first.if_untested == "ignore" or first.intrinsic_reading == "none"
+    # a gate that made all its tests does not record the setting
+    skips_untested = any(gate.if_untested == "ignore" for gate in gates) or first.intrinsic_reading == "none"
     unknown = np.full(len(gates), np.nan)
     if not skips_untested:
         gates = [_of_all(gate) for gate in gates]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import yaml
 
 from moot.actors.models.early_stop import EarlyStop
@@ -16,12 +17,14 @@ from moot.actors.record.store.mirror import record_path
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.calibration.cases import held_out_mask
 from moot.deploy.results.calibration.labelled_replies import Bools, LabelledReplies, read_labelled_replies
+from moot.deploy.results.detection.estimates import coefficient
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.text import Interval
-from moot.metrics.bootstrap import BootstrapInterval, cluster_bootstrap
+from moot.metrics.cluster_bootstrap import resampled_auroc
 from moot.metrics.confidence_features import STATISTICS
 from moot.metrics.detection import auroc
-from moot.metrics.distribution import Floats
+from moot.metrics.distribution import Floats, ratio
+from moot.metrics.jackknife import LEAST_CLUSTERS, left_out_sums, left_out_weights
 from moot.protocols.errors import ConfigError
 
 WINDOWS = (3, 5, 10, 20, 30, 50)
@@ -43,11 +46,11 @@ class EarlySignal(FrozenModel):
         early_stop: the chosen rule; None where no feature could be evaluated.
         auroc_learning: AUROC of the chosen feature on the validation split; optimistic, because it is the best of many.
         auroc: AUROC on the held-out cases, in the learned direction; 0.5 is chance.
-        auroc_interval: 95 % interval, by case.
+        auroc_interval: 95 % interval, over groups of cases.
         n_known: held-out replies with a known feature.
         share_stopped: share of them that the rule would stop.
         error_stopped, error_kept: error rate of the replies that it would stop, and of the others.
-        difference_interval: 95 % interval of the difference of the error rates, by case.
+        difference_interval: 95 % interval of the difference of the error rates, over groups of cases.
         works: whether the interval of the held-out AUROC is above 0.5 and that of the difference above 0; with a high
             AUROC alone, the rule may still stop right answers.
     """
@@ -128,7 +131,7 @@ def calibrate_early_stop(
         folder: the run's folder, with labelled cases and recorded tokens.
         role: the role family whose replies are used.
         holdout: share of the cases that is held out, in (0, 1).
-        seed: random seed of the split and of the bootstrap.
+        seed: random seed of the split.
         share: target share of the stopped replies, in (0, 0.5].
         keep_truncated: whether to include replies that were truncated at their token limit.
 
@@ -180,7 +183,7 @@ def _signal(replies: LabelledReplies, holdout: float, seed: int, share: float) -
         n_held_out=int(held_out.sum()),
     )
     choice = _choice(replies, ~held_out, share)
-    return known if choice is None else known.model_copy(update=_evaluated(replies, held_out, choice, seed))
+    return known if choice is None else known.model_copy(update=_evaluated(replies, held_out, choice))
 
 
 def _choice(replies: LabelledReplies, learning: Bools, share: float) -> _StopChoice | None:
@@ -204,7 +207,7 @@ def _choice(replies: LabelledReplies, learning: Bools, share: float) -> _StopCho
     return best
 
 
-def _evaluated(replies: LabelledReplies, held_out: Bools, choice: _StopChoice, seed: int) -> dict[str, object]:
+def _evaluated(replies: LabelledReplies, held_out: Bools, choice: _StopChoice) -> dict[str, object]:
     values = choice.sign * replies.feature(choice.stop.window, choice.stop.statistic)
     usable = held_out & ~np.isnan(values)
     figures: dict[str, object] = {
@@ -218,28 +221,37 @@ def _evaluated(replies: LabelledReplies, held_out: Bools, choice: _StopChoice, s
         return figures
     clusters = np.array(replies.groups)[usable]
     stopped = values > choice.sign * choice.stop.bound
-    area = cluster_bootstrap(lambda drawn: auroc(values[drawn], wrong[drawn]), clusters, seed=seed)
-    difference = cluster_bootstrap(lambda drawn: _difference(wrong[drawn], stopped[drawn]), clusters, seed=seed)
+    area: Interval | None = None
+    if _enough(wrong, clusters):
+        area = coefficient(found, resampled_auroc(values, wrong, left_out_weights(clusters))[:, 0, 0]).interval
+    difference = _difference(wrong, stopped, clusters)
     return figures | {
         "auroc": found,
-        "auroc_interval": _interval(area),
+        "auroc_interval": area,
         "share_stopped": float(stopped.mean()),
         "error_stopped": _mean(wrong[stopped]),
         "error_kept": _mean(wrong[~stopped]),
-        "difference_interval": _interval(difference),
-        "works": area.low > 0.5 and difference.low > 0.0,
+        "difference_interval": difference,
+        "works": area is not None and area[0] > 0.5 and difference is not None and difference[0] > 0.0,
     }
 
 
-def _difference(wrong: Bools, stopped: Bools) -> float:
-    if stopped.all() or not stopped.any():
-        return math.nan
-    return float(wrong[stopped].mean() - wrong[~stopped].mean())
+def _enough(of: Bools, clusters: npt.NDArray[np.str_]) -> bool:
+    """Whether both classes are of so many groups that an interval of them covers."""
+    return min(len(set(clusters[of])), len(set(clusters[~of]))) >= LEAST_CLUSTERS
+
+
+def _difference(wrong: Bools, stopped: Bools, clusters: npt.NDArray[np.str_]) -> Interval | None:
+    """Interval of the error rate of the stopped replies minus that of the others."""
+    if not _enough(stopped, clusters):
+        return None
+    columns = np.column_stack([wrong & stopped, stopped, wrong & ~stopped, ~stopped])
+    observed, left_out = (
+        ratio(sums[..., 0], sums[..., 1]) - ratio(sums[..., 2], sums[..., 3])
+        for sums in (columns.sum(axis=0), left_out_sums(columns, clusters))
+    )
+    return coefficient(observed, left_out, lowest=-1.0).interval
 
 
 def _mean(wrong: Bools | Floats) -> float | None:
     return float(wrong.mean()) if len(wrong) else None
-
-
-def _interval(found: BootstrapInterval) -> Interval | None:
-    return None if math.isnan(found.low) else (found.low, found.high)

@@ -10,16 +10,15 @@ import numpy as np
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.claims import Claim
 from moot.deploy.results.detection.estimates import (
-    RESAMPLES,
     IntervalEstimate,
-    estimate,
+    coefficient,
     mean_estimate,
     measure_calibration,
 )
 from moot.deploy.results.text import Interval
 from moot.metrics.calibration_error import reliability_bins
-from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.detection import effective_raters, error_correlation, error_pairs
+from moot.metrics.jackknife import left_out_sums
 from moot.protocols.claims import SUPPORTED
 
 
@@ -30,7 +29,8 @@ class DebaterErrors(FrozenModel):
         debaters: the two roles.
         n: claims with both stances known.
         error_rates: error rate of each debater over these claims.
-        rho: correlation of the errors; unknown when one debater always or never errs.
+        rho: correlation of the errors; unknown when one debater always or never errs. No
+            interval unless each of both, one, the other and neither erring occurs.
         effective_debaters: effective sample size, 2 / (1 + rho): the number of independent debaters whose mean has
             the same VARIANCE as that of these two. It is not the probability of a common error.
     """
@@ -57,9 +57,11 @@ def debater_errors(claims: Sequence[Claim]) -> DebaterErrors | None:
     n = int(both.sum())
     if not n:
         return None
-    drawn = error_correlation(resampled_sums(pairs, [claim.group for claim in claims], RESAMPLES))
-    groups = {claim.group for claim, known in zip(claims, pairs.sum(axis=1) > 0, strict=True) if known}
-    rho = estimate(error_correlation(both), drawn, groups=len(groups), lowest=-1.0)
+    known = pairs.sum(axis=1) > 0
+    groups = [claim.group for claim, is_known in zip(claims, known, strict=True) if is_known]
+    rho = coefficient(error_correlation(both), error_correlation(left_out_sums(pairs[known], groups)), lowest=-1.0)
+    if both.min() == 0:  # such a correlation varies less than it would in other claims
+        rho = IntervalEstimate(value=rho.value)
     return DebaterErrors(
         debaters=(names[0], names[1]),
         n=n,
@@ -150,13 +152,14 @@ def _calibration(source: str, claims: Sequence[Claim], stated: Sequence[float | 
     p = np.array([each for _, each in known])
     truth = np.array([claim.is_hallucinated for claim, _ in known], np.float64)
     share = float(truth.mean())
-    measured = measure_calibration(p, truth, BINS)
+    groups = [claim.group for claim, _ in known]
+    measured = measure_calibration(p, truth, groups, BINS)
     return SourceCalibration(
         source=source,
         n=len(p),
         unknown=len(claims) - len(p),
         hallucinated=share,
-        brier=mean_estimate((p - truth) ** 2, [claim.group for claim, _ in known]),
+        brier=mean_estimate((p - truth) ** 2, groups),
         brier_of_share=share * (1.0 - share),
         calibration_error=measured.error,
         calibration_null=measured.null,

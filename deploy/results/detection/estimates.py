@@ -1,4 +1,4 @@
-"""Estimates with cluster-bootstrap intervals, and their text."""
+"""Estimates with intervals over groups of cases, and their text."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import numpy.typing as npt
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.rounds.case_means import LEAST_CASES
 from moot.deploy.results.text import Interval, number
-from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
-from moot.metrics.cluster_bootstrap import interval_from, resampled_sums
+from moot.metrics.calibration_error import calibration_null_band, dependence_inflation, expected_calibration_error
 from moot.metrics.distribution import Floats
-from moot.metrics.significance import wilson_interval
+from moot.metrics.jackknife import coefficient_interval, left_out_sums, mean_interval, share_interval
 
 
 class Calibration(NamedTuple):
@@ -32,19 +31,21 @@ class Calibration(NamedTuple):
 
 
 def measure_calibration(
-    confidences: Sequence[float] | Floats, outcomes: Sequence[bool] | Floats, bins: int
+    confidences: Sequence[float] | Floats, outcomes: Sequence[bool] | Floats, groups: Sequence[str], bins: int
 ) -> Calibration:
     """Calibration of confidences, beside that of a perfectly calibrated forecaster.
 
     Args:
         confidences: confidences in [0, 1], shape `(n,)`.
         outcomes: whether each event occurred, shape `(n,)`.
+        groups: group of each case, n of them: outcomes of one are dependent.
         bins: number of bins of the error.
     """
     error = expected_calibration_error(confidences, outcomes, bins=bins)
     if len(confidences) < LEAST_CASES:
         return Calibration(error, None)
-    band = calibration_null_band(confidences, bins=bins)
+    inflation = dependence_inflation(confidences, outcomes, groups)
+    band = calibration_null_band(confidences, bins=bins, inflation=inflation)
     return Calibration(error, (band.low, band.high))
 
 
@@ -73,89 +74,61 @@ def null_words(null: Interval) -> str:
     return f"{number(null[0])} to {number(null[1])} (95 %)"
 
 
-RESAMPLES = 1000
-"""Number of resamples of the groups for every interval."""
-
-_MANY_GROUPS = 20_000
-"""Groups above which the resampled means are treated as normally distributed."""
-
-LEAST_GROUPS = 6
-"""Fewest groups for an interval: fewer have too few distinct resamples."""
-
-
 class IntervalEstimate(FrozenModel):
     """Estimate of a figure with its interval; each None when unknown.
 
     Attributes:
         value: the figure.
-        interval: 95 % interval from resampled groups of cases (`metrics.cluster_bootstrap.interval_from`), for an
-            accuracy over independent cases Wilson's, for a share of 0 or 1 Wilson's with the number of groups; None
-            where neither is defined, and for fewer than `LEAST_GROUPS` groups.
+        interval: 95 % interval over groups of cases (`metrics.jackknife`); None where it is not defined, and for fewer
+            than `metrics.jackknife.LEAST_CLUSTERS` groups.
     """
 
     value: float | None = None
     interval: Interval | None = None
 
 
-def estimate(
-    observed: npt.ArrayLike, resampled: npt.ArrayLike, *, groups: int, lowest: float = 0.0, is_share: bool = False
-) -> IntervalEstimate:
-    """Estimate of a figure with its interval.
+def with_ends(value: float, low: npt.ArrayLike, high: npt.ArrayLike) -> IntervalEstimate:
+    """Estimate with the ends of its interval; each NaN when unknown."""
+    if isnan(value):
+        return IntervalEstimate()
+    ends = float(np.asarray(low)), float(np.asarray(high))
+    return IntervalEstimate(value=value, interval=None if isnan(sum(ends)) else ends)
 
-    A binomial share of 0 or 1 gets Wilson's interval: its resamples do not vary, although it is uncertain.
+
+def coefficient(observed: npt.ArrayLike, left_out: npt.ArrayLike, *, lowest: float = 0.0) -> IntervalEstimate:
+    """Estimate of a bounded figure, such as an F1 or a correlation, with its interval.
 
     Args:
         observed: the figure; NaN when unknown.
-        resampled: the figure of each resample, shape `(resamples,)`; NaN where undefined.
-        groups: number of groups with a case in the figure; there is no interval below `LEAST_GROUPS`.
+        left_out: the figure without each group that has a case in it, shape `(groups,)`; NaN where undefined.
         lowest: lower bound of the figure; the upper bound is 1.
-        is_share: whether the figure is a binomial share, so that Wilson's interval applies.
 
-    >>> resampled = [0.4, 0.5, 0.6]
-    >>> in_percent(estimate(0.5, resampled, groups=6)), in_percent(estimate(0.5, resampled, groups=5))
-    ('50.0 [31.3, 68.7]', '50.0')
+    >>> in_percent(coefficient(0.5, [0.48, 0.52] * 10)), in_percent(coefficient(0.5, [0.48, 0.52] * 4))
+    ('50.0 [32.5, 67.5]', '50.0')
     """
+    return with_ends(float(np.asarray(observed)), *coefficient_interval(left_out, observed, lowest=lowest))
+
+
+def share_estimate(observed: npt.ArrayLike, left_out: npt.ArrayLike) -> IntervalEstimate:
+    """Estimate of a proportion of cases with its interval; see `coefficient` for the arguments."""
     value = float(np.asarray(observed))
-    if isnan(value):
-        return IntervalEstimate()
-    if groups < LEAST_GROUPS:
-        return IntervalEstimate(value=value)
-    low, high = (float(end) for end in interval_from(resampled, value, lowest=lowest))
-    if not isnan(low) and not isnan(high):
-        return IntervalEstimate(value=value, interval=(low, high))
-    if not is_share or value not in (0.0, 1.0):
-        return IntervalEstimate(value=value)
-    ends = wilson_interval(groups if value else 0, groups)
-    return IntervalEstimate(value=value, interval=(ends.low, ends.high))
+    return with_ends(value, *share_interval(left_out, value))
 
 
 def mean_estimate(values: Floats, groups: Sequence[str], *, is_share: bool = False) -> IntervalEstimate:
-    """Estimate of a mean over cases, with its interval from resampled groups of cases.
-
-    Above 20,000 groups, the standard error of the delta method takes the place of the resamples.
+    """Estimate of a mean over cases, with its interval over groups of cases.
 
     Args:
-        values: value of each case, shape `(n,)`.
+        values: value of each case, in [0, 1], shape `(n,)`.
         groups: group of each case, n of them.
-        is_share: see `estimate`.
+        is_share: whether the values are 0 or 1.
     """
-    independent = len(set(groups))
-    if independent > _MANY_GROUPS:
-        resampled = _two_resamples(values, groups)
-    else:
-        drawn = resampled_sums(np.stack([values, np.ones(len(values))], axis=1), groups, RESAMPLES)
-        resampled = drawn[:, 0] / drawn[:, 1]
-    return estimate(values.mean(), resampled, groups=independent, is_share=is_share)
-
-
-def _two_resamples(values: Floats, groups: Sequence[str]) -> Floats:
-    """Two values with the standard deviation of the resampled means of very many groups, by the delta method."""
-    _, group = np.unique(np.asarray(groups), return_inverse=True)
-    sums, counts = np.bincount(group, values), np.bincount(group)
-    mean = values.mean()
-    spread = np.sqrt(len(sums)) * np.std(sums - mean * counts) / len(values)
-    found: Floats = mean + spread * np.array([-1.0, 1.0]) / np.sqrt(2.0)
-    return found
+    mean, sums = float(values.mean()), left_out_sums(np.stack([values, np.ones(len(values))], axis=1), groups)
+    left_out = sums[:, 0] / np.where(sums[:, 1] > 0.0, sums[:, 1], np.nan)
+    if is_share:
+        return share_estimate(mean, left_out)
+    low, high = mean_interval(left_out, mean)
+    return with_ends(mean, *np.clip([low, high], 0.0, 1.0))
 
 
 def in_units(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.claims import Claim, class_of
-from moot.deploy.results.detection.estimates import LEAST_GROUPS, RESAMPLES, IntervalEstimate, estimate
+from moot.deploy.results.detection.estimates import IntervalEstimate, coefficient, share_estimate
 from moot.deploy.results.text import mean_of
-from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.detection import OUTCOMES, DetectionFigures, detection_figures, detection_outcomes, resampled_figures
+from moot.metrics.jackknife import LEAST_CLUSTERS, left_out_sums
 from moot.metrics.significance import wilson_interval
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
@@ -72,8 +72,8 @@ class ClaimSet(FrozenModel):
         seconds: mean duration from a debate's start to its verdict; None when unknown.
         tokens: mean tokens of a debate, without measurement-only and shared calls; None when unknown.
         classified: claims with a classifier's probability; without any, the verdict is the judges' bare verdict.
-        gain: macro F1 (accuracy where one class occurs) of the verdict minus that of the judges' bare verdict, from the
-            same resamples; None without a bare verdict.
+        gain: macro F1 (accuracy where one class occurs) of the verdict minus that of the judges' bare verdict, with the
+            interval of the paired difference; None without a bare verdict.
     """
 
     category: str | None
@@ -107,12 +107,12 @@ def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
     truth = [claim.is_hallucinated for claim in claims]
     outcomes = np.stack([detection_outcomes(truth, [class_of(each) for each in given]) for given in answers.values()])
     flat = np.moveaxis(outcomes, 0, 1).reshape(len(claims), -1)
-    drawn = resampled_sums(flat, [claim.group for claim in claims], RESAMPLES)
+    sums = left_out_sums(flat, [claim.group for claim in claims])
     counts = outcomes.sum(axis=1)
-    resampled = resampled_figures(counts, drawn.reshape(RESAMPLES, len(answers), OUTCOMES))
+    left_out = resampled_figures(counts, sums.reshape(-1, len(answers), OUTCOMES))
     golds = {claim.gold for claim in claims}
     only = next(iter(golds)) if len(golds) == 1 else None
-    measured = _Measured(claims, answers, only, detection_figures(counts), resampled)
+    measured = _Measured(claims, answers, only, detection_figures(counts), left_out)
     return ClaimSet(
         category=category,
         n=len(claims),
@@ -134,35 +134,38 @@ def _answers(claims: Sequence[Claim]) -> Mapping[str, Sequence[str | None]]:
 
 
 class _Measured(NamedTuple):
-    """Claims with the answers by classifier, the only class that occurs (else None), and their figures."""
+    """Claims with the answers by classifier, the only class that occurs (else None), and their figures.
+
+    `left_out` are the figures without each group, in the order of the sorted groups.
+    """
 
     claims: Sequence[Claim]
     answers: Mapping[str, Sequence[str | None]]
     only: str | None
     observed: DetectionFigures
-    resampled: DetectionFigures
+    left_out: DetectionFigures
 
     def detector(self, name: str) -> Detector:
         place = list(self.answers).index(name)
         classes = [self._class(label, name, place) for label in CLAIM_LABELS]
-        groups, one, many = _groups(self.claims), self.observed, self.resampled
+        one, many = self.observed, self.left_out
         is_share = name not in ALWAYS.values() or self.only is None
         return Detector(
             by=name,
             abstained=sum(answer is None for answer in self.answers[name]),
             supported=classes[0],
             hallucinated=classes[1],
-            macro_f1=IntervalEstimate()
-            if self.only
-            else estimate(one.macro_f1[place], many.macro_f1[:, place], groups=groups),
+            macro_f1=IntervalEstimate() if self.only else coefficient(one.macro_f1[place], many.macro_f1[:, place]),
             accuracy=self._accuracy(place, is_share=is_share),
         )
 
     def _accuracy(self, place: int, *, is_share: bool) -> IntervalEstimate:
         """Accuracy: of independent claims with Wilson's interval, as in the summary of a run."""
         n, groups, value = len(self.claims), _groups(self.claims), float(self.observed.accuracy[place])
-        if groups < max(n, LEAST_GROUPS) or not is_share:
-            return estimate(value, self.resampled.accuracy[:, place], groups=groups, is_share=is_share)
+        if not is_share:
+            return IntervalEstimate(value=value)  # of a constant answer where one class occurs: certain by construction
+        if groups < max(n, LEAST_CLUSTERS):
+            return share_estimate(value, self.left_out.accuracy[:, place])
         ends = wilson_interval(round(value * n), n)
         return IntervalEstimate(value=value, interval=(ends.low, ends.high))
 
@@ -175,15 +178,19 @@ class _Measured(NamedTuple):
         is_share = name not in ALWAYS.values()  # the recall of a constant answer is certain by construction
         is_uncertain = is_share and len(actual) < len(self.claims)  # of one class only, precision is 1 by construction
 
-        def figure(name: str, over: Sequence[Claim], *, is_share: bool = False) -> IntervalEstimate:
-            one, many = getattr(self.observed, name), getattr(self.resampled, name)
-            return estimate(one[place, number], many[:, place, number], groups=_groups(over), is_share=is_share)
+        groups = sorted({claim.group for claim in self.claims})
+
+        def figure(name: str, over: Sequence[Claim], make: Callable[..., IntervalEstimate]) -> IntervalEstimate:
+            """The figure with its interval, over the groups that have a claim in it."""
+            one, many = getattr(self.observed, name), getattr(self.left_out, name)
+            counted = {claim.group for claim in over}
+            return make(one[place, number], many[[group in counted for group in groups], place, number])
 
         return ClassFigures(
             n=len(actual),
-            precision=figure("precision", predicted, is_share=is_uncertain),
-            recall=figure("recall", actual, is_share=is_share),
-            f1=figure("f1", [*actual, *predicted]),
+            precision=figure("precision", predicted, share_estimate if is_uncertain else coefficient),
+            recall=figure("recall", actual, share_estimate if is_share else coefficient),
+            f1=figure("f1", [*actual, *predicted], coefficient),
         )
 
     def gain(self) -> IntervalEstimate | None:
@@ -191,9 +198,9 @@ class _Measured(NamedTuple):
         if BARE not in names:
             return None
         first, second = names.index(VERDICT), names.index(BARE)
-        one, many = (each.accuracy if self.only else each.macro_f1 for each in (self.observed, self.resampled))
+        one, many = (each.accuracy if self.only else each.macro_f1 for each in (self.observed, self.left_out))
         difference = many[:, first] - many[:, second]
-        return estimate(one[first] - one[second], difference, groups=_groups(self.claims), lowest=-1.0)
+        return coefficient(one[first] - one[second], difference, lowest=-1.0)
 
 
 def _groups(claims: Iterable[Claim]) -> int:
@@ -207,7 +214,8 @@ def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim])
         first, second: claims with a gold label and a verdict, by case id.
 
     Returns:
-        The estimate, from the same resamples; unknown without common claims, or with claims of one class only.
+        The estimate, with the interval of the paired difference; unknown without common claims, or with claims of one
+        class only.
     """
     shared = sorted(first.keys() & second.keys())
     if len({first[each].gold for each in shared}) < 2:
@@ -216,11 +224,11 @@ def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim])
     outcomes = [
         detection_outcomes(truth, [class_of(claims[each].answer) for each in shared]) for claims in (first, second)
     ]
-    drawn = resampled_sums(np.concatenate(outcomes, axis=1), [first[each].group for each in shared], RESAMPLES)
+    sums = left_out_sums(np.concatenate(outcomes, axis=1), [first[each].group for each in shared])
     counts = [each.sum(axis=0) for each in outcomes]
     one, other = (detection_figures(each).macro_f1 for each in counts)
     many, others = (
-        resampled_figures(each, drawn[:, place : place + OUTCOMES]).macro_f1
+        resampled_figures(each, sums[:, place : place + OUTCOMES]).macro_f1
         for each, place in zip(counts, (0, OUTCOMES), strict=True)
     )
-    return estimate(one - other, many - others, groups=_groups(first[each] for each in shared), lowest=-1.0)
+    return coefficient(one - other, many - others, lowest=-1.0)

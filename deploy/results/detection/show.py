@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from moot.deploy.results.detection.calibration import DebaterErrors, SourceCalibration
 from moot.deploy.results.detection.detection import Detection, DurationSummary
 from moot.deploy.results.detection.estimates import (
-    LEAST_GROUPS,
     IntervalEstimate,
     calibration_words,
     in_percent,
@@ -22,11 +21,12 @@ from moot.deploy.results.detection.hallusionbench import HallusionAccuracies, Un
 from moot.deploy.results.report.blocks import Block, Note, Table
 from moot.deploy.results.rounds.case_means import LEAST_CASES
 from moot.deploy.results.text import count, number, percent
+from moot.metrics.jackknife import LEAST_CLUSTERS
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 NOTE = (
-    "%, [95 %]. The accuracy of independent claims has Wilson's interval; all others resample groups of claims, and "
-    f"there is none of fewer than {LEAST_GROUPS} groups. Each F1 has its own class as the positive one; "
+    "%, [95 %]. The accuracy of independent claims has Wilson's interval; all others are over groups of claims, and "
+    f"there is none of fewer than {LEAST_CLUSTERS} groups. Each F1 has its own class as the positive one; "
     "macro is the mean of both. A claim left open is a miss of its class, and wrong."
 )
 """Notes on the tables of F1."""

@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from statistics import NormalDist
 
 import numpy as np
 
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.text import number
-from moot.metrics.bootstrap import percentile_interval
-from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.metrics.distribution import Floats
+from moot.metrics.jackknife import LEAST_CLUSTERS, mean_interval
 
 GroupOf = Callable[[str], str]
 """The group of a case, such as the text that several cases are about; of a case that stands alone its id."""
 
-LEAST_CASES = 10
+LEAST_CASES = LEAST_CLUSTERS
 """Fewest groups of cases for an interval, and fewest cases for a calibration error."""
-
-MANY_CASES = 5_000
-"""Most groups for a bootstrap; with more, ratios of resamples are practically normal, and the delta method applies."""
 
 LEVEL = 0.95
 """Coverage of the intervals."""
-
-_RESAMPLES = 2000
 
 
 class MeanOverCases(FrozenModel):
     """Mean over cases; None is unknown.
 
     Attributes:
-        low, high: 95 % interval over groups of cases (see `ratio_interval`); None with fewer than ten groups.
+        low, high: 95 % interval over groups of cases (see `ratio_interval`); None with fewer than ten groups, and
+            where their means are all equal.
         cases: number of cases with a value.
     """
 
@@ -54,7 +48,7 @@ def mean_over_cases(values: Iterable[tuple[str, float | None]], group_of: GroupO
 
     Args:
         values: pairs of case and value.
-        group_of: cases of a group are resampled together.
+        group_of: cases of a group are dependent.
     """
     known = [(case_id, value) for case_id, value in values if value is not None]
     if not known:
@@ -66,25 +60,22 @@ def mean_over_cases(values: Iterable[tuple[str, float | None]], group_of: GroupO
     sums: Floats = np.bincount(codes, numbers).astype(np.float64)
     counts: Floats = np.bincount(codes).astype(np.float64)
     low, high = ratio_interval(sums, counts, LEVEL)
+    if low is not None and min(numbers) >= 0.0:
+        low = max(0.0, low)  # such a measure has no negative mean
     mean = float(sums.sum() / counts.sum())
     return MeanOverCases(mean=mean, low=low, high=high, cases=len(set(cases)))
 
 
 def ratio_interval(above: Floats, below: Floats, level: float) -> tuple[float, float] | tuple[None, None]:
-    """Interval of the ratio of two sums over groups of cases; None for fewer than `LEAST_CASES` groups.
+    """Interval of the ratio of two sums over groups of cases (`moot.metrics.jackknife.mean_interval`).
 
-    It is a percentile bootstrap interval; above `MANY_CASES` groups, a normal interval by the delta method.
+    None for fewer than `LEAST_CASES` groups, and for groups that do not differ.
 
     Args:
         above, below: contribution of each group to the two sums.
     """
     if len(above) < LEAST_CASES:
         return None, None
-    if len(above) > MANY_CASES:
-        ratio = float(above.sum() / below.sum())
-        spread = math.sqrt(len(above)) * float(np.std(above - ratio * below)) / float(below.sum())
-        reach = NormalDist().inv_cdf((1.0 + level) / 2) * spread
-        return ratio - reach, ratio + reach
-    sums = resampled_sums(np.column_stack([above, below]), np.arange(len(above)), _RESAMPLES)
-    found = percentile_interval(sums[:, 0] / sums[:, 1], level)
-    return found.low, found.high
+    left_out = (above.sum() - above) / (below.sum() - below)
+    low, high = mean_interval(left_out, float(above.sum() / below.sum()), level)
+    return (None, None) if math.isnan(low) else (low, high)

@@ -63,7 +63,7 @@ class ContentiousnessSlope(FrozenModel):
 
     Attributes:
         per_kappa: change from kappa 0 to 1, by least squares around each round's own means; None when unknown.
-        low, high: simultaneous 95 % bootstrap interval over cases, for all slopes together.
+        low, high: simultaneous 95 % interval over groups of cases, for all slopes together.
         cases: with at least one round that other cases had at another kappa.
     """
 
@@ -247,7 +247,7 @@ def contentiousness_blocks(found: ContentiousnessEffect) -> list[Block]:
     """Report of the effect: means, slopes, and the conclusion."""
     schedule = f", schedule {', '.join(found.schedules)}" if found.schedules else ""
     slopes = " and slopes among equal rounds" if found.slopes else ""
-    note = Note(f"means by kappa{slopes}, with bootstrap intervals over cases{schedule}")
+    note = Note(f"means by kappa{slopes}, with intervals over groups of cases{schedule}")
     head = [*banner(found.simulated), Heading(f"Effect of kappa: {found.run}", 1), note]
     header = ("", "kappa, to 0.1" if found.binned else "kappa", "mean", "95 % interval", "cases")
     return [*head, Table("", header, _table_rows(found)), Note(conclusion(found))]

@@ -82,7 +82,7 @@ def evaluate_rounds(
     Args:
         verdicts: see `consensus_verdicts`.
         rounds: data of `round` events by case, as recorded, in order.
-        group_of: cases of a group are resampled together.
+        group_of: cases of a group are dependent.
     """
     has_second = any(len(held) > 1 for held in rounds.values())
     wanted: tuple[tuple[When, int], ...] = (("first", 0), ("last", -1)) if has_second else (("only", -1),)

@@ -1,4 +1,4 @@
-"""Calibration of confidence: reliability diagrams, risk-coverage curves, and errors with their intervals."""
+"""Calibration of confidence: reliability diagrams, risk-coverage curves, and errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from moot.deploy.results.detection.estimates import (
-    IntervalEstimate,
     calibration_words,
     in_units,
     mean_estimate,
@@ -24,18 +23,10 @@ from moot.deploy.results.summaries.evaluation import (
     top_label_confidences,
 )
 from moot.deploy.results.text import count, number
-from moot.metrics.bootstrap import percentile_interval
 from moot.metrics.brier import brier_stated
-from moot.metrics.calibration_error import (
-    reliability_bins,
-    reliability_null_bands,
-    resampled_calibration_error,
-)
+from moot.metrics.calibration_error import dependence_inflation, reliability_bins, reliability_null_bands
 from moot.metrics.distribution import Floats
 from moot.metrics.selective_prediction import risk_coverage
-
-_RESAMPLES, _RESAMPLES_OF_MANY, _MANY = 500, 100, 10_000
-"""Resamples of the calibration error; fewer for very many cases, whose interval is narrow."""
 
 
 def calibration(run: RunData) -> Iterator[Block]:
@@ -68,18 +59,18 @@ def calibration_blocks(
         words: what the confidence is.
         confidences: `(n,)`, in [0, 1].
         outcomes: `(n,)`, 1 where what it is of is true, else 0.
-        groups: of each case: cases of one are drawn together.
+        groups: of each case: cases of one are dependent.
         bins: of the diagram and of the calibration error.
     """
     yield Heading(f"Calibration: {words}", 3)
-    measured = measure_calibration(confidences, outcomes, bins)
+    measured = measure_calibration(confidences, outcomes, groups, bins)
     if measured.null is None:
         yield Note(f"ECE: {calibration_words(*measured, len(confidences))}")
         return
     yield Chart(
         f"{name}-reliability",
         f"Reliability: does {words} say how often the answer is right?",
-        list(_reliability(confidences, outcomes, bins)),
+        list(_reliability(confidences, outcomes, groups, bins)),
         x_label="stated confidence",
         y_label="share that is right",
         x_range=(0.0, 1.0),
@@ -97,13 +88,10 @@ def calibration_blocks(
         x_range=(0.0, 1.0),
         note="A curve that falls to the left says that low confidence marks the errors; a flat one, that it does not.",
     )
-    with_interval = IntervalEstimate(
-        value=measured.error, interval=_error_interval(measured.error, confidences, outcomes, groups, bins)
-    )
     brier = mean_estimate(np.asarray(brier_stated(confidences, outcomes)), groups)
     rows = [
         ("Brier score (0 is best)", in_units(brier)),
-        ("expected calibration error (ECE)", in_units(with_interval)),
+        ("expected calibration error (ECE)", number(measured.error)),
         ("ECE of a calibrated forecaster", null_words(measured.null)),
         ("area under the risk-coverage curve", number(curve.area)),
         ("cases", count(len(confidences))),
@@ -111,26 +99,12 @@ def calibration_blocks(
     yield Table("", ("", "value [95 % interval]"), rows)
 
 
-def _reliability(confidences: Floats, outcomes: Floats, bins: int) -> Iterator[Series]:
+def _reliability(confidences: Floats, outcomes: Floats, groups: Sequence[str], bins: int) -> Iterator[Series]:
     found = reliability_bins(confidences, outcomes, bins=bins)
-    bands = reliability_null_bands(confidences, bins=bins)
+    inflation = dependence_inflation(confidences, outcomes, groups)
+    bands = reliability_null_bands(confidences, bins=bins, inflation=inflation)
     x = [each.confidence for each in found]
     low, high = [band.low for band in bands], [band.high for band in bands]
     yield Series("if calibrated (95 %)", x, low=low, high=high, mark="band", style=4)
     yield Series("calibrated", [0.0, 1.0], [0.0, 1.0], mark="line", style=4)
     yield Series("measured", x, [each.accuracy for each in found], style=0)
-
-
-def _error_interval(
-    error: float, confidences: Floats, outcomes: Floats, groups: Sequence[str], bins: int
-) -> tuple[float, float]:
-    """Basic bootstrap interval of the ECE over groups.
-
-    Resampling repeats cases, which biases the error upwards; the basic interval reflects the resamples about the
-    measured error and so corrects that.
-    """
-    resamples = _RESAMPLES if len(confidences) < _MANY else _RESAMPLES_OF_MANY
-    interval = percentile_interval(
-        resampled_calibration_error(confidences, outcomes, groups, resamples=resamples, bins=bins)
-    )
-    return max(0.0, 2 * error - interval.high), max(0.0, 2 * error - interval.low)

@@ -15,7 +15,7 @@ from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.accuracy import share
 from moot.deploy.results.text import cases, count, natural_sort_key
 from moot.deploy.results.transcripts.ceda import similarity_words
-from moot.metrics.calibration_error import reliability_null_bands
+from moot.metrics.calibration_error import dependence_inflation, reliability_null_bands
 from moot.protocols.ceda.events import EvidenceGathered, StanceTaken
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.stance import Stance
@@ -65,8 +65,10 @@ def _confusion(claims: Sequence[Claim]) -> Table:
 
 
 def _reliability(found: SourceCalibration, claims: Sequence[Claim]) -> Chart:
-    stated = [claim.p_classifier if found.source == "classifier" else claim.p_judges for claim in claims]
-    bands = reliability_null_bands([p for p in stated if p is not None], bins=BINS)
+    stated = [(claim, claim.p_classifier if found.source == "classifier" else claim.p_judges) for claim in claims]
+    known = [(p, claim.is_hallucinated, claim.group) for claim, p in stated if p is not None]
+    p, truth, groups = zip(*known, strict=True)
+    bands = reliability_null_bands(p, bins=BINS, inflation=dependence_inflation(p, truth, groups))
     x, low, high = [each.p_hallucinated for each in found.bins], [b.low for b in bands], [b.high for b in bands]
     return Chart(
         f"claims-reliability-{found.source}",

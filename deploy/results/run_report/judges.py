@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-import numpy as np
-
-from moot.deploy.results.detection.estimates import LEAST_GROUPS, IntervalEstimate, in_units
+from moot.deploy.results.detection.estimates import IntervalEstimate, in_units
 from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Series, Table
+from moot.deploy.results.rounds.case_means import mean_over_cases
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.summaries.judging import (
     CaseAssessment,
@@ -20,7 +19,6 @@ from moot.deploy.results.summaries.judging import (
 )
 from moot.deploy.results.summaries.panel_verdicts import SOCRASYNTH_KEY
 from moot.deploy.results.text import count, natural_sort_key
-from moot.metrics.bootstrap import cluster_bootstrap
 from moot.protocols.socrasynth.events import SocraSynthPayload
 
 Values = Mapping[str, Sequence[tuple[str, float]]]
@@ -55,7 +53,7 @@ def _agreement(found: JudgingSummary) -> Iterator[Block]:
             series,
             y_label="alpha",
             guides=[Guide("chance", y=0.0)],
-            note="1 is full agreement, 0 is chance. Bars are 95 % bootstrap intervals over groups of cases.",
+            note="1 is full agreement, 0 is chance. Bars are 95 % intervals over groups of cases.",
         )
 
 
@@ -110,20 +108,17 @@ def _differences(values: Values, name: str, title: str, unit: str, note: str) ->
         [_estimates("judges", names, means)],
         y_label=unit,
         guides=[Guide("none", y=0.0)],
-        note=f"{note} Bars are 95 % bootstrap intervals.",
+        note=f"{note} Bars are 95 % intervals over groups of cases.",
     )
     rows = [(judge, in_units(mean, 2), count(len(values[judge]))) for judge, mean in zip(names, means, strict=True)]
     yield Table("", ("judge", f"{unit} [95 % interval]", "n"), rows)
 
 
 def _mean(found: Sequence[tuple[str, float]]) -> IntervalEstimate:
-    """Mean difference with its cluster bootstrap interval; none with fewer than `LEAST_GROUPS` groups of cases."""
-    groups, values = [group for group, _ in found], np.array([value for _, value in found])
-    mean = float(values.mean())
-    if len(set(groups)) < LEAST_GROUPS:
-        return IntervalEstimate(value=mean)
-    interval = cluster_bootstrap(lambda drawn: float(values[drawn].mean()), groups)
-    return IntervalEstimate(value=mean, interval=(interval.low, interval.high))
+    """Mean difference with its interval over groups of cases."""
+    mean = mean_over_cases(found, lambda group: group)
+    ends = None if mean.low is None or mean.high is None else (mean.low, mean.high)
+    return IntervalEstimate(value=mean.mean, interval=ends)
 
 
 def _estimates(name: str, x: Sequence[str], found: Sequence[IntervalEstimate]) -> Series:

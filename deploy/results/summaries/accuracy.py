@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-
-import numpy as np
+from statistics import fmean
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import EventPlace, VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
+from moot.deploy.results.rounds.case_means import mean_over_cases
 from moot.deploy.results.text import Interval, number, percent
-from moot.metrics.bootstrap import bca_interval
 from moot.metrics.paired_difference import paired_difference
 from moot.metrics.significance import wilson_interval
 from moot.protocols.selene.events import BranchesCompared, SkipAudited, VotesCounted
@@ -236,8 +235,8 @@ class ShortAnswers(FrozenModel):
     Attributes:
         n: number of cases.
         exact_match: share of answers that equal an accepted one after normalisation; Wilson's interval.
-        token_f1: mean over the cases of the best F1 with an accepted answer, in [0, 1]; a missing answer has 0; BCa
-            interval, None when all cases are equal.
+        token_f1: mean over the cases of the best F1 with an accepted answer, in [0, 1]; a missing answer has 0. No
+            interval for fewer than ten groups, or if all cases are equal.
     """
 
     n: int
@@ -249,24 +248,25 @@ class ShortAnswers(FrozenModel):
 
 def short_answers(finished: Sequence[VerdictRow], references: References) -> ShortAnswers | None:
     """Exact match and token F1 of a run's short answers; None when none can be scored."""
-    ids, exact, f1_scores = list[str](), list[bool](), list[float]()
+    exact, f1_scores = list[bool](), list[tuple[str, float]]()
     for verdict in finished:
         reference = references[verdict.case_id]
         if reference.scoring != "short answer" or verdict.correct is None:
             continue
-        ids.append(verdict.case_id)
         exact.append(verdict.correct)
-        f1_scores.append(token_f1(verdict.answer or "", accepted_answers(verdict.gold or "", reference)))
+        f1 = token_f1(verdict.answer or "", accepted_answers(verdict.gold or "", reference))
+        f1_scores.append((verdict.case_id, f1))
     if not exact:
         return None
-    ends, f1_ends = wilson_interval(sum(exact), len(exact)), bca_interval(f1_scores)
-    independent = references.independent(ids)
+    ends = wilson_interval(sum(exact), len(exact))
+    mean = mean_over_cases(f1_scores, references.group)
+    independent = references.independent([case_id for case_id, _ in f1_scores])
     return ShortAnswers(
         n=len(exact),
         exact_match=sum(exact) / len(exact),
         exact_match_interval=(ends.low, ends.high) if independent else None,
-        token_f1=float(np.mean(f1_scores)),
-        token_f1_interval=(f1_ends.low, f1_ends.high) if f1_ends.resamples and independent else None,
+        token_f1=fmean(score for _, score in f1_scores),
+        token_f1_interval=None if mean.low is None or mean.high is None else (mean.low, mean.high),
     )
 
 

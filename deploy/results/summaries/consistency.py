@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.detection.estimates import IntervalEstimate
+from moot.deploy.results.detection.estimates import IntervalEstimate, with_ends
 from moot.deploy.results.text import natural_sort_key
 from moot.metrics.agreement import (
     Level,
@@ -28,20 +28,12 @@ from moot.metrics.agreement import (
     raw_agreement,
     raw_agreement_interval,
 )
-from moot.metrics.bootstrap import BootstrapInterval
 from moot.metrics.distribution import Floats
 from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed
 from moot.protocols.rubrics.score_sheet import FLAG
 
 FEWEST_UNITS = 2
 """Units with at least two ratings below which no agreement is computed."""
-
-FEWEST_CLUSTERS = 5
-"""Clusters of cases below which no interval is computed."""
-
-_RESAMPLES, _RESAMPLES_OF_MANY = 500, 200
-_MANY = 5_000
-"""Units from which fewer resamples are drawn: the cost grows with both, and the intervals are narrow."""
 
 
 class Agreement(FrozenModel):
@@ -165,28 +157,13 @@ def _agreement(name: str, ratings: Floats, levels: Sequence[int], clusters: npt.
     level: Level = "nominal" if name == FLAG else "ordinal"
     weights: Weights = "identity" if name == FLAG else "ordinal"
     categories = [float(each) for each in levels]
-    resamples = _RESAMPLES if n < _MANY else _RESAMPLES_OF_MANY
-    figure = partial(_figure, clusters=independent, resamples=resamples)
     alpha = krippendorff_alpha(ratings, level)
     ac2 = unknown
     if len(categories) > 1:
-        spread = ac2_interval(ratings, categories, weights, clusters, resamples=resamples)
-        ac2 = figure(gwet_ac2(ratings, categories, weights), spread)
+        ac2 = with_ends(gwet_ac2(ratings, categories, weights), *ac2_interval(ratings, categories, weights, clusters))
     return made(
-        alpha=figure(alpha, alpha_interval(ratings, level, clusters, resamples=resamples)),
-        raw=figure(raw_agreement(ratings), raw_agreement_interval(ratings, clusters, resamples=resamples)),
+        alpha=with_ends(alpha, *alpha_interval(ratings, level, clusters)),
+        raw=with_ends(raw_agreement(ratings), *raw_agreement_interval(ratings, clusters)),
         ac2=ac2,
         why="all ratings on one level" if isnan(alpha) else "",
     )
-
-
-def _figure(value: float, spread: BootstrapInterval, clusters: int, resamples: int) -> IntervalEstimate:
-    """Estimate of a statistic with its 95 % interval (percentiles over resampled cases).
-
-    There is no interval for fewer than `FEWEST_CLUSTERS` clusters, for a statistic that is undefined in half of the
-    resamples, and for one that is equal in all of them: such data show no disagreement, which is not certainty.
-    """
-    if isnan(value):
-        return IntervalEstimate()
-    has_interval = clusters >= FEWEST_CLUSTERS and 2 * spread.resamples > resamples and spread.high - spread.low > 1e-9
-    return IntervalEstimate(value=float(value), interval=(spread.low, spread.high) if has_interval else None)

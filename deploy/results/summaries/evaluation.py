@@ -6,7 +6,7 @@ verdict's payload). SELENE's distributions are shares of votes, not probabilitie
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from typing import NamedTuple
 
@@ -68,12 +68,15 @@ class Evaluation(FrozenModel):
     calibration_null: Interval | None
 
 
-def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> Evaluation | None:
+def evaluate_distributions(
+    verdicts: Sequence[ConsensusVerdict], cases: int, group_of: Callable[[str], str] = str
+) -> Evaluation | None:
     """Evaluation of a run's distributions; None when none can be scored.
 
     Args:
         verdicts: see `consensus_verdicts`.
         cases: cases of the run whose gold label is one of the closed set.
+        group_of: group of a case; the cases of one are dependent.
     """
     pairs = _scored(verdicts)
     if not pairs:
@@ -82,10 +85,10 @@ def evaluate_distributions(verdicts: Sequence[ConsensusVerdict], cases: int) -> 
     answers = [verdict.answer for verdict, _ in pairs]
     truths = [verdict.labels[each.truth] for verdict, each in pairs]
     ranks = [float(rank_of_truth(each.row, each.truth)) for each in scores]
-    _, tops, right = zip(*top_label_confidences(verdicts), strict=True)
+    ids, tops, right = zip(*top_label_confidences(verdicts), strict=True)
     labels = sorted({label for verdict in verdicts for label in verdict.labels})
 
-    calibration = measure_calibration(tops, right, BINS)
+    calibration = measure_calibration(tops, right, list(map(group_of, ids)), BINS)
 
     def scored(value: float) -> MetricValue:
         return MetricValue(
@@ -185,7 +188,7 @@ def confidence_figures(record: RunRecord, counted: Sequence[VerdictRow]) -> list
         RecordError: the record cannot be read.
     """
     found = scored_confidences(record, counted)
-    return [_figures(*kind, each) for kind, each in found.items()] or None
+    return [_figures(*kind, each, record.references.group) for kind, each in found.items()] or None
 
 
 class ScoredConfidence(NamedTuple):
@@ -225,9 +228,11 @@ def _confidences(record: RunRecord) -> Mapping[CaseKey, tuple[str, str, float]]:
     return found
 
 
-def _figures(source: str, stage: str, found: Sequence[ScoredConfidence]) -> ConfidenceFigures:
-    _, confidences, outcomes = zip(*found, strict=True)
-    calibration = measure_calibration(confidences, outcomes, BINS)
+def _figures(
+    source: str, stage: str, found: Sequence[ScoredConfidence], group_of: Callable[[str], str]
+) -> ConfidenceFigures:
+    ids, confidences, outcomes = zip(*found, strict=True)
+    calibration = measure_calibration(confidences, outcomes, list(map(group_of, ids)), BINS)
     return ConfidenceFigures(
         source=source,
         stage=stage or None,

@@ -16,6 +16,7 @@ from moot.deploy.results.report.blocks import Block, Heading, Items, Table
 from moot.deploy.results.report.render import banner, show_report
 from moot.deploy.results.summaries.consistency import Agreement, Consistency, judge_consistency
 from moot.deploy.results.text import count, counts_in_words, mean_of, natural_sort_key, number, percent
+from moot.metrics.jackknife import LEAST_CLUSTERS
 from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed, abstentions
 from moot.protocols.rubrics.score_sheet import FLAG
 
@@ -188,11 +189,8 @@ def _verdict(each: CaseAssessment) -> PanelVerdict:
 _SHOWN = 20
 """Replies listed in a terminal; JSON has all."""
 
-_FEW_CLUSTERS = 30
-"""Independent cases below which the intervals cover less than their nominal 95 %."""
 
-
-_LEGEND = "alpha, AC2: 1 is full agreement, 0 is chance; [95 % intervals], cases drawn"
+_LEGEND = "alpha, AC2: 1 is full agreement, 0 is chance; [95 % intervals], over cases"
 
 
 def show_judging(found: JudgingSummary, form: str = "text", console: Console | None = None) -> None:
@@ -283,8 +281,8 @@ def _caveats(found: JudgingSummary) -> list[str]:
     if agreements:
         caveats.append(_LEGEND)
     independent = max((row.clusters for row in agreements), default=0)
-    if agreements and independent < _FEW_CLUSTERS:
-        caveats.append(f"{independent} independent cases: below about {_FEW_CLUSTERS} the intervals are too narrow")
+    if agreements and independent < LEAST_CLUSTERS:
+        caveats.append(f"{independent} independent cases: there are intervals from {LEAST_CLUSTERS} on")
     if found.consistency.between and (same := _same_model(found.passes)):
         caveats.append(f"{same} are the same model: their agreement is no more evidence than that of its passes")
     return caveats

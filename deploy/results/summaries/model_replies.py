@@ -26,6 +26,7 @@ from moot.deploy.results.report.blocks import Block, Table
 from moot.deploy.results.text import count
 from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED
 from moot.protocols.messages import family_of
+from moot.protocols.reply_json import MENDED
 from moot.protocols.reply_parsing import is_outside_labels
 from moot.protocols.text.repetition import LEAST_LENGTH, is_repetitive
 
@@ -169,6 +170,8 @@ def _marks(row: dict[str, Any]) -> Iterator[str]:
         yield "usable"
         if outcome != "ok":
             yield outcome
+        if outcome != "repaired" and has_reading_mark(row["reading"], MENDED):
+            yield "repaired"
         yield from (count for mark, count in _READINGS.items() if has_reading_mark(row["reading"], mark))
     if row["failure"] in _REFUSED and not error.startswith(_BY_THE_SERVER):
         yield "refused"

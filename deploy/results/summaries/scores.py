@@ -16,20 +16,17 @@ import numpy.typing as npt
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.detection.estimates import IntervalEstimate, in_units
+from moot.deploy.results.detection.estimates import IntervalEstimate, coefficient, in_units, mean_estimate
 from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.report.blocks import Block, Note, Table
-from moot.deploy.results.text import Interval, count, finite_or_none
-from moot.metrics.cluster_bootstrap import cluster_weights
+from moot.deploy.results.text import Interval, count
 from moot.metrics.distribution import Floats
+from moot.metrics.jackknife import left_out_weights
 from moot.metrics.weighted_kappa import quadratic_weighted_kappa, resampled_weighted_kappa
 from moot.protocols.case import Criterion
 from moot.protocols.text.numbers import stated_number
-
-RESAMPLES = 1000
-"""Bootstrap resamples of the cases' groups for each interval."""
 
 VERDICT, MEAN = "verdict", "raters' mean"
 """Names of the scorers that are not single raters."""
@@ -50,7 +47,7 @@ class ScorePair(FrozenModel):
     second: str
     n: int
     qwk: float | None
-    qwk_interval: tuple[float, float] | None
+    qwk_interval: Interval | None
     exact: float | None
     exact_interval: Interval | None
     adjacent: float | None
@@ -108,8 +105,7 @@ def _criteria(folder: str | Path) -> dict[str, Criterion]:
 
 def _trait(part: str, criterion: Criterion, verdicts: Sequence[VerdictRow], references: References) -> TraitScores:
     columns = _columns(criterion, verdicts, references)
-    groups = [references.group(verdict.case_id) for verdict in verdicts]
-    weights = cluster_weights(groups, RESAMPLES).astype(np.float64)
+    groups = np.array([references.group(verdict.case_id) for verdict in verdicts])
     raters = [name for name in columns if name not in (VERDICT, MEAN)]
     pairs = [(VERDICT, name) for name in columns if name != VERDICT] + list(combinations(raters, 2))
     known = ~np.isnan(columns[VERDICT])
@@ -121,7 +117,7 @@ def _trait(part: str, criterion: Criterion, verdicts: Sequence[VerdictRow], refe
         assignment=criterion.assignment,
         cases=len(verdicts),
         without_score=int((~known).sum()),
-        pairs=[_pair(criterion, columns, pair, known, weights) for pair in pairs],
+        pairs=[_pair(criterion, columns, pair, known, groups) for pair in pairs],
     )
 
 
@@ -148,39 +144,32 @@ def _pair(
     columns: Mapping[str, Floats],
     pair: tuple[str, str],
     known: npt.NDArray[np.bool_],
-    weights: Floats,
+    groups: npt.NDArray[np.str_],
 ) -> ScorePair:
-    one, other = (np.where(known, columns[name], np.nan) for name in pair)
-    ends = (criterion.lowest, criterion.highest)
-    both = ~np.isnan(one + other)
-    exact: Floats = (one == other)[both].astype(np.float64)
-    whole = MEAN not in pair and bool(both.any())
-    times = weights[:, both]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = (times @ exact) / times.sum(axis=1)
+    both = known & ~np.isnan(columns[pair[0]] + columns[pair[1]])
+    one, other = (columns[name][both] for name in pair)
+    ends, n = (criterion.lowest, criterion.highest), int(both.sum())
+    qwk, exact = IntervalEstimate(), IntervalEstimate()
+    if n:
+        left_out = resampled_weighted_kappa(one, other, left_out_weights(groups[both]), *ends)
+        qwk = coefficient(quadratic_weighted_kappa(one, other, *ends), left_out, lowest=-1.0)
+    whole = MEAN not in pair and n > 0
+    if whole:
+        exact = mean_estimate((one == other).astype(np.float64), groups[both].tolist(), is_share=True)
     return ScorePair(
         first=pair[0],
         second=pair[1],
-        n=int(both.sum()),
-        qwk=finite_or_none(quadratic_weighted_kappa(one, other, *ends)),
-        qwk_interval=_interval(resampled_weighted_kappa(one, other, weights, *ends)),
-        exact=float(exact.mean()) if whole else None,
-        exact_interval=_interval(shares) if whole else None,
-        adjacent=float((np.abs(one - other)[both] <= 1.0).mean()) if whole else None,
+        n=n,
+        qwk=qwk.value,
+        qwk_interval=qwk.interval,
+        exact=exact.value,
+        exact_interval=exact.interval,
+        adjacent=float((np.abs(one - other) <= 1.0).mean()) if whole else None,
     )
 
 
-def _interval(resampled: Floats) -> tuple[float, float] | None:
-    """Percentile interval (95 %); None if most resamples are undefined, or the known ones are equal."""
-    known = resampled[~np.isnan(resampled)]
-    if len(known) < len(resampled) / 2 or np.ptp(known) == 0.0:
-        return None
-    low, high = np.quantile(known, [0.025, 0.975])
-    return float(low), float(high)
-
-
 SCORES_NOTE = (
-    "QWK: quadratically weighted kappa. [95 %]: essays resampled. Within 1 has little meaning: raters nearly always "
+    "QWK: quadratically weighted kappa. [95 %]: over essays. Within 1 has little meaning: raters nearly always "
     "are. Traits are never pooled."
 )
 """Notes on `score_blocks`."""

@@ -318,7 +318,7 @@ def _consensus(record: RunRecord, trained_on: Collection[str]) -> dict[str, Any]
     labelled = sum(gold in (labels or ()) for _, gold, labels in rows)
     return {
         "labels_questioned": len(contradicted(compared)) if compared else None,
-        "evaluation": evaluate_distributions(verdicts, labelled),
+        "evaluation": evaluate_distributions(verdicts, labelled, record.references.group),
     }
 
 

@@ -31,6 +31,7 @@ from moot.deploy.results.transcripts.views import (
 )
 from moot.protocols.errors import TRUNCATED
 from moot.protocols.messages import Form
+from moot.protocols.reply_json import MENDED
 from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed
 from moot.protocols.rubrics.score_sheet import FLAG
 from moot.protocols.verdict_sources import VerdictSources
@@ -257,6 +258,8 @@ def turn_marks(turn: TurnView) -> list[str]:
     found = [marks[turn.outcome]] if turn.outcome in marks else []
     if turn.truncated and turn.outcome not in ("invalid", "failed"):
         found.append(_TRUNCATED)
+    if turn.outcome != "repaired" and has_reading_mark(turn.reading, MENDED):
+        found.append(marks["repaired"])
     found += [words for mark, words in _READINGS.items() if has_reading_mark(turn.reading, mark)]
     if turn.asked > 1:
         found.append(f"asked {turn.asked} times")

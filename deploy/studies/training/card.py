@@ -25,14 +25,15 @@ from moot.actors.classifiers.classifier import check_body
 from moot.actors.record.files import write_whole
 from moot.actors.record.store.mirror import display_name
 from moot.deploy.results.detection.calibration import BINS
-from moot.deploy.results.detection.estimates import RESAMPLES, estimate
+from moot.deploy.results.detection.estimates import IntervalEstimate, coefficient, mean_estimate, share_estimate
 from moot.deploy.runs.versions import installed_versions
 from moot.deploy.studies.training.examples import TrainingExamples
 from moot.deploy.studies.training.fit import FittedHead, Floats, TrainingData
-from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
+from moot.metrics.calibration_error import calibration_null_band, dependence_inflation, expected_calibration_error
 from moot.metrics.class_separation import within_groups_auroc
-from moot.metrics.cluster_bootstrap import cluster_weights, resampled_auroc
+from moot.metrics.cluster_bootstrap import resampled_auroc
 from moot.metrics.detection import detection_figures, detection_outcomes, resampled_figures
+from moot.metrics.jackknife import left_out_sums, left_out_weights
 from moot.protocols.claims import HALLUCINATED, classified_label
 from moot.protocols.errors import ConfigError, RecordError
 
@@ -97,7 +98,7 @@ def make_card(
 def _held_out(
     fitted: FittedHead, examples: TrainingExamples, data: TrainingData, masked: str
 ) -> tuple[HeldOutMetrics, ...]:
-    cases = HeldOutCases(data.outcome, data.groups, data.fold, data.seed)
+    cases = HeldOutCases(data.outcome, data.groups, data.fold)
     judged = [np.nan if row.judged_hallucinated is None else float(row.judged_hallucinated) for row in examples.rows]
     return (
         cases.of_probabilities(OWN, fitted.p),
@@ -116,26 +117,25 @@ class HeldOutCases:
 
     Args:
         outcome: `(n,)`, 1 for a hallucinated claim.
-        groups: `(n,)`, group of each summary; whole groups are resampled.
+        groups: `(n,)`, group of each summary; groups are left out whole.
         fold: `(n,)`, fold in which each was held out.
-        seed: random seed of the resamples.
     """
 
-    def __init__(self, outcome: Floats, groups: npt.NDArray[np.str_], fold: npt.NDArray[np.intp], seed: int) -> None:
+    def __init__(self, outcome: Floats, groups: npt.NDArray[np.str_], fold: npt.NDArray[np.intp]) -> None:
         self._outcome, self._fold = outcome, fold
-        self._weights = cluster_weights(groups, RESAMPLES, seed)
-        self._groups = len(np.unique(groups))
+        self._groups = groups
+        self._weights = left_out_weights(groups)
 
     def of_probabilities(self, name: str, p: Floats) -> HeldOutMetrics:
         """Figures of probabilities of "hallucinated", `(n,)`, with the decision rule of a run."""
         squares = (p - self._outcome) ** 2
-        drawn = self._weights @ squares / self._weights.sum(axis=1)
         answer = np.array([float(classified_label(each) == HALLUCINATED) for each in p])
+        inflation = dependence_inflation(p, self._outcome, self._groups)
         return self._figures(name, answer, p).model_copy(
             update={
-                "brier": self._figure(squares.mean(), drawn),
+                "brier": _figure(mean_estimate(squares, self._groups.tolist())),
                 "ece": known(expected_calibration_error(p, self._outcome, bins=BINS)),
-                "ece_null_high": known(calibration_null_band(p, bins=BINS).high),
+                "ece_null_high": known(calibration_null_band(p, bins=BINS, inflation=inflation).high),
             }
         )
 
@@ -146,23 +146,23 @@ class HeldOutCases:
     def _figures(self, name: str, answer: Floats, score: Floats) -> HeldOutMetrics:
         outcomes = detection_outcomes(self._outcome, answer)
         counts = outcomes.sum(axis=0)
-        observed, drawn = detection_figures(counts), resampled_figures(counts, self._weights @ outcomes)
-        (supported, hallucinated), (supported_drawn, hallucinated_drawn) = observed.f1, drawn.f1.T
+        observed = detection_figures(counts)
+        left_out = resampled_figures(counts, left_out_sums(outcomes, self._groups))
+        supported, hallucinated = map(coefficient, observed.f1, left_out.f1.T)
+        area = within_groups_auroc(score, self._outcome, self._fold).squeeze()
         return HeldOutMetrics(
             name=name,
             n=len(answer),
-            accuracy=self._figure(observed.accuracy, drawn.accuracy, is_share=True),
-            f1_hallucinated=self._figure(hallucinated, hallucinated_drawn),
-            f1_supported=self._figure(supported, supported_drawn),
-            macro_f1=self._figure(observed.macro_f1, drawn.macro_f1),
-            auroc=self._figure(
-                within_groups_auroc(score, self._outcome, self._fold).squeeze(), self._drawn_auroc(score)
-            ),
+            accuracy=_figure(share_estimate(observed.accuracy, left_out.accuracy)),
+            f1_hallucinated=_figure(hallucinated),
+            f1_supported=_figure(supported),
+            macro_f1=_figure(coefficient(observed.macro_f1, left_out.macro_f1)),
+            auroc=_figure(coefficient(area, self._left_out_auroc(score))),
         )
 
-    def _drawn_auroc(self, score: Floats) -> Floats:
-        """AUROC of every resample, over pairs within a fold."""
-        wins, pairs = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
+    def _left_out_auroc(self, score: Floats) -> Floats:
+        """AUROC without each group, over pairs within a fold."""
+        wins, pairs = np.zeros(len(self._weights)), np.zeros(len(self._weights))
         for number in np.unique(self._fold):
             rows = self._fold == number
             weights, ones = self._weights[:, rows], self._outcome[rows]
@@ -170,13 +170,13 @@ class HeldOutCases:
             count = (weights @ ones) * (weights @ (1.0 - ones))
             wins += np.where(count > 0.0, np.nan_to_num(area_of_fold) * count, 0.0)
             pairs += count
-        area: Floats = np.divide(wins, pairs, out=np.full(RESAMPLES, np.nan), where=pairs > 0.0)
+        area: Floats = np.divide(wins, pairs, out=np.full(len(wins), np.nan), where=pairs > 0.0)
         return area
 
-    def _figure(self, value: npt.ArrayLike, drawn: Floats, *, is_share: bool = False) -> MetricEstimate:
-        interval_estimate = estimate(value, drawn, groups=self._groups, is_share=is_share)
-        low, high = interval_estimate.interval or (None, None)
-        return MetricEstimate(value=interval_estimate.value, low=low, high=high)
+
+def _figure(found: IntervalEstimate) -> MetricEstimate:
+    low, high = found.interval or (None, None)
+    return MetricEstimate(value=found.value, low=low, high=high)
 
 
 def find_classifier(out: str | Path, training_digest: str) -> ClassifierCard | None:

@@ -212,6 +212,13 @@ def test_alignment_takes_time_that_grows_with_the_length() -> None:
     assert text_start(["b", *["a"] * 2**19], "a" * 2**18) == 2**18 + 1
 
 
+@pytest.mark.timeout(30)  # milliseconds; at the square of the length it takes minutes
+@pytest.mark.parametrize("repeated", ["a", " ", "<|end|>", "<|start|>", "<|channel|>a ", "<think></think>"])
+def test_channels_are_read_in_time_that_grows_with_the_length(repeated: str) -> None:
+    for start in ("<|channel|>", "<|channel|>final<|message|>"):
+        split_thinking(f"{start}{repeated * (2**17 // len(repeated))}x")
+
+
 async def _events(deltas: list[dict[str, Any]]) -> AsyncIterator[bytes]:
     for delta in deltas:
         tokens = [known(text) for text in delta.values()]

@@ -91,8 +91,20 @@ def test_hosts_without_a_proxy(monkeypatch: pytest.MonkeyPatch, entries: str, ho
     assert (environment_proxy(f"http://{host}/v1") is None) is excluded
 
 
-def test_a_proxy_that_cannot_be_used_is_said_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALL_PROXY", "socks5://me:hunter2@127.0.0.1:1080")
+@pytest.mark.parametrize(
+    "unusable",
+    [
+        "socks5://me:hunter2@127.0.0.1:1080",
+        "http://me:hunter2/x@127.0.0.1:1080",
+        "me:hunter2#x@127.0.0.1:80",
+        "http://me:hunter2@[::1",
+        "http://me:hunter2@",
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_said_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, unusable: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", unusable)
     with pytest.raises(ConfigError, match="NO_PROXY") as caught:
         environment_proxy("https://a.org/v1")
     assert "hunter2" not in str(caught.value)

@@ -17,7 +17,7 @@ import moot
 from moot.deploy.results.analysis.imported import replies_of_table
 from moot.deploy.results.analysis.judges import score_distributions_table
 from moot.deploy.results.analysis.replies import strata
-from moot.metrics.cluster_bootstrap import cluster_weights
+from moot.metrics.jackknife import LEAST_CLUSTERS, coefficient_interval, share_interval
 from moot.metrics.significance import wilson_interval
 from moot.protocols.rubrics.events import ReplyAssessed
 
@@ -91,33 +91,33 @@ def test_none_or_all_of_single_replies_has_wilsons_interval_and_of_clustered_one
     assert (row["prevalence"], row["prevalence_low"], row["prevalence_high"]) == (count / 12, None, None)
 
 
-@pytest.mark.parametrize("clusters", [1, 4, 5])
-def test_fewer_than_five_clusters_give_no_interval(clusters: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("clusters", [1, LEAST_CLUSTERS - 1, LEAST_CLUSTERS])
+def test_too_few_clusters_give_no_interval(clusters: int, tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     quality, correct = random.choice([3.0, 9.0], 60).tolist(), (random.random(60) < 0.5).tolist()
     case = [str(number % clusters) for number in range(60)]
     row = counted(tmp_path / "t.parquet", quality, correct, case)
     ends = [row[f"{name}_{end}"] for name in ("prevalence", "excess") for end in ("low", "high")]
-    assert all((end is not None) == (clusters == 5) for end in ends)
+    assert all((end is not None) == (clusters == LEAST_CLUSTERS) for end in ends)
     assert 0.0 < row["prevalence"] < 1.0
 
 
-def test_intervals_are_percentiles_of_drawn_clusters(tmp_path: Path) -> None:
+def test_intervals_are_of_clusters_left_out(tmp_path: Path) -> None:
     random = np.random.default_rng(7)
     quality, correct = random.choice([3.0, 9.0], 90), random.random(90) < 0.5
-    case = [f"{number // 3:02d}" for number in range(90)]
-    row = counted(tmp_path / "t.parquet", quality.tolist(), correct.tolist(), case)
+    case = np.arange(90) // 3
+    row = counted(tmp_path / "t.parquet", quality.tolist(), correct.tolist(), [f"{number:02d}" for number in case])
     first, second = quality >= 8.0, ~correct
-    drawn = [np.repeat(np.arange(90), weights) for weights in cluster_weights(case, 5 * QUICK.resamples)]
-    shares = np.array([(first[rows] & second[rows]).mean() for rows in drawn])
-    excess = shares - [first[rows].mean() * second[rows].mean() for rows in drawn]
-    for name, values in (("prevalence", shares), ("excess", excess)):
-        expected = np.percentile(values, [2.5, 97.5]).tolist()
-        assert [row[f"{name}_low"], row[f"{name}_high"]] == pytest.approx(expected)
+    kept = [case != number for number in range(30)]
+    shares = np.array([(first[rows] & second[rows]).mean() for rows in kept])
+    excess = shares - [first[rows].mean() * second[rows].mean() for rows in kept]
+    assert (row["prevalence_low"], row["prevalence_high"]) == pytest.approx(share_interval(shares, row["prevalence"]))
+    expected = coefficient_interval(excess, row["excess"])
+    assert [row["excess_low"], row["excess_high"]] == pytest.approx(list(map(float, expected)))
 
 
 def test_a_count_of_none_says_nothing_of_how_far_it_is_from_independence(tmp_path: Path) -> None:
-    """Both conditions are there, never together: the resamples cannot hold what was not seen once."""
+    """Both conditions are there, never together: no part of the data has what was not seen once."""
     row = counted(tmp_path / "t.parquet", [9.0] * 6 + [3.0] * 6, [True] * 6 + [False] * 6)
     assert (row["count"], row["independent"], row["excess"]) == (0, 0.25, -0.25)
     assert (row["excess_low"], row["excess_high"]) == (None, None)

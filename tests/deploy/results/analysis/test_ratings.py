@@ -28,7 +28,7 @@ def csv(path: Path, *raters: Sequence[object]) -> Path:
 
 
 def test_the_figures_are_those_of_the_formulas(tmp_path: Path) -> None:
-    found = rating_agreement(csv(tmp_path / "r.csv", A, B), resamples=200)
+    found = rating_agreement(csv(tmp_path / "r.csv", A, B))
     assert (found.items, found.ratings, found.raters, found.categories) == (10, 20, ["r0", "r1"], ["1", "2", "3"])
     of = {each.name: each for each in found.together + found.pairs}
     assert of["Krippendorff's alpha, ordinal"].value == pytest.approx(krippendorff_alpha([A, B], "ordinal"))

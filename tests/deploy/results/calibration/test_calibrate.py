@@ -172,6 +172,17 @@ def test_unknown_signals_turn_their_tests_off(session: PlantedSession) -> None:
     assert [each.n for each in found.predictors] == [12, 0, 0, 12]
 
 
+@pytest.mark.parametrize(("setting", "skipped"), [("debate", 11), ("ignore", 12)])
+def test_a_case_without_a_test_is_skipped_where_the_run_ignored_it(
+    session: PlantedSession, setting: str, skipped: int
+) -> None:
+    for i in range(11):
+        add_case(session, i, "Yes", "Yes", gate())
+    add_case(session, 11, "Yes", "Yes", gate(m=None, untested=["misalignment"], if_untested=setting))
+    cases = read_both_branches(session.plant(encoder="e"), "")
+    assert skip_mask(cases, 0.35, 0.25, 0.6).sum() == skipped
+
+
 def test_log_probabilities_of_two_kinds_are_not_pooled(session: PlantedSession) -> None:
     for i in range(12):
         add_case(session, i, "Yes" if i % 2 else "No", "Yes", gate(p=0.5 + i / 100))

@@ -174,5 +174,5 @@ def test_short_answers(session: PlantedSession, printed: Printed) -> None:
     assert found.n == 4
     assert found.exact_match == pytest.approx(1 / 4)
     assert found.token_f1 == pytest.approx((1 + 0.8 + 0 + 0) / 4)
-    assert not_none(found.token_f1_interval)[0] < found.token_f1 < not_none(found.token_f1_interval)[1]
+    assert found.token_f1_interval is None, "of four cases"
     assert "also accepted" in printed(show, folder, "a")

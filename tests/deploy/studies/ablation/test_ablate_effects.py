@@ -206,9 +206,7 @@ def test_main_effects_are_means_over_the_other_keys(grid_of: GridOf) -> None:
     }  # fmt: skip
     assert effects["k", "x"].difference is None
     assert effects["k", "y"].difference == pytest.approx(2 / 6)
-    assert not_none(effects["k", "y"].interval) == pytest.approx((1 / 3 - 4.3027 / 6, 1.0), abs=1e-4), (
-        "gains 1/2, 1/2, 0"
-    )
+    assert effects["k", "y"].interval is None, "of three cases"
 
 
 def test_main_effects_need_the_whole_grid_and_more_than_one_key(grid_of: GridOf) -> None:
@@ -270,8 +268,9 @@ def test_debates_are_compared_by_means_over_cases_and_changes_within_them(grid_o
     assert (words_of_base.n, words_of_base.vs_baseline) == (3, None)
     change = not_none(other["agreement_words"].vs_baseline)
     assert change.n == 2
-    assert (change.difference, not_none(change.p_value)) == pytest.approx((0.3, 0.2048), abs=1e-4)
+    assert change.difference == pytest.approx(0.3)
+    assert (change.p_value, change.interval) == (None, None), "of two cases"
     said = printed(show_ablation, grid.measured(), "md")
     assert "agreement language of the rounds, 0 to 1: mean" in said
-    assert r"| y | 0.55 \[0, 1.19\] | 2 | +0.3 \[-0.971, +1.57\] |" in said
+    assert "| y | 0.55 | 2 | +0.3 |" in said
     assert "Gamma" not in said

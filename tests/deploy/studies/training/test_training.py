@@ -226,7 +226,7 @@ def test_what_cannot_be_learnt_from_is_refused_in_one_line(
 def held_out(outcome: list[float]) -> HeldOutCases:
     """Cases that stand alone, in two folds."""
     n = len(outcome)
-    return HeldOutCases(np.array(outcome), np.array([f"g{i:03d}" for i in range(n)]), np.arange(n) // 2 % 2, 0)
+    return HeldOutCases(np.array(outcome), np.array([f"g{i:03d}" for i in range(n)]), np.arange(n) // 2 % 2)
 
 
 def test_the_calibration_error_is_that_of_a_runs_figures() -> None:
