@@ -78,7 +78,7 @@ def _read(text: str, model: type[BaseModel]) -> JsonReading:
     try:
         return JsonReading(value, model.model_validate(value), span=(start, start + len(body)))
     except ValueError as error:
-        if not _has_object(list(value.values())) or _required(model) <= value.keys():
+        if not _has_object(list(value.values())) or _has_all(value, model):
             raise misfit(error) from error
         return _embedded(text, model, start + 1, misfit(error))
 
@@ -215,7 +215,7 @@ def _candidates(text: str, model: type[BaseModel], at: int) -> tuple[list[_Fit],
             except InvalidReply as error:
                 errors.append(error)
                 inside = max(inside, end)
-                if is_json and _required(model) <= _lenient.raw_decode(text, start)[0].keys():
+                if is_json and _has_all(_lenient.raw_decode(text, start)[0], model):
                     at = end  # the reply itself: an object inside it is part of a field
                 if not is_json and _first_key(model).match(text, start):
                     broken = max(broken, end)
@@ -253,9 +253,10 @@ def _several() -> InvalidReply:
     return InvalidReply("the reply holds several JSON objects that fit and differ: reply with one object only")
 
 
-@lru_cache(maxsize=256)
-def _required(model: type[BaseModel]) -> frozenset[str]:
-    return frozenset(name for name, field in model.model_fields.items() if field.is_required())
+def _has_all(value: dict[str, Any], model: type[BaseModel]) -> bool:
+    """Whether an object has the fields that a reply must have, though they do not fit."""
+    required = [name for name, field in model.model_fields.items() if field.is_required()]
+    return bool(required) and all(name in value for name in required)
 
 
 @lru_cache(maxsize=256)
