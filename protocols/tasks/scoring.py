@@ -30,7 +30,7 @@ _BRACED = re.compile(r"\{(\w+)\}")
 _SYMBOLS = dict(pi="\u03c0", infty="\u221e", pm="\u00b1", le="\u2264", leq="\u2264", ge="\u2265", geq="\u2265")
 _SYMBOLS |= dict(sqrt="\u221a", emptyset="\u2205", cup="\u222a", cdot="*", times="*")
 _OPERATOR = re.compile(
-    "\\s*([-+*/=^<>\u2264\u2265\u222a\u00b1]|(?<![^\\d\u221e\u03c0]),(?=[-\\s]*[\\d\u221e\u03c0\u221a]))\\s*"
+    " ?([-+*/=^<>\u2264\u2265\u222a\u00b1]|(?<![^\\d\u221e\u03c0]),(?=[- ]{0,3}[\\d\u221e\u03c0\u221a])) ?"
 )
 _WORD = re.compile(r"(?<![\\a-z])[a-z]{2,}")
 _COMPARISON = re.compile(r"([<>\u2264\u2265]=?)\s+(?=-?\d)")
@@ -60,7 +60,7 @@ def normalised(text: str) -> str:
     if "{" in plain:
         plain = _BRACED.sub(r"\1", plain)
     if not _WORD.search(plain):  # a formula
-        plain = _OPERATOR.sub(r"\1", plain)
+        plain = _OPERATOR.sub(r"\1", " ".join(plain.split()))
     plain = _COMPARISON.sub(r"\1", _POINT_FIRST.sub("0.", _GROUPS.sub("", plain)))
     kept_at = {at for found in _MEANS.finditer(plain) for at in range(*found.span())}
     kept = "".join(c for at, c in enumerate(plain) if at in kept_at or not _is_punctuation(c))

@@ -52,11 +52,11 @@ def _formula(text: str) -> str:
     """Text in lower case, without dollar signs around it, blanks at operators and commas, or underscores for blanks."""
     found = _MATH.fullmatch(text.strip().removesuffix("."))
     plain = unquoted(text if found is None else found[1] or found[2]).casefold().translate(TYPOGRAPHY)
-    return _one_line(_AT_OPERATOR.sub(r"\1", plain.replace("_", " ")))
+    return _AT_OPERATOR.sub(r"\1", _one_line(plain.replace("_", " ")))
 
 
 _MATH = re.compile(r"\$([^$]+)\$|\\\((.+)\\\)", re.DOTALL)
-_AT_OPERATOR = re.compile("\\s*([<>=\u2264\u2265+^,])\\s*")
+_AT_OPERATOR = re.compile(" ?([<>=\u2264\u2265+^,]) ?")
 
 
 _FORMS: tuple[Callable[[str], str], ...] = (
