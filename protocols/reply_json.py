@@ -78,7 +78,7 @@ def _read(text: str, model: type[BaseModel]) -> JsonReading:
     try:
         return JsonReading(value, model.model_validate(value), span=(start, start + len(body)))
     except ValueError as error:
-        if not _has_object(list(value.values())):
+        if not _has_object(list(value.values())) or _has_all(value, model):
             raise misfit(error) from error
         return _embedded(text, model, start + 1, misfit(error))
 
@@ -215,6 +215,8 @@ def _candidates(text: str, model: type[BaseModel], at: int) -> tuple[list[_Fit],
             except InvalidReply as error:
                 errors.append(error)
                 inside = max(inside, end)
+                if is_json and _has_all(_lenient.raw_decode(text, start)[0], model):
+                    at = end  # the reply itself: an object inside it is part of a field
                 if not is_json and _first_key(model).match(text, start):
                     broken = max(broken, end)
                 continue
@@ -249,6 +251,12 @@ def _closing(text: str, start: int) -> tuple[int | None, bool]:
 
 def _several() -> InvalidReply:
     return InvalidReply("the reply holds several JSON objects that fit and differ: reply with one object only")
+
+
+def _has_all(value: dict[str, Any], model: type[BaseModel]) -> bool:
+    """Whether an object has the fields that a reply must have, though they do not fit."""
+    required = [name for name, field in model.model_fields.items() if field.is_required()]
+    return bool(required) and all(name in value for name in required)
 
 
 @lru_cache(maxsize=256)

@@ -140,7 +140,7 @@ class _Reading:
     def __init__(self, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> None:
         self._alternatives, self._key, self._limits = decoding.top_logprobs, key, limits
         self._refusal = ""
-        self._ended = False
+        self._began = self._ended = False
         self._others: deque[bytes] = deque(maxlen=_OTHERS)
         self._lately = ("", "", "")
 
@@ -161,8 +161,10 @@ class _Reading:
             raise stated_failure(VendorError.from_data(error), self._key)
         if not chunk.choices:
             self._others.append(data)
-        delta = choice.delta or choice.message or _Delta()
+        # a message beside or behind pieces repeats them
+        delta = choice.delta or (None if self._began else choice.message) or _Delta()
         content = delta.read()
+        self._began = self._began or bool(content.text)
         self._follow(choice, content)
         text, thought = content.text, content.thinking or delta.thought
         tokens = reply_tokens(choice.logprobs, text, self._alternatives, data)

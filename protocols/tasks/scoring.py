@@ -20,11 +20,23 @@ _MARKS = frozenset("$+<=>^`|~")
 
 _GROUPS = re.compile(r"(?<=\d)(?:,|'|\u2019)(?=\d{3}(?!\d))")
 _POINT_FIRST = re.compile(r"(?<![\w.])\.(?=\d)")
-_DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-"))
+_DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-") | {"\u2044": "/"})
+_LATEX = re.compile(
+    r"\\(?:left|right)(?![a-z])|\\[,;:! ]|\\(?:text|textbf|mathrm|mbox)\s?\{(?P<text>[^{}]*)\}"
+    r"|\\[dtc]?frac\{(?P<top>[\w\\^\u221a]+(?:\{\w+\})?)\}\{(?P<bottom>\w+)\}|\\[dtc](?=frac)"
+    r"|\\(?P<symbol>pi|infty|pm|leq?|geq?|sqrt|emptyset|cup|cdot|times)(?![a-z])"
+)
+_BRACED = re.compile(r"\{(\w+)\}")
+_SYMBOLS = dict(pi="\u03c0", infty="\u221e", pm="\u00b1", le="\u2264", leq="\u2264", ge="\u2265", geq="\u2265")
+_SYMBOLS |= dict(sqrt="\u221a", emptyset="\u2205", cup="\u222a", cdot="*", times="*")
+_OPERATOR = re.compile(
+    " ?([-+*/=^<>\u2264\u2265\u222a\u00b1]|(?<![^\\d\u221e\u03c0]),(?=[- ]{0,3}[\\d\u221e\u03c0\u221a])) ?"
+)
+_WORD = re.compile(r"(?<![\\a-z])[a-z]{2,}")
 _COMPARISON = re.compile(r"([<>\u2264\u2265]=?)\s+(?=-?\d)")
 _MEANS = re.compile(
-    r"(?<=\d)[-.,:/*](?=\d)|(?<=\d)/(?=\w)|(?<=\w)/(?=\d)|\^(?=[\w{(-])"
-    r"|(?<![\w)])-(?=[$\u20ac\u00a3\u00a5]?\d|[^\W\d_]\b|[\\(])|[<>\u2264\u2265]=?(?=-?[\w.\\])"
+    r"(?<=\d)[-.,:/*_](?=\d)|(?<=\d),(?=-)|(?<=\d)/(?=\w)|(?<=\w)/(?=\d)|\^(?=[\w{(-])"
+    r"|(?<![\w)])-(?=[$\u20ac\u00a3\u00a5]?\d|[^\W\d_]\b|[\\(\u221e\u221a])|[<>\u2264\u2265]=?(?=-?[\w.\\])"
     r"|(?<=[\w)])[+](?=[\w\\(-])|(?<=\w)(?:[+#]+|-)(?![\w-])"
 )
 """Marks that make another number, range, formula or name of what is beside them: -5, 1/2, x+1, <5, C#, O-."""
@@ -43,10 +55,25 @@ def normalised(text: str) -> str:
     ('beatles song', '-5 kg', 'covid19 1234 cases')
     """
     plain = nfkc(text).casefold().translate(_DASHES)
+    if "\\" in plain:
+        plain = _LATEX.sub(_as_typed, plain)
+    if "{" in plain:
+        plain = _BRACED.sub(r"\1", plain)
+    if not _WORD.search(plain):  # a formula
+        plain = _OPERATOR.sub(r"\1", " ".join(plain.split()))
     plain = _COMPARISON.sub(r"\1", _POINT_FIRST.sub("0.", _GROUPS.sub("", plain)))
     kept_at = {at for found in _MEANS.finditer(plain) for at in range(*found.span())}
     kept = "".join(c for at, c in enumerate(plain) if at in kept_at or not _is_punctuation(c))
     return " ".join(word for word in kept.split() if word not in _ARTICLES) or fold(text)
+
+
+def _as_typed(found: re.Match[str]) -> str:
+    """What a keyboard has for a command of LaTeX."""
+    if found["top"]:
+        return _BRACED.sub(r"\1", _LATEX.sub(_as_typed, found["top"])) + "/" + found["bottom"]
+    if found[0] in ("\\d", "\\t", "\\c"):
+        return "\\"
+    return found["text"] or _SYMBOLS.get(found["symbol"], "")
 
 
 def _is_punctuation(character: str) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from moot.protocols.text.unicode_form import nfkc
 
-_QUOTES_AND_STOPS = " \t\r\n\"'`*_.,:;!?\u2018\u2019\u201c\u201d\u00ab\u00bb"
+_UNSEEN = "\u200b\u200e\u200f\u2060\ufeff"  # marks of no width
+_QUOTES_AND_STOPS = " \t\r\n\"'`*_.,:;!?\u2018\u2019\u201c\u201d\u00ab\u00bb" + _UNSEEN
 _PARTNER = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _BRACKETS, _COMPARE = frozenset("()[]{}<>"), frozenset("<>")
 
 TYPOGRAPHY = str.maketrans(
-    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-")
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-")
+    | {"\u2014": " - "}
     | dict.fromkeys("\u2018\u2019", "'")
     | dict.fromkeys("\u201c\u201d", '"')
 )
@@ -39,7 +41,7 @@ def typed(text: str) -> str:
     >>> typed("5\\u201310"), typed("Don\\u2019t.")
     ('5-10', "don't")
     """
-    return fold(text).translate(TYPOGRAPHY)
+    return " ".join(fold(text).translate(TYPOGRAPHY).split())
 
 
 def bare(text: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
-from moot.protocols.text.folding import TYPOGRAPHY, fold
+from moot.protocols.text.folding import TYPOGRAPHY, fold, typed
 from moot.protocols.text.unicode_form import nfkc
 
 _OPENING = " \t\r\n\"'`*_([{\u2018\u2019\u201c\u201d\u00ab\u00bb\u300c\u300e"
@@ -17,13 +17,18 @@ _FULL_MARKS = "\u3001\u3002\u060c\u061b\u0964\u1362\u1363"
 _BEFORE_ANYTHING_BUT_DIGITS = ",;!"
 _BEFORE_A_BLANK = ".:-\u2013\u2014"
 _JOINED_TO_ANOTHER = re.compile(r"(?:(?:and|or|but|not|nor|maybe|perhaps|possibly)\s+|[/&|+]\s*)+")
+_AFTER_BRACKET = re.compile(rf"^(?:[{re.escape(_CLOSING)},;: ]|\.(?!\d)|[-\u2013\u2014](?=\s|$))+")
+_OPINION = re.compile(
+    r"because\b|is (?:the )?(?:correct|right|best)(?: (?:answer|choice|option))?\W*(?:$|[.;:(\n]|because\b|since\b)"
+)
 _NEW_LINE = re.compile(r"[ \t]*[\r\n]\s*(?=(\S))")
 _LINE = "\n"
 _LONGEST_LEAD = 64
 """Characters of quotes, brackets and blanks that may precede a label."""
 _CLAUSE_END = re.compile(rf"[.,](?!\d)|[;:!?()\[\]{{}}\n/&|+{_FULL_MARKS}]|(?<!\S)[-\u2013\u2014](?!\S)")
 _JOINERS = re.compile(
-    r"(?:(?:and|or|but|not|nor|no|maybe|perhaps|possibly|actually|wait|rather|also|instead|it is|it's|i mean)\s+)+"
+    r"(?:(?:and|or|but|not|nor|no|maybe|perhaps|possibly|actually|wait|rather|also|instead|because|it is|it's|i mean)"
+    r"\s+)+"
 )
 _MOST_CLAUSES = 64
 _TAIL = 256
@@ -72,6 +77,22 @@ def leading_label(
     return None
 
 
+def with_own_text(text: str, texts: Mapping[str, str]) -> tuple[str, Literal["letter", "prefix"]] | None:
+    """Label that stands in front of the whole text of its own choice, as in `B. 12` or `A) -1`; None without one."""
+    plain = nfkc(text).lstrip(_OPENING)
+    for label, choice in texts.items():
+        if choice and plain[: len(label)].casefold() == label.casefold():
+            if (separator := _SEPARATOR.match(plain, len(label))) is None:
+                continue
+            said = plain[separator.end() :]
+            if said and typed(said) == typed(choice) and (separator[0].strip() or said not in texts):
+                return label, "letter" if len(label) == 1 else "prefix"
+    return None
+
+
+_SEPARATOR = re.compile(r"[)\]}*_`\"']*\s*(?:[.:,=(](?!\d)|[.:,=(]\s+|[-\u2013\u2014]\s+)?[\s*_`\"']*(?<=\W)")
+
+
 def _clauses(rest: str, tail: str) -> Iterator[str]:
     """Clauses of an answer behind its label, each also without its first joining words."""
     last = _CLAUSE_END.split(tail)[-2:] if tail else []
@@ -108,7 +129,7 @@ def _after(form: str, text: str) -> str | None:
     rest = text[len(form) :]
     bare = rest.lstrip(_CLOSING)
     if any(mark in _BRACKETS for mark in rest[: len(rest) - len(bare)]):
-        return bare.lstrip(" " + _CLOSING + ",;:.-\u2013\u2014")
+        return _AFTER_BRACKET.sub("", bare)
     spaced = bare.lstrip(" ")
     mark, then = spaced[:1], spaced[1:2]
     if not mark:
@@ -119,10 +140,11 @@ def _after(form: str, text: str) -> str | None:
         mark in _FULL_MARKS
         or mark == _LINE
         or (mark in "([" and spaced != bare)
+        or (spaced != bare and _OPINION.match(spaced) is not None)
         or (mark in _BEFORE_ANYTHING_BUT_DIGITS and not then.isdigit())
         or (mark in _BEFORE_A_BLANK and (not then or then in " \n" or not then.isascii()))
     )
-    return spaced[1:].lstrip() if ends else None
+    return spaced.removeprefix(mark if not mark.isalnum() else "").lstrip() if ends else None
 
 
 def _goes_on_with_another(rest: str, label: str, forms: Mapping[str, str]) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from moot.protocols.text.folding import bare, fold, typed, unquoted
-from moot.protocols.text.label_start import leading_label
+from moot.protocols.text.folding import TYPOGRAPHY, bare, fold, typed, unquoted
+from moot.protocols.text.label_start import leading_label, with_own_text
 from moot.protocols.text.numbers import plain_number
 
 Leniency = Literal["", "wrapped", "letter", "prefix"]
@@ -43,15 +43,27 @@ def _one_line(text: str) -> str:
 
 
 def _value(text: str) -> str:
-    """A number by its value, as text; empty for other texts, and for fractions: `0/1` may be a choice of two."""
-    number = None if "/" in text else plain_number(text)
-    return "" if number is None else str(number)
+    """A number by its value, as text; empty for other texts, and for `0/1`, which may be a choice of two."""
+    number = plain_number(text)
+    return "" if number is None or ("/" in text and number.denominator == 1) else str(number)
+
+
+def _formula(text: str) -> str:
+    """Text in lower case, without dollar signs around it, blanks at operators and commas, or underscores for blanks."""
+    found = _MATH.fullmatch(text.strip().removesuffix("."))
+    plain = unquoted(text if found is None else found[1] or found[2]).casefold().translate(TYPOGRAPHY)
+    return _AT_OPERATOR.sub(r"\1", _one_line(plain.replace("_", " ")))
+
+
+_MATH = re.compile(r"\$([^$]+)\$|\\\((.+)\\\)", re.DOTALL)
+_AT_OPERATOR = re.compile(" ?([<>=\u2264\u2265+^,]) ?")
 
 
 _FORMS: tuple[Callable[[str], str], ...] = (
     str.strip,
     lambda text: _one_line(unquoted(text)),
     lambda text: _one_line(unquoted(text).casefold()),
+    _formula,
     lambda text: _one_line(bare(text)),
     fold,
     typed,
@@ -172,14 +184,18 @@ def read_label(
     if inner != text and (label := _named(inner, sets)) is not None:
         return LabelReading(label, "wrapped") if isinstance(label, str) else None
     texts = dict(zip(labels, choices, strict=False))
-    found = leading_label(inner, _one_each(_TYPED, sets), lambda clause: _named(clause, sets), texts)
+    found = with_own_text(inner, texts)
+    for each in dict.fromkeys((text, inner)):
+        found = found or leading_label(each, _one_each(_TYPED, sets), lambda clause: _named(clause, sets), texts)
     return None if found is None else LabelReading(*found)
 
 
 _LEAD_IN = re.compile(
-    r"[\s*_`]*(?:(?:so|thus|hence|therefore)[\s,]+)?(?:(?:the|my)\s+)?(?:(?:final|correct|right|best)\s+)?"
-    r"(?:(?:answer|choice|option|label)[*_`]*(?:\s+is\b|\s*[:=])[\s*_`]*(?:(?:choice|option)\b\s*)?"
-    r"|(?:choice|option|answer)\s+(?=[(\[]?\w[)\]]?\W*$))",
+    r"[\s*_`#]*(?:(?:so|thus|hence|therefore)[\s,]+)?(?:(?:the|my)\s+)?(?:(?:final|correct|right|best)\s+)?"
+    r"(?:(?:answer|choice|option|label)[*_`]*(?:\s+(?:is|should be|must be|would be)\b|\s*[:=\uff1a])[\s*_`]*"
+    r"(?:(?:choice|option)\b\s*)?|(?:choice|option|answer)\s+(?=[(\[]?\w\b)"
+    r"|(?:antwort|respuesta|resposta|risposta|r\u00e9ponse|\u043e\u0442\u0432\u0435\u0442|\u7b54\u6848|\u7b54\u3048"
+    r"|\uc815\ub2f5)(?:\s*[:\uff1a]|(?<=\u7b54\u6848)[\u662f\u4e3a])[\s*_`]*)",
     re.IGNORECASE,
 )
 _WRAPPED = re.compile(

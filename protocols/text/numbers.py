@@ -27,7 +27,7 @@ _DIGITS = (
 _SCALES = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _SHORT = {"k": 10**3, "m": 10**6, "mn": 10**6, "b": 10**9, "bn": 10**9}
 _SCALE = rf"(?:{'|'.join(_SCALES)})s?\b"
-_UNREAD_SCALE = r"(?:k|bn|mn|lakhs?|crores?|quadrillion|tenths?|hundredths?|thousandths?)\b"
+_UNREAD_SCALE = r"(?:k|bn|mn|lakhs?|crores?|quadrillion|halves|tenths?|hundredths?|thousandths?)\b"
 _ALONE = r"(?<![\w.])(?<!\d,)"  # not inside a word or another number
 _NUMBER = (
     # a dash with a space is a sign only where nothing before it could be joined or separated by it
@@ -64,8 +64,18 @@ _TERMS = re.compile(
     rf"\s*(?:{_MONEY}|\()?\s*\.?\d"
 )
 _LISTED = re.compile(r"(.*?)(?:[,;]|\band\b)(?:\s*and)?\s*[^\W\d_]+\s*", re.DOTALL)
-_FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}?|(\d)\s*(\d))")
-_MIXED = re.compile(r"(?<=\d)(?=\d\u2044|\\[dt]?frac)")  # NFKC makes "31\u20442" of "3\u00bd"
+_FRACTION = re.compile(
+    r"\\[dtc]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}?|(\d)\s*(\d)(?!\d)|(\d)\s*\{(\d+)\}|\{(\d+)\}\s*(\d)(?!\d))"
+)
+_CALCULATION = re.compile("<<[^<>]*>>")  # of GSM8K, in front of its result
+_SIZES = re.compile(r"\\(?:left|right)(?![a-z])\s?")
+_DEGREES = re.compile(r"\s?\^\s?(?:\{\s?\\circ\s?\}|\\circ(?![a-z]))")
+_UNIT_POWER = re.compile(
+    r"(?<=\d)((?:\s|\\[,;: ]|~)*(?:\s|\\(?:text|mathrm)\{\s*)(?:[a-z]+/)?(?:[cdkm]?m|in|ft|yd|mi|s|inches"
+    r"|feet|units?|meters?|metres?)\.?\s?\}?)\s?\^\s?(?:[23]\b|\{[23]\})"
+)
+"""A power of the unit behind a number."""
+_MIXED = re.compile(r"(?<=\d)(?=\d\u2044|\\[dtc]?frac)")  # NFKC makes "31\u20442" of "3\u00bd"
 _NEGATED = re.compile(rf"({_DASH})\s?[({{[]\s?((?>[\d.,]+))\s?[)}}\]]")
 _POWER_OF_TEN = re.compile(
     r"(?<![\w.,^])(?:((?>\d[\d.,]*))\s?(?:[x*\u00d7\u00b7]|\\times|\\cdot)\s?)?"
@@ -83,7 +93,7 @@ _CHANGED_BEFORE = re.compile(
     r"(?:[\^_\u221a-\u221c<\u2264\u2265\u2260\u00b1\u2213/]|(?<![-=])>|[!<>]=)[\s({\[$\\]*$"
     rf"|\\(?!(?:{_STYLE})\b)[a-z]+\s?(?:\[[^\[\]]*\])?[\s({{\[]*$"
     r"|[^\W\d_]\($|\|$"
-    rf"|[^\W\d_]{_DASH}$|(?:^|[\s(=$])[^\W\d_]\s+{_DASH}\s?$"
+    rf"|{_DASH}\s?\($|[^\W\d_]{_DASH}$|(?:^|[\s(=$])[^\W\d_]\s+{_DASH}\s?$"
     # a negation, a bound or a function in words
     r"|(?:\b(?:not|never|neither|nor|cannot|except|excluding|unlike|without|than|at least|at most|under|over|below"
     r"|above|beyond|exceeds?|up to|minimum|maximum|root|half|third|quarter|double|twice|triple|square|cube|log|ln|sin"
@@ -97,9 +107,13 @@ _CHANGED_BEHIND = re.compile(
     rf"\s?\\(?!(?:{_STYLE})\b)[a-z]|\s?\^|\s?[\u221a\u03c0\u00b1\u2213<>\u2264\u2265\u2260]|\s?pi\b|[(|]"
     rf"|\s?\+(?!\s?[\d(])|\s?/\s?(?:[a-z](?![a-z])|[(\\])|{_DASH}[a-z](?![a-z])"
     r"|\s+(?:or|and)\s+(?:more|less|fewer|above|below|over|under|up|higher|lower|greater)\b"
+    rf"|_\{{|\s{_DASH}\s[b-hj-z](?![\w'\u2019])"
+    r"|(?:\s+[a-z]+)?\s+and\s+(?:a|one)[\s-]+(?:half|third|quarter|fourth)\b"
+    r"|\s+(?:is|was)(?:\s+not|n['\u2019]t|\s+(?:wrong|incorrect|false))\b"
+    r"|(?:\s+[a-z]+)?\s+below\s+zero\b"
     r"|\s+(?:plus|minus|squared|cubed|factorial)\b"
 )
-_PLAIN = rf"(?:[^\W\d_]?\s?=\s?)?(?:[~\u2248]\s?)?\+?(?:{_NUMBER})(?:\s?\\?%|\s?{_MONEY})?"
+_PLAIN = rf"(?:[^\W\d_]?\s?=\s?)?(?:[~\u2248]\s?)?\+?(?:{_NUMBER})(?:\s?\\?%|\s?{_MONEY}|\s?\u00b0)?"
 _DELIMITED = re.compile(r"\\boxed\{(.*)\}|\\\((.*)\\\)|\\\[(.*)\\\]|\$([^$]*[^$\d\s][^$]*|\s*[\d.,]+\s*)\$", re.DOTALL)
 _QUOTES = " \t\r\n\"'`*_\u2018\u2019\u201c\u201d"
 
@@ -219,9 +233,12 @@ def _normal(text: str) -> str:
     plain = nfkc(_GROUPED.sub(",", text)).casefold().replace("{,}", ",")
     plain = _PLUS_OF_POWER.sub("e", _THIN_SPACE.sub(",", plain))
     plain = _MIXED.sub(" ", plain).replace("\u2044", "/")
+    if "<<" in plain:
+        plain = _CALCULATION.sub("", plain)
     if "\\" in plain:
-        plain = _FRACTION.sub(lambda found: f"{found[1] or found[3]}/{found[2] or found[4]}", plain)
+        plain = _FRACTION.sub(lambda found: "/".join(filter(None, found.groups())), _SIZES.sub("", plain))
     if "^" in plain:
+        plain = _UNIT_POWER.sub(r"\1", _DEGREES.sub("\u00b0", plain))
         plain = _POWER_OF_TEN.sub(lambda found: f"{found[1] or 1}e{found[2]}", plain)
     return _NEGATED.sub(r"\1\2", plain)
 
@@ -278,7 +295,7 @@ def _value(found: re.Match[str]) -> Fraction | None:
     if abs(power) > _FURTHEST_POWER or max(map(len, parts)) > _MOST_DIGITS:
         return None
     whole, top, bottom = map(_digits, parts)
-    if not bottom:
+    if not bottom or (found["sign"] and found["inner"] and not found["bottom"]):
         return None
     value = (whole + top / bottom) * Fraction(10) ** power
     value *= _SHORT[found["short"].strip()] if found["short"] else 1
@@ -287,14 +304,14 @@ def _value(found: re.Match[str]) -> Fraction | None:
         float(value)
     except OverflowError:
         return None
-    return -value if found["sign"] or found["inner"] else value
+    return -value if bool(found["sign"]) != bool(found["inner"]) else value
 
 
 def _is_changed(found: re.Match[str]) -> bool:
     """Whether a mark or word beside a number makes it another one, or a point of several numbers."""
     text, start, end = found.string, found.start(), found.end()
     before, behind = text[max(0, start - _CONTEXT) : start], text[end : end + _CONTEXT]
-    if "," in found["top"] and before.endswith(("(", "[", "{")) and behind.startswith((")", "]", "}")):
+    if "," in found["top"] and before.endswith(("(", "[", "{")) and behind.startswith((")", "]", "}", "\\}")):
         return "." not in found["top"] and len(found["top"].rpartition(",")[2]) != len("000")
     if _CHANGED_BEHIND.match(behind) is not None:
         return True

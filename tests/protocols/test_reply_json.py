@@ -105,6 +105,8 @@ def test_a_judge_that_quotes_a_judgment_is_asked_again_and_one_that_quotes_a_can
     for text in (
         '{"support": "supported", "score": 1.0}: no. ' + said,
         said + ' not {"support": "supported", "score": 1}',
+        said.replace('"bad"', '{"support": "supported", "score": 1}'),
+        "So: " + said.replace('"bad"', '{"support": "supported", "score": 1}'),
     ):
         with pytest.raises(InvalidReply):
             parse_reply(text, Score)

@@ -25,8 +25,9 @@ FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "target",
             "correct_answer",
             "correct",
+            "correct_answer_num",
         ),
-        "passage": ("passage", "context", "article"),
+        "passage": ("passage", "context", "article", "flores_passage"),
         "title": ("title",),
         "images": ("images", "image"),
         "documents": ("documents",),
@@ -42,7 +43,7 @@ SPLIT = "split"
 SHOWN = 8
 """Most columns in an error."""
 
-_FAMILY = re.compile(r"(?:(choice|option|answer|ending|opt)_?)?([a-z]|\d{1,2})")
+_FAMILY = re.compile(r"(?:((?:mc_)?(?:choice|option|answer|ending|opt))_?)?([a-z]|\d{1,2})")
 
 
 @dataclass(frozen=True)

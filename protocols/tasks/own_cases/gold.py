@@ -88,7 +88,7 @@ class GoldSurvey:
             if choices is None:
                 self._free += 1
                 self._yes_no += is_yes_no(answer)
-            elif answer != HIDDEN:
+            elif not _is_hidden(answer, choices):
                 self._take_closed(row, str(column), answer, choices)
 
     def _take_closed(self, row: Row, column: str, answer: str, choices: Choices) -> None:
@@ -133,8 +133,12 @@ def closed_gold(row: Row, column: str | None, choices: Choices, by_place: bool) 
     Raises:
         TaskFileError: an answer is none of the labels, or could be several.
     """
-    answers = (answer for answer in answers_of(row, column, choices) if answer != HIDDEN or HIDDEN in choices.labels)
+    answers = (answer for answer in answers_of(row, column, choices) if not _is_hidden(answer, choices))
     return tuple(dict.fromkeys(_label(row, str(column), answer, choices, by_place) for answer in answers))
+
+
+def _is_hidden(answer: str, choices: Choices) -> bool:
+    return answer == HIDDEN and HIDDEN not in (*choices.labels, *choices.texts)
 
 
 def _label(row: Row, column: str, answer: str, choices: Choices, by_place: bool) -> str:

@@ -32,7 +32,7 @@ from openai_server import (
 )
 
 from moot.actors.models.interface import ModelError, RateHeaders, StreamPiece
-from moot.actors.models.openai_stream import EventParser
+from moot.actors.models.openai_stream import EventParser, read_reply
 from moot.protocols.messages import Decoding, Message, Usage
 
 pytestmark = pytest.mark.usefixtures("certificates_read_once", "vendor_key")
@@ -206,3 +206,8 @@ def test_events_do_not_hang_on_how_they_are_split(parts: list[bytes], end: bytes
     for start, stop in itertools.pairwise([0, *sorted(min(cut, len(raw)) for cut in cuts), len(raw)]):
         found += parser.feed(raw[start:stop])
     assert found == list(EventParser().feed(b"".join(part + b"\n" for part in parts)))
+
+
+def test_a_message_behind_the_pieces_that_repeats_them_is_not_added() -> None:
+    repeated = event({"choices": [{"message": {"content": "No"}, "finish_reason": "stop"}]})
+    assert read_reply(delta("No") + repeated, DECODING).text == read_reply(repeated, DECODING).text == "No"

@@ -83,6 +83,11 @@ ROWS: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
     ),
     "GSM8K": ({"answer": "2 + 2 = 4\n#### 4"}, (None, (), "4", "number")),
     "hidden": ({"choices": ["x", "y"], "answer": -1}, (("A", "B"), ("x", "y"), None, "label")),
+    "no placeholder": ({"choices": ["-1", "1"], "answer": "-1"}, (("A", "B"), ("-1", "1"), "A", "label")),
+    "Belebele": (
+        {"mc_answer1": "x", "mc_answer2": "y", "correct_answer_num": "2"},
+        (("A", "B"), ("x", "y"), "B", "label"),
+    ),
     "none": ({}, (None, (), None, "short answer")),
 }
 
@@ -158,7 +163,7 @@ def test_a_number_is_the_column_with_that_number_mapped_or_not(
     file = write(jsonl(*({**row, columns[0]: "y"} for row in rows)), "mine.jsonl")
     mapped = read(f"cases:{file}:choices={'+'.join(columns)},gold=n")
     assert [item.gold for item in mapped] == list(golds)
-    if columns[0].startswith(("answer", "choice")):
+    if columns[0].startswith(("answer", "choice", "mc_answer")):
         assert [item.gold for item in read(f"cases:{file}:gold=n")] == list(golds)
 
 
