@@ -81,7 +81,7 @@ def read_reply(
         return decode_reply(body, decoding, key=key, limits=limits)
     parser, reading = EventParser(), _Reading(decoding, key, limits)
     with failures_may_be_billed(limits):
-        pieces = list(reading.pieces(parser, body))
+        pieces = [*reading.pieces(parser, body), *reading.last_pieces(parser)]
         reading.check_ended()
     return joined_reply(pieces)
 
@@ -123,6 +123,8 @@ async def read_pieces(
         async for chunk in chunks:
             for piece in reading.pieces(parser, chunk):
                 yield piece
+        for piece in reading.last_pieces(parser):
+            yield piece
         reading.check_ended()
 
 
@@ -150,6 +152,13 @@ class _Reading:
             piece = self._piece(data, parser.event)
             if piece is not None:
                 yield piece
+
+    def last_pieces(self, parser: EventParser) -> list[StreamPiece]:
+        """Pieces in a last event that no empty line ends; none where the stream was cut in it."""
+        try:
+            return list(self.pieces(parser, b"\n\n"))
+        except UnexpectedResponse:
+            return []
 
     def _piece(self, data: bytes, event: bytes) -> StreamPiece | None:
         """Piece of the reply in an event; None when it has none."""

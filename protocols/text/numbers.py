@@ -44,6 +44,12 @@ _COMPARES = ("<", ">", "!")
 _MARK = re.compile(r"####|\banswer(?:\s+is|:)|\ba:|=")
 _LISTED_ANSWERS = re.compile(r"\b[b-pr-z]:\s*\S")  # beside `B: 6` an `A: 5` is one of several, unlike beside `Q: ...`
 _BOX = "\\boxed{"
+_BESIDE_BOX = re.compile(
+    rf"(?:[{_DASHES}^\d]|(?<![^\W\d_])[^\W\d_])\\boxed\{{"
+    r"|\\boxed\{[^{}]*\}(?:\s?\\(?!(?:text|quad|,))[a-z]|[\d^]|[^\W\d_](?![^\W\d_]))"
+)
+"""A sign or factor beside a box, which makes another number of its content."""
+
 _BRACE = re.compile(r"[{}]")
 _THIN_SPACE = re.compile(r"(?<=\d)(?:\\,|,\\!)(?=\d{3})")
 _PLUS_OF_POWER = re.compile(r"(?<=\d)e\+(?=\d)")
@@ -180,7 +186,9 @@ def stated_number(text: str) -> Fraction | None:
         return number
     plain = _normal(text)
     boxed = {_marked(content) for content in _boxed(plain)}
-    return _marked(plain) if not boxed else boxed.pop() if len(boxed) == 1 else None
+    if not boxed:
+        return _marked(plain)
+    return None if len(boxed) > 1 or _BESIDE_BOX.search(plain) else boxed.pop()
 
 
 def same_number(one: Fraction, other: Fraction) -> bool:

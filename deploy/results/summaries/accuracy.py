@@ -15,7 +15,8 @@ from moot.deploy.results.text import Interval, number, percent
 from moot.metrics.paired_difference import paired_difference
 from moot.metrics.significance import wilson_interval
 from moot.protocols.selene.events import BranchesCompared, SkipAudited, VotesCounted
-from moot.protocols.tasks.scoring import accepted_answers, token_f1
+from moot.protocols.tasks.scoring import accepted_answers
+from moot.protocols.tasks.short_answers import token_f1
 
 _LEVEL = 0.05
 """Two-sided level below which a difference is called one."""

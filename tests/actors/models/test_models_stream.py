@@ -211,3 +211,8 @@ def test_events_do_not_hang_on_how_they_are_split(parts: list[bytes], end: bytes
 def test_a_message_behind_the_pieces_that_repeats_them_is_not_added() -> None:
     repeated = event({"choices": [{"message": {"content": "No"}, "finish_reason": "stop"}]})
     assert read_reply(delta("No") + repeated, DECODING).text == read_reply(repeated, DECODING).text == "No"
+
+
+async def test_a_last_event_counts_without_the_empty_line_behind_it(make: MakeModel) -> None:
+    body = (delta("No") + event({"choices": [STOP]})).rstrip(b"\n")
+    assert (read_reply(body, DECODING).text, read_reply(body, DECODING).finish_reason) == ("No", "stop")

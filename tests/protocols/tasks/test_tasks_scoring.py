@@ -17,7 +17,7 @@ from moot.protocols.case import Reference, Scoring
 from moot.protocols.replies import Position, Score
 from moot.protocols.reply_parsing import parse_reply
 from moot.protocols.tasks import is_correct
-from moot.protocols.tasks.scoring import exact_match, normalised, token_f1
+from moot.protocols.tasks.short_answers import exact_match, normalised, token_f1
 from moot.protocols.text.folding import fold
 from moot.protocols.text.numbers import same_number, stated_number
 
@@ -157,6 +157,10 @@ def test_the_number_that_a_text_states(text: str, number: float) -> None:
         # not in part
         "5\u00b2",
         "\\boxed{3\\pi}",
+        "-\\boxed{5}",
+        "2\\boxed{5}",
+        "\\boxed{5}\\pi",
+        "\\boxed{5}^2",
         "\\boxed{\\sqrt{2}}",
         "\u221a2",
         "2\u221a3",
@@ -307,6 +311,9 @@ def test_what_is_no_share_is_no_score(value: object) -> None:
         ("3/4", "0.75", Reference(scoring="short answer", accepted=("0.75", "75%")), True),
         ("12", "1/2", Reference(scoring="short answer"), False),
         ("130", "1:30", Reference(scoring="short answer"), False),
+        ("1.2", "(1,2)", Reference(scoring="short answer"), False),
+        ("1,2", "(1,2)", Reference(scoring="short answer"), True),
+        ("the 5", "5", Reference(scoring="short answer"), True),
         ("5", ">5", Reference(scoring="short answer"), False),
         (">5", "> 5", Reference(scoring="short answer"), True),
         ("-5 kg", "5 kg", Reference(scoring="short answer"), False),
