@@ -213,6 +213,6 @@ def test_a_message_behind_the_pieces_that_repeats_them_is_not_added() -> None:
     assert read_reply(delta("No") + repeated, DECODING).text == read_reply(repeated, DECODING).text == "No"
 
 
-async def test_a_last_event_counts_without_the_empty_line_behind_it(make: MakeModel) -> None:
+def test_a_last_event_counts_without_the_empty_line_behind_it() -> None:
     body = (delta("No") + event({"choices": [STOP]})).rstrip(b"\n")
     assert (read_reply(body, DECODING).text, read_reply(body, DECODING).finish_reason) == ("No", "stop")
