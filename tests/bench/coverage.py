@@ -103,11 +103,10 @@ def population() -> World:
 
 
 def accuracy(world: World, right: float) -> Outcome:
-    """Wilson's interval of independent cases, else the share over groups (claims, HallusionBench, equal scores)."""
+    """Accuracy of a run."""
     outcomes = world.happens(right)
-    if world.grouped:
-        return Covered(mean_estimate(outcomes.astype(float), world.groups, is_share=True).interval, right)
-    return Covered(share(outcomes.tolist())[1], right)
+    groups = map(str, world.groups)
+    return Covered(share(zip(groups, outcomes.tolist(), strict=True), str)[1], right)
 
 
 def mean(world: World, shape: Callable[[Floats], Floats], truth: float) -> Outcome:

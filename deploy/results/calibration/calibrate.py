@@ -33,7 +33,7 @@ SMALL = 100
 
 
 class AccuracyEstimate(FrozenModel):
-    """Accuracy with its Wilson interval (95 %), None where several cases are of one group."""
+    """Accuracy with its 95 % interval over groups of cases, see `share_over_cases`."""
 
     value: float
     interval: Interval | None
@@ -58,7 +58,7 @@ class Predictor(FrozenModel):
 
 
 class HeldOutPoint(FrozenModel):
-    """Setting of the gate, evaluated on the held-out cases, with Wilson intervals (95 %).
+    """Setting of the gate, evaluated on the held-out cases, with 95 % intervals.
 
     Attributes:
         point: the setting and its figures.

@@ -76,9 +76,9 @@ class BothBranches:
         return held_out_mask(self.groups, holdout, seed)
 
     def share_right(self, right: Bools, among: Bools) -> tuple[float | None, Interval | None]:
-        """Share of right answers among some cases, with its Wilson interval where these are independent."""
-        value, interval, n = share(right[among].tolist())
-        return value, interval if len(set(compress(self.groups, among))) == n else None
+        """Share of right answers among some cases, with its 95 % interval over their groups."""
+        value, interval, _ = share(zip(compress(self.groups, among), right[among].tolist(), strict=True), str)
+        return value, interval
 
     def compared(self, first: Bools, second: Bools, among: Bools) -> PairedComparison:
         """Paired comparison of the right answers of two methods on some cases."""

@@ -51,7 +51,7 @@ class EpsilonChoice(FrozenModel):
         n_validation, n_held_out: debates of the validation split, and held-out debates.
         grid: every value on the validation cases.
         chosen: the cheapest value whose accuracy is at most the tolerance below that of the run's value.
-        held_out, as_run: the chosen value and the run's on the held-out cases, with Wilson intervals (95 %).
+        held_out, as_run: the chosen value and the run's on the held-out cases, with 95 % intervals.
         vs_run: the chosen value (first) against the run's (second), on the same held-out cases.
     """
 

@@ -65,10 +65,6 @@ class References:
         """Name of a case's group, see `case_groups`; the case's id if it is independent."""
         return self._groups.get(case_id, case_id)
 
-    def independent(self, case_ids: Iterable[str]) -> bool:
-        """Whether no two of the cases belong to one group."""
-        return not self._groups or self.number_of_groups(case_ids) is None
-
     def number_of_groups(self, case_ids: Iterable[str]) -> int | None:
         """Number of groups of these cases; None if all are independent."""
         ids = list(case_ids)

@@ -10,7 +10,8 @@ import numpy as np
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.text import number
 from moot.metrics.distribution import Floats
-from moot.metrics.jackknife import LEAST_CLUSTERS, mean_interval
+from moot.metrics.jackknife import LEAST_CLUSTERS, mean_interval, share_interval
+from moot.metrics.significance import wilson_interval
 
 GroupOf = Callable[[str], str]
 """The group of a case, such as the text that several cases are about; of a case that stands alone its id."""
@@ -64,6 +65,31 @@ def mean_over_cases(values: Iterable[tuple[str, float | None]], group_of: GroupO
         low = max(0.0, low)  # such a measure has no negative mean
     mean = float(sums.sum() / counts.sum())
     return MeanOverCases(mean=mean, low=low, high=high, cases=len(set(cases)))
+
+
+def share_over_cases(values: Iterable[tuple[str, float]], group_of: GroupOf) -> tuple[float, float] | None:
+    """95 % interval of a mean of values in [0, 1], such as an accuracy: Wilson's for independent outcomes.
+
+    Dependent cases, and values between 0 and 1, have Wilson's interval with the effective number of cases (see
+    `moot.metrics.jackknife.share_interval`); fewer than `LEAST_CASES` groups have none.
+
+    Args:
+        values: pairs of case and value, at least one.
+        group_of: cases of a group are dependent.
+    """
+    cases, shares = zip(*values, strict=True)
+    units = list(map(group_of, cases))
+    place = {unit: index for index, unit in enumerate(dict.fromkeys(units))}
+    numbers = np.array(shares, dtype=np.float64)
+    if len(place) == len(units) and np.isin(numbers, (0.0, 1.0)).all():
+        ends = wilson_interval(int(numbers.sum()), len(numbers))
+        return ends.low, ends.high
+    if len(place) < LEAST_CASES:
+        return None
+    codes = np.fromiter(map(place.__getitem__, units), np.intp, len(units))
+    left_out = (numbers.sum() - np.bincount(codes, numbers)) / (len(numbers) - np.bincount(codes))
+    low, high = share_interval(left_out, float(numbers.mean()))
+    return None if math.isnan(low) else (low, high)
 
 
 def ratio_interval(above: Floats, below: Floats, level: float) -> tuple[float, float] | tuple[None, None]:

@@ -105,20 +105,16 @@ def _stances_by_turn(stances: Sequence[tuple[str, StanceTaken]]) -> Chart:
 
 def _right_by_turn(run: RunData, stances: Sequence[tuple[str, StanceTaken]]) -> Iterator[Chart]:
     """Share of stances that fit the gold label, by message; nothing without gold labels."""
-    right: dict[int, list[bool | None]] = defaultdict(list)
-    claims: dict[int, list[str]] = defaultdict(list)
+    right: dict[int, list[tuple[str, bool]]] = defaultdict(list)
     for case_id, each in stances:
         verdict = run.by_case.get(case_id)
         if case_id in run.trained_on:
             continue
         if verdict is not None and verdict.gold in CLAIM_LABELS and each.stance is not None:
-            right[each.turn].append((each.stance == "supports") == (verdict.gold == SUPPORTED))
-            claims[each.turn].append(case_id)
-    shares = {turn: share(right[turn]) for turn in sorted(right)}
+            right[each.turn].append((case_id, (each.stance == "supports") == (verdict.gold == SUPPORTED)))
+    shares = {turn: share(right[turn], run.references.group) for turn in sorted(right)}
     known = {
-        str(turn): (value, ends if ends and run.references.independent(claims[turn]) else (None, None), n)
-        for turn, (value, ends, n) in shares.items()
-        if value is not None
+        str(turn): (value, ends or (None, None), n) for turn, (value, ends, n) in shares.items() if value is not None
     }
     if known:
         counts = ", ".join(count(n) for _, _, n in known.values())

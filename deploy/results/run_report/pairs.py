@@ -42,7 +42,7 @@ def pairs(runs: Sequence[RunData]) -> Iterator[Block]:
         x_label="tokens per case, mean",
         y_label="accuracy",
         y_range=(0.0, 1.0),
-        note="Higher is better, further left is cheaper. Bars are 95 % Wilson intervals of each run alone: whether two "
+        note="Higher is better, further left is cheaper. Bars are 95 % intervals of each run alone: whether two "
         "runs differ is told by the paired differences, not by the overlap of bars.",
     )
     others = [(name, row.vs_first) for name, row in zip(names, found.rows, strict=True) if row.vs_first is not None]

@@ -111,8 +111,8 @@ def _price_chart(found: Sequence[_Price], by_rounds: Sequence[_Price]) -> Chart:
         x_label="tokens per case, mean",
         y_label="accuracy",
         y_range=(0.0, 1.0),
-        note="Higher is better, further left is cheaper. Bars are 95 % Wilson intervals; there are none where "
-        f"several cases are of one group.{longer if len(by_rounds) > 1 else ''}",
+        note="Higher is better, further left is cheaper. Bars are 95 % intervals; there are none for fewer "
+        f"than ten groups of dependent cases.{longer if len(by_rounds) > 1 else ''}",
     )
 
 
@@ -139,12 +139,12 @@ def _price(run: RunData, name: str, verdicts: Sequence[VerdictRow]) -> _Price | 
 
 def _baseline(run: RunData, finished: Sequence[VerdictRow], baseline: Baseline) -> _Price | None:
     """Accuracy and cost of a baseline; None where its tokens are unknown."""
-    accuracy, interval, n = share(baseline.right.values())
+    accuracy, interval, n = share(baseline.right.items(), run.references.group)
     tokens, usd = _mean(run, run.costs, finished, baseline.cost), _mean(run, run.prices, finished, baseline.cost)
     groups = run.references.number_of_groups(baseline.right)
     if accuracy is None or tokens is None:
         return None
-    return _Price(baseline.name, tokens, usd, accuracy, interval if groups is None else None, n, groups)
+    return _Price(baseline.name, tokens, usd, accuracy, interval, n, groups)
 
 
 def _method(cost: CaseCost | CasePrice) -> float | None:

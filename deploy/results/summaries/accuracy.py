@@ -10,10 +10,9 @@ from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.references import References
 from moot.deploy.results.record.rows import EventPlace, VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
-from moot.deploy.results.rounds.case_means import mean_over_cases
+from moot.deploy.results.rounds.case_means import GroupOf, share_over_cases
 from moot.deploy.results.text import Interval, number, percent
 from moot.metrics.paired_difference import paired_difference
-from moot.metrics.significance import wilson_interval
 from moot.protocols.selene.events import BranchesCompared, SkipAudited, VotesCounted
 from moot.protocols.tasks.scoring import accepted_answers
 from moot.protocols.tasks.short_answers import token_f1
@@ -92,7 +91,7 @@ class PartAccuracy(FrozenModel):
     Attributes:
         part: the part's name; empty for cases without a part.
         accuracy: in [0, 1]; a verdict without an answer is wrong; None when nothing can be scored.
-        interval: Wilson's 95 % interval; None where several cases are of one group.
+        interval: 95 % interval, see `share_over_cases`.
         scored: number of scored verdicts.
         answered: number of scored verdicts with an answer.
     """
@@ -117,24 +116,22 @@ class RoundsAccuracy(FrozenModel):
     scored: int
 
 
-def share(outcomes: Iterable[bool | None]) -> tuple[float | None, Interval | None, int]:
-    """Share of true outcomes among the known ones, with its Wilson interval (95 %) and their number.
+def share(outcomes: Iterable[tuple[str, bool | None]], group_of: GroupOf) -> tuple[float | None, Interval | None, int]:
+    """Share of true outcomes among the known ones, with its interval (95 %, see `share_over_cases`) and their number.
 
-    >>> share([None])
-    (None, None, 0)
+    Args:
+        outcomes: pairs of case and outcome; None is unknown.
+        group_of: cases of a group are dependent.
     """
-    known = [outcome for outcome in outcomes if outcome is not None]
+    known = [(case_id, float(outcome)) for case_id, outcome in outcomes if outcome is not None]
     if not known:
         return None, None, 0
-    ends = wilson_interval(sum(known), len(known))
-    return sum(known) / len(known), (ends.low, ends.high), len(known)
+    return fmean(value for _, value in known), share_over_cases(known, group_of), len(known)
 
 
 def accuracy_of(verdicts: Sequence[VerdictRow], references: References) -> tuple[float | None, Interval | None, int]:
-    """Accuracy, with its interval where the cases are independent, and the number of scored verdicts."""
-    value, interval, n = share(verdict.correct for verdict in verdicts)
-    independent = references.independent(verdict.case_id for verdict in verdicts)
-    return value, interval if independent else None, n
+    """Accuracy, with its interval, and the number of scored verdicts."""
+    return share(((verdict.case_id, verdict.correct) for verdict in verdicts), references.group)
 
 
 def answered(verdicts: Iterable[VerdictRow]) -> list[VerdictRow]:
@@ -169,7 +166,7 @@ def accuracy_by_rounds(debated: Sequence[VerdictRow], references: References) ->
 
 
 class VoteFigures(FrozenModel):
-    """Figures of the verdicts decided by a vote. Intervals are Wilson's, 95 %; None where several are of one group.
+    """Figures of the verdicts decided by a vote, with 95 % intervals, see `share_over_cases`.
 
     Attributes:
         n: finished verdicts decided by a vote.
@@ -199,8 +196,8 @@ def vote_figures(record: RunRecord, finished: Sequence[VerdictRow]) -> VoteFigur
     references = record.references
     tied = {verdict.key for verdict in voted if ties[_place(verdict)]}
     untied, ends_untied, scored_untied = accuracy_of([each for each in voted if each.key not in tied], references)
-    strict, ends, scored = share(None if v.correct is None else v.correct and v.key not in tied for v in voted)
-    independent = references.independent(verdict.case_id for verdict in voted)
+    outcomes = ((v.case_id, None if v.correct is None else v.correct and v.key not in tied) for v in voted)
+    strict, ends, scored = share(outcomes, references.group)
     return VoteFigures(
         n=len(voted),
         tied=len(tied),
@@ -208,7 +205,7 @@ def vote_figures(record: RunRecord, finished: Sequence[VerdictRow]) -> VoteFigur
         accuracy_untied_interval=ends_untied,
         scored_untied=scored_untied,
         accuracy_strict=strict,
-        accuracy_strict_interval=ends if independent else None,
+        accuracy_strict_interval=ends,
         scored=scored,
     )
 
@@ -231,13 +228,12 @@ def vote_rows(found: VoteFigures) -> list[tuple[str, str]]:
 class ShortAnswers(FrozenModel):
     """Exact match and token F1 of short answers, over the finished cases with an accepted answer.
 
-    Intervals are 95 %; there is none if several cases are of one group.
+    For 95 % intervals see `share_over_cases`.
 
     Attributes:
         n: number of cases.
-        exact_match: share of answers that equal an accepted one after normalisation; Wilson's interval.
-        token_f1: mean over the cases of the best F1 with an accepted answer, in [0, 1]; a missing answer has 0. No
-            interval for fewer than ten groups, or if all cases are equal.
+        exact_match: share of answers that equal an accepted one after normalisation.
+        token_f1: mean over the cases of the best F1 with an accepted answer, in [0, 1]; a missing answer has 0.
     """
 
     n: int
@@ -249,25 +245,22 @@ class ShortAnswers(FrozenModel):
 
 def short_answers(finished: Sequence[VerdictRow], references: References) -> ShortAnswers | None:
     """Exact match and token F1 of a run's short answers; None when none can be scored."""
-    exact, f1_scores = list[bool](), list[tuple[str, float]]()
+    exact, f1_scores = list[tuple[str, float]](), list[tuple[str, float]]()
     for verdict in finished:
         reference = references[verdict.case_id]
         if reference.scoring != "short answer" or verdict.correct is None:
             continue
-        exact.append(verdict.correct)
+        exact.append((verdict.case_id, float(verdict.correct)))
         f1 = token_f1(verdict.answer or "", accepted_answers(verdict.gold or "", reference))
         f1_scores.append((verdict.case_id, f1))
     if not exact:
         return None
-    ends = wilson_interval(sum(exact), len(exact))
-    mean = mean_over_cases(f1_scores, references.group)
-    independent = references.independent([case_id for case_id, _ in f1_scores])
     return ShortAnswers(
         n=len(exact),
-        exact_match=sum(exact) / len(exact),
-        exact_match_interval=(ends.low, ends.high) if independent else None,
+        exact_match=fmean(right for _, right in exact),
+        exact_match_interval=share_over_cases(exact, references.group),
         token_f1=fmean(score for _, score in f1_scores),
-        token_f1_interval=None if mean.low is None or mean.high is None else (mean.low, mean.high),
+        token_f1_interval=share_over_cases(f1_scores, references.group),
     )
 
 

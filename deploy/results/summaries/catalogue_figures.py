@@ -19,6 +19,7 @@ from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.readers import latest_rows
 from moot.deploy.results.record.references import GROUP_COLUMNS, References, case_groups, scored_verdicts
 from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.summaries.accuracy import share
 from moot.deploy.results.summaries.calls import CALL_COLUMNS, USED, has_known_tokens, lacks_usage, paid_calls
 from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.results.text import Interval
@@ -62,7 +63,6 @@ def run_figures(folder: str | Path) -> RunFigures:
     finished = verdicts.filter(pc.invert(pc.fill_null(verdicts["failed"], False)))
     right, scored = pc.sum(finished["correct"]).as_py() or 0, pc.count(finished["correct"]).as_py()
     cases = read_table(folder, "cases", GROUP_COLUMNS)
-    ends = wilson_interval(right, scored) if scored and _independent(cases, finished["case_id"]) else None
     return RunFigures(
         simulated=info.simulated,
         cases=max(cases.num_rows, verdicts.num_rows, info.cases or 0),
@@ -70,15 +70,19 @@ def run_figures(folder: str | Path) -> RunFigures:
         failed=failed,
         scored=scored,
         accuracy=right / scored if scored else None,
-        accuracy_interval=None if ends is None else (ends.low, ends.high),
+        accuracy_interval=_interval(finished, right, scored, case_groups(cases)),
         **_paid(folder, info.prices),
     )
 
 
-def _independent(cases: pa.Table, case_ids: pa.ChunkedArray) -> bool:
-    """Whether no two of some cases are of one group; see `References.independent`."""
-    groups = case_groups(cases)
-    return not groups or References({}, groups).independent(case_ids.to_pylist())
+def _interval(finished: pa.Table, right: int, scored: int, groups: Mapping[str, str]) -> Interval | None:
+    """Interval of the accuracy, as of `share`, without a list of all cases where they are independent."""
+    if groups or not scored:
+        known = finished.filter(finished["correct"].is_valid())
+        outcomes = zip(known["case_id"].to_pylist(), known["correct"].to_pylist(), strict=True)
+        return share(outcomes, References({}, groups).group)[1]
+    ends = wilson_interval(right, scored)
+    return ends.low, ends.high
 
 
 def _paid(folder: str | Path, prices: Mapping[str, Price]) -> dict[str, Any]:

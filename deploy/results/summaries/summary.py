@@ -65,8 +65,8 @@ class Summary(DisplayMixin, FrozenModel):
 
     Accuracies cover the verdicts that can be scored (not failed, with a gold label); a verdict without an answer counts
     as wrong. Failed cases are counted separately and never as wrong. No accuracy, paired test or evaluation includes
-    claims that the run's classifier was trained on, or claims of their groups. Intervals are Wilson's, 95 %; there is
-    none if several cases are of one group, because those are not independent.
+    claims that the run's classifier was trained on, or claims of their groups. For intervals, 95 %, see
+    `share_over_cases`.
 
     Attributes:
         run: the run's folder.

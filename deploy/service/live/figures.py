@@ -55,7 +55,7 @@ class LiveFigures(FrozenModel):
         total: cases of the run.
         failed: cases whose latest attempt failed.
         has_gold: whether any case so far has a right answer.
-        accuracy_interval: as in the summary: none where several cases are of one group.
+        accuracy_interval: Wilson's; none where several cases are of one group, which the summary counts as one.
         untested: debates whose gate could not make a test, because a value was unknown.
         tokens, cost_usd: paid for here, lower bounds if `calls_without_usage` is not 0.
         debates_per_s, tokens_per_s: over the last half minute.

@@ -73,7 +73,7 @@ class ScoredVerdicts:
             self._group = {} if not self._trained_groups else self._group
 
     def interval(self) -> Interval | None:
-        """As the summary has it: none where several of the verdicts are of one group."""
+        """Wilson's interval; none where several of the verdicts are of one group."""
         if self._counted is None or not self.accuracy.scored:
             return None
         ends = wilson_interval(self.accuracy.correct, self.accuracy.scored)

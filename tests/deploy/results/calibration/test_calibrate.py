@@ -251,7 +251,7 @@ def test_the_split_keeps_groups_together(session: PlantedSession, printed: Print
     held = dict(zip(cases.groups, cases.held_out(found.holdout, found.seed).tolist(), strict=True))
     assert len(held) == 30
     assert [held[group] for group in cases.groups] == cases.held_out(found.holdout, found.seed).tolist()
-    assert (found.held_out.vs_debate.groups, found.held_out.accuracy_interval) == (found.n_held_out // 2, None)
+    assert (found.held_out.vs_debate.groups, found.held_out.vs_debate.n) == (found.n_held_out // 2, found.n_held_out)
     assert f"{found.n_held_out // 2} groups" in " ".join(printed(show_calibration, found, width=200).split())
 
 
