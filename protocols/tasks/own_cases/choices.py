@@ -35,6 +35,10 @@ class Choices:
     texts: tuple[str, ...] = ()
     places: Mapping[str, int] = field(default_factory=dict)
 
+    def spelling(self, index: int) -> str:
+        """Text of the choice at an index, or its label if the labels have no texts."""
+        return (self.texts or self.labels)[index]
+
 
 def value_of(row: Row, column: str | None) -> object:
     """Value of a column, or within its object, as in `answer.value`; None without one. Raises nothing."""

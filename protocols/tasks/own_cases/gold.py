@@ -18,6 +18,12 @@ from moot.protocols.text.numbers import boxed_answer, plain_number, stated_numbe
 
 _WHOLE = re.compile(r"(-?\d{1,9})(?:\.0)?")
 _YES, _NO = ("yes", "true"), ("no", "false")
+_FROM_ONE = (
+    "and positions count from 0: if they count from 1, use columns whose names end in 1, 2 ..., or write letters"
+)
+_TELLING = 3
+"""Gold answers per choice from which it tells something that none is the first choice."""
+
 HIDDEN = "-1"
 """Placeholders of public test sets for a hidden right choice."""
 
@@ -68,7 +74,10 @@ class GoldSurvey:
         self._closed = self._whole = self._named = self._in_range = 0
         self._differs: TaskFileError | None = None
         self._lenient: list[str] = []
-        self._lenient_count = 0
+        self._lenient_count = self._hidden = 0
+        self._one_is_false = ""
+        self._from_zero = True
+        self._most_choices = 0
 
     @property
     def yes_no(self) -> bool:
@@ -88,7 +97,9 @@ class GoldSurvey:
             if choices is None:
                 self._free += 1
                 self._yes_no += is_yes_no(answer)
-            elif not _is_hidden(answer, choices):
+            elif _is_hidden(answer, choices):
+                self._hidden += 1
+            else:
                 self._take_closed(row, str(column), answer, choices)
 
     def _take_closed(self, row: Row, column: str, answer: str, choices: Choices) -> None:
@@ -99,6 +110,12 @@ class GoldSurvey:
         self._whole += whole is not None
         self._named += named is not None
         self._in_range += place is not None
+        self._from_zero &= "0" in choices.places and place != 0
+        self._most_choices = max(self._most_choices, len(choices.labels))
+        if choices.places.get("1") == 1 and is_yes_no(choices.spelling(0)) and not self._one_is_false:
+            first, second = choices.spelling(0), choices.spelling(1)
+            if is_yes_no(second) and canonical_label("yes", (first, second)) == first:
+                self._one_is_false = f"gold 0 is read as {first} and 1 as {second}, as positions"
         if named is None and whole is None and read_label(answer, choices.labels, choices.texts) is not None:
             self._lenient_count += 1
             if len(self._lenient) < MOST_SHOWN:
@@ -110,12 +127,19 @@ class GoldSurvey:
                 f"may be the place of a choice ({one}) or its text ({other}), and so may all in the file: write labels",
             )
 
-    def remark(self) -> str:
-        """One line about answers that say more than a label or a choice; empty when there are none."""
-        if not self._lenient_count:
-            return ""
-        rows = first_few(self._lenient, self._lenient_count)
-        return f"{self._lenient_count:,} gold answers say more than a label: the label in them counts (row {rows})"
+    def remarks(self) -> tuple[str, ...]:
+        """Lines about answers that may mean something else than they are read as."""
+        remarks = []
+        if self._lenient_count:
+            count, rows = self._lenient_count, first_few(self._lenient, self._lenient_count)
+            remarks.append(f"{count:,} gold answers say more than a label: the label in them counts (row {rows})")
+        if self._hidden:
+            remarks.append(f"{self._hidden:,} gold answers are {HIDDEN}, a hidden one: these cases are not scored")
+        if self._one_is_false and self.by_place:
+            remarks.append(f"{self._one_is_false}: if 1 means yes, write the labels in the other order")
+        if self.by_place and self._from_zero and self._closed >= _TELLING * self._most_choices:
+            remarks.append(f"no gold answer is 0, {_FROM_ONE}")
+        return tuple(remarks)
 
     def check(self) -> None:
         """Refuses a file whose numbers may be indices or texts.
@@ -148,7 +172,11 @@ def _label(row: Row, column: str, answer: str, choices: Choices, by_place: bool)
     if by_place and whole and whole[1] in choices.places:
         return choices.labels[choices.places[whole[1]]]
     if by_place:
-        raise row.error(column, f"expected {_wanted(choices)}, found {shown(answer)}")
+        from_one = f", {_FROM_ONE}" if answer == str(len(choices.labels)) and "0" in choices.places else ""
+        raise row.error(column, f"expected {_wanted(choices)}, found {shown(answer)}{from_one}")
+    if whole and whole[1] in choices.places and read_label(answer, choices.labels, choices.texts) is None:
+        expected = f"expected a label or the text of a choice, as in other rows, found {shown(answer)}"
+        raise row.error(column, f"{expected}: numbers are positions only if all golds are numbers")
     if (named := read_label(answer, choices.labels, choices.texts)) is not None:
         return named.label
     several = [

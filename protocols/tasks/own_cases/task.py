@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -65,12 +65,22 @@ class GoldKindCounter:
         others = [rows for kind, rows in self._kinds.items() if kind != usual]
         odd = [self._no_answer] if usual == "text" else others
         count, total = sum(rows.count for rows in odd), sum(rows.count for rows in self._kinds.values())
+        numbers = self._kinds["number"]
+        if 0 < numbers.count < total and not 0 < count <= _FEW * total:
+            texts = [rows for kind, rows in self._kinds.items() if kind != "number"]
+            numeric = f"{numbers.count:,} of {total:,} gold answers are numbers, compared by value"
+            return f"{numeric}; the others are compared as texts (row {_first_rows(texts)})"
         if not 0 < count <= _FEW * total:
             return ""
-        first = sorted(each for rows in odd for each in rows.first)
-        named = first_few([f"{line:,} {shown(answer)}" for line, answer in first], count)
+        named = _first_rows(odd)
         what, effect = _SAID[usual]
         return f"{count:,} of {total:,} gold answers {what} (row {named}): {effect}; a blank cell is not scored"
+
+
+def _first_rows(kinds: Iterable[_Rows]) -> str:
+    rows = list(kinds)
+    first = sorted(each for of_kind in rows for each in of_kind.first)
+    return first_few([f"{line:,} {shown(answer)}" for line, answer in first], sum(each.count for each in rows))
 
 
 NAME = "cases"
@@ -216,7 +226,7 @@ class _OwnCases:
 
     def remarks(self) -> tuple[str, ...]:
         """Warnings about the file: no column of gold answers, a few of another kind, or some read leniently."""
-        return self._without_gold, self._odd_gold.remark(), "" if self._survey is None else self._survey.remark()
+        return self._without_gold, self._odd_gold.remark(), *(() if self._survey is None else self._survey.remarks())
 
     def _look_through(self) -> None:
         header = self._table.header()

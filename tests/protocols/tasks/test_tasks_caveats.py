@@ -34,7 +34,7 @@ YES = [f"q{n},{'yes' if n % 2 else 'no'}" for n in range(20)]
 TEXTS = [f"q{n},a{n}" for n in range(20)]
 
 
-@pytest.mark.parametrize("rows", [NUMBERS, YES, TEXTS, [*NUMBERS, *TEXTS], YES[:1]])
+@pytest.mark.parametrize("rows", [NUMBERS, YES, TEXTS, YES[:1]])
 def test_a_regular_file_has_no_caveats(remarks: Remarks, rows: list[str]) -> None:
     distinct = [f"{place} {row}" for place, row in enumerate(rows)]
     assert remarks(*distinct) == ()
@@ -49,6 +49,43 @@ def test_a_few_gold_answers_of_another_kind_are_named(remarks: Remarks, rows: li
     (said,) = remarks(*copies, *(f"x{n},missing" for n in range(9)), header="question,gold")
     assert "9 of 89" in said
     assert "and 4 more" in said
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "spec", "parts"),
+    [
+        (
+            "question,answer",
+            [*NUMBERS, *(f"x{row}" for row in TEXTS)],
+            "",
+            ("20 of 40", "compared by value", "22 'a0'"),
+        ),
+        ("question,answer", ["a,5 kg", "b,5"], "", ("1 of 2", "2 '5 kg'")),
+        ("question,answer", ["a,1", "b,0"], ":labels=Yes/No", ("0 is read as Yes and 1 as No",)),
+        ("question,A,B,answer", ["a,True,False,1", "b,True,False,0"], "", ("0 is read as True",)),
+        ("question,A,B,answer", [f"{n},x{n},y,{n % 2 - 1}" for n in range(4)], "", ("2 gold answers are -1",)),
+        ("question,A,B,answer", [f"{n},x{n},y,1" for n in range(6)], "", ("no gold answer is 0", "count from 0")),
+        ("question,A,B,answer", ["a,x,y,B) y", "b,x,y,A"], "", ("1 gold answers say more", "2 'B) y'")),
+    ],
+)
+def test_golds_that_may_mean_something_else_are_named(
+    remarks: Remarks, header: str, rows: list[str], spec: str, parts: tuple[str, ...]
+) -> None:
+    said = remarks(*rows, header=header, spec=f"cases:f.csv{spec}")
+    assert all(part in said[0] for part in parts), said
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "spec"),
+    [
+        ("question,answer", ["a,1", "b,0"], ":labels=No/Yes"),
+        ("question,A,B,answer", ["a,True,False,A", "b,True,False,B"], ""),
+        ("question,A,B,answer", [f"{n},x{n},y,{n % 2}" for n in range(9)], ""),
+        ("question,A1,B2,answer", [f"{n},x{n},y,1" for n in range(9)], ":choices=A1+B2"),
+    ],
+)
+def test_golds_that_mean_one_thing_are_not(remarks: Remarks, header: str, rows: list[str], spec: str) -> None:
+    assert remarks(*rows, header=header, spec=f"cases:f.csv{spec}") == ()
 
 
 def test_a_file_without_a_gold_column_says_so_once(remarks: Remarks) -> None:
