@@ -122,7 +122,7 @@ async def _examined(binding: ModelBinding, prices: str | None) -> list[Finding]:
     findings = [Finding("declares", "ok", in_one_line(describe_capabilities(model.capabilities)))]
     try:
         await model.check()
-        findings.append(Finding("reachable", "ok", "key and server" if binding.model.startswith("http") else "yes"))
+        findings.append(Finding("reachable", "ok", "a server answers" if binding.model.startswith("http") else "yes"))
         from_calls, used = await _call_findings(model, binding)
         findings += from_calls
     except OnlyOverResponses as error:

@@ -22,6 +22,13 @@ _REMEDY = (
     "estimates p from further replies, and gate.intrinsic=none does without these tests"
 )
 
+_WITHOUT_P = (
+    "--set gate.intrinsic=none skips on D and equal answers alone, and gate.intrinsic=resampled estimates p from "
+    "further replies"
+)
+FREE_TEXT = "the cases have no labels"
+"""Reason of an unknown p where no case has labels."""
+
 
 class UntestedGates(FrozenModel):
     """Gates that could not make a test because a value was unknown, of the attempts that count.
@@ -82,7 +89,7 @@ def untested_gates(record: RunRecord) -> UntestedGates | None:
 def _commonest_reason(record: RunRecord) -> str:
     """Commonest reason why the probability of a first answer is unknown; empty if none is recorded."""
     if record.cases.num_rows == record.cases["labels"].null_count > 0:
-        return "the cases have no labels"
+        return FREE_TEXT
     turns = record.turns
     first = turns.filter(pc.starts_with(turns["path"], "opening/"))["p_reason"]
     counts = Counter(reason for reason in first.to_pylist() if reason)
@@ -94,6 +101,9 @@ def gate_warnings(found: UntestedGates | None) -> Iterator[str]:
     if found is None or found.intended:
         return
     done = f"{found.skipped:,} were skipped without them" if found.skipped else "these were debated"
+    if found.reason == FREE_TEXT:
+        yield f"the gate could not test {found.words}: answers in free text have no p; {done}: {_WITHOUT_P}"
+        return
     why = f" ({found.reason})" if found.reason else ""
     yield f"the gate could not test {found.words}: p is unknown{why}; {done}: {_REMEDY}"
 
