@@ -167,7 +167,8 @@ def read_label(
     delimiter: a comma, full stop, colon, semicolon, exclamation mark, dash, closing or opening bracket, or a new line;
     one inside a number or a word (`1.5`, `A-level`) is none. Where labels begin alike, the longest that fits counts. An
     answer that names another label between two delimiters (`A or B`, `B - C`, `B) Mars` where Mars is A's text) names
-    none, nor does a letter that may be an initial (`B. Obama`). "No evidence either way" is not No.
+    none, nor does a letter that may be an initial (`C. S. Lewis`; `B. Obama`, where B has another text). "No evidence
+    either way" is not No.
 
     >>> read_label("\\\\boxed{B}", ("A", "B")), read_label("(B) because", ("A", "B"))
     (LabelReading(label='B', leniency='wrapped'), LabelReading(label='B', leniency='letter'))
