@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
-from moot.protocols.text.folding import fold
+from moot.protocols.text.folding import fold, interval_brackets
 from moot.protocols.text.labels import unwrapped
 from moot.protocols.text.numbers import plain_number, same_number
 from moot.protocols.text.unicode_form import nfkc
@@ -88,8 +88,12 @@ def exact_match(answer: str, accepted: Sequence[str]) -> bool:
     >>> exact_match("12", ["1/2"]), exact_match("-5 kg", ["5 kg"])
     (False, False)
     """
-    form, meaning = normalised(answer), short_meaning(answer)
-    return any(form == normalised(each) or same_meaning(meaning, short_meaning(each)) for each in accepted)
+    form, meaning, kind = normalised(answer), short_meaning(answer), interval_brackets(answer)
+    return any(
+        same_meaning(meaning, short_meaning(each))
+        or (form == normalised(each) and (not kind or interval_brackets(each) in ("", kind)))
+        for each in accepted
+    )
 
 
 def token_f1(answer: str, accepted: Sequence[str]) -> float:
@@ -121,7 +125,7 @@ def short_meaning(answer: str) -> Meaning:
     if number is not None:
         return number
     form = normalised(answer)
-    return _TRUTH_VALUES.get(form, form)
+    return interval_brackets(answer) + _TRUTH_VALUES.get(form, form)
 
 
 _TRUTH_VALUES = {"true": "yes", "false": "no"}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from moot.protocols.text.unicode_form import nfkc
 
 _UNSEEN = "\u200b\u200e\u200f\u2060\ufeff"  # marks of no width
 _QUOTES_AND_STOPS = " \t\r\n\"'`*_.,:;!?\u2018\u2019\u201c\u201d\u00ab\u00bb" + _UNSEEN
 _PARTNER = {"(": ")", "[": "]", "{": "}", "<": ">"}
+_BOUND = r"\s*[^\s,()\[\]]{0,24}[\d\u221e\\][^,()\[\]]{0,24}"
+_INTERVAL = re.compile(rf"\s*(?:\\left)?([\[({{]){_BOUND},{_BOUND}?(?:\\right)?([\])}}])\s*\.?\s*")
 _BRACKETS, _COMPARE = frozenset("()[]{}<>"), frozenset("<>")
 
 TYPOGRAPHY = str.maketrans(
@@ -21,8 +25,8 @@ TYPOGRAPHY = str.maketrans(
 def fold(text: str) -> str:
     """Folded text for comparing labels: NFKC, no surrounding quotes, marks or brackets, lower case, single spaces.
 
-    A bracket goes with its partner at the other end, or where it has none; `<` and `>` only together, as either alone
-    compares. The point of a decimal number is no surrounding mark, even in front.
+    A bracket goes with its partner at the other end, or where it has none, except around an interval; `<` and `>` go
+    only together, as either alone compares. The point of a decimal number is no surrounding mark, even in front.
 
     >>> fold('  "Yes." '), fold("(.5)"), fold("<5"), fold("-(5)")
     ('yes', '.5', '<5', '-(5)')
@@ -44,8 +48,20 @@ def typed(text: str) -> str:
     return " ".join(fold(text).translate(TYPOGRAPHY).split())
 
 
+def interval_brackets(text: str) -> str:
+    """Brackets of an interval, a point or a pair, which tell its kind; empty for other texts. Raises nothing.
+
+    >>> interval_brackets("[2, 5)"), interval_brackets("(-\\infty, 0]"), interval_brackets("(no, not 5)")
+    ('[)', '(]', '')
+    """
+    found = _INTERVAL.fullmatch(text)
+    return "" if found is None else found[1] + found[2]
+
+
 def bare(text: str) -> str:
     """Text in NFKC without the quotes, marks and brackets around it; case is kept. Raises nothing.
+
+    The brackets of an interval stay.
 
     >>> bare("(Aa),")
     'Aa'
@@ -60,6 +76,8 @@ def bare(text: str) -> str:
         elif last in _QUOTES_AND_STOPS:
             end -= 1
         elif first in _BRACKETS or last in _BRACKETS:
+            if interval_brackets(plain[start:end]):
+                break
             partners = _partners(plain) if partners is None else partners
             if partners.get(start) == end - 1:
                 start, end = start + 1, end - 1
