@@ -40,7 +40,7 @@ def test_its_figures_are_those_of_the_record(
     assert shown["cases"].startswith(f"{count(len(verdicts))}: ")
     scored = [correct for correct in verdicts if correct is not None]
     if scored:
-        answer = percent(sum(scored) / len(scored), summary.accuracy_interval, len(scored))
+        answer = percent(sum(scored) / len(scored), summary.accuracy_interval, len(scored), summary.scored_groups)
         assert shown["accuracy"] == answer
         assert answer in opened.texts("p.strong")[0]
     assert "simulated models" in opened.texts("p.warning")[0]
