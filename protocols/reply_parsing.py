@@ -57,8 +57,8 @@ def parse_reply(
     refuse_control_characters(answer)
     found = read_label(answer, labels, choices, aliases) if labels else LabelReading(fold(answer))
     if found is None or not found.label:
-        allowed = ", ".join(labels or ())
-        raise InvalidReply(f"{_OUTSIDE} {answer[:80]!r}{_EXPECTED}{allowed}")
+        expected = f"{_EXPECTED}{', '.join(labels)}" if labels else ", expected a short answer"
+        raise InvalidReply(f"{_OUTSIDE} {answer[:80]!r}{expected}")
     readings = (*read.readings, found.leniency) if found.leniency else read.readings
     return Parsed(read.validated.model_dump(mode="json"), found.label, read.repaired, readings)
 
