@@ -15,6 +15,7 @@ TERMS = {
     "tied votes": "votes with several most frequent answers; the accuracy counts one of them, `ties as wrong` none",
     "exact match": "share of short answers that equal a right one, apart from case, articles and punctuation",
     "repaired": "usable asks whose reply was no plain JSON: fenced, among other text, or mended",
+    "mended": "mark of a reply whose JSON, or LaTeX in it, was repaired before it was read; counted as repaired",
     "reasked": "usable asks that were asked a second time, after a reply that could not be read",
     "of several objects": "usable asks whose JSON object stood in the reply several times",
     "wrapped": "usable asks whose label stands in \\boxed{} or behind `Answer:`",
