@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -34,6 +35,10 @@ from moot.deploy.runs.single_debate import CASE_ID
 from moot.protocols.messages import Decision
 
 
+_WAKE_S = 0.25
+"""Seconds between the signals that interrupt the read of the terminal."""
+
+
 class PromptInterrupted(BaseException):
     """Interruption of the prompt, by Ctrl-C or by the end of the run.
 
@@ -51,7 +56,9 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
     def __init__(self, prompt: Callable[[Consultation], Decision | None]) -> None:
         self._prompt = prompt
         self._asked: SimpleQueue[tuple[Consultation, Future[Decision | None]]] = SimpleQueue()
-        self._at_prompt = False
+        self._at_prompt: Future[Decision | None] | None = None
+        self._interrupted_at_s: float | None = None
+        self._withdrawn: set[Future[Decision | None]] = set()
         self.asked = 0
         """Number of forms shown."""
         self.gone = False
@@ -68,12 +75,28 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
         """See `Person.decide`; called on the session's event loop."""
         answer: Future[Decision | None] = Future()
         self._asked.put((consultation, answer))
+        decided = asyncio.wrap_future(answer)
         try:
-            return await asyncio.wrap_future(answer)
+            while not (await asyncio.wait([decided], timeout=_WAKE_S))[0]:
+                self._wake()
+            return decided.result()
         except asyncio.CancelledError:
-            # Only a signal interrupts a read of the terminal; without a prompt this one has no effect.
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+            decided.cancel()
+            self._withdrawn.add(answer)
+            while self._at_prompt is answer:
+                self._wake()
+                await asyncio.sleep(_WAKE_S)
             raise
+        finally:
+            self._withdrawn.discard(answer)
+
+    @staticmethod
+    def _wake() -> None:
+        """Interrupt the main thread's read of the terminal, so that Python runs the handlers of pending signals.
+
+        Python leaves a signal pending that arrives between its last check and the read.
+        """
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
 
     def answer_next(self, within_s: float) -> None:
         """Prompt for the next form; returns after `within_s` seconds if there is none.
@@ -91,7 +114,7 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
             return
         self.asked += 1
         try:
-            self._at_prompt = True
+            self._at_prompt, self._interrupted_at_s = answer, None
             decision = self._prompt(asked)
         except PromptInterrupted:
             return  # the session ends, and nothing awaits the answer
@@ -99,7 +122,7 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
             answer.set_exception(error)
             return
         finally:
-            self._at_prompt = False
+            self._at_prompt = None
         self.gone = decision is None
         answer.set_result(decision)
 
@@ -109,13 +132,18 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
         Raises:
             PromptInterrupted: there is a prompt; raised out of its read.
         """
-        if self._at_prompt:
-            self._at_prompt = False
-            raise PromptInterrupted
-        return False
+        if self._at_prompt is None:
+            return False
+        self._interrupted_at_s = time.monotonic()
+        raise PromptInterrupted
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.interrupt()
+        since_s = self._interrupted_at_s
+        if since_s is None:
+            if self._at_prompt in self._withdrawn:
+                self.interrupt()
+        elif time.monotonic() - since_s > _WAKE_S / 2:
+            self.interrupt()  # something held the exception back: it is raised again
 
 
 class _ProgressNote(Listener):

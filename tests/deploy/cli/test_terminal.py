@@ -72,3 +72,22 @@ def test_the_end_of_the_run_takes_the_person_from_the_prompt() -> None:
         assert not terminal.interrupt()
     assert [type(one) for one in got] == [asyncio.CancelledError] * 3
     assert set(left) == {"PromptInterrupted"}
+
+
+def test_an_interruption_that_the_read_held_back_is_repeated() -> None:
+    """As when a signal arrives just before the read blocks: Python notices it only at the next signal."""
+    at_prompt, left = threading.Event(), []
+
+    def hold(asked: Consultation) -> Decision:
+        while len(left) < 2:
+            try:
+                at_prompt.set()
+                time.sleep(60)
+            except BaseException as error:
+                left.append(type(error).__name__)
+        raise RecordError("left")
+
+    with ModeratorTerminal(hold) as terminal:
+        _answers(terminal, ASKED[:1], cancel_when=at_prompt)
+    assert left == ["PromptInterrupted"] * 2
+
