@@ -265,7 +265,7 @@ class Journal:
         try:
             await self.flush()
             async with self._flushing:
-                await to_thread_shielded(self._compact if compact else self._end_segments)
+                await to_thread_shielded(self._noting_failure()(self._compact if compact else self._end_segments))
         finally:
             for segment in self._segments.values():
                 segment.abandon()

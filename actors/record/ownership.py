@@ -12,6 +12,9 @@ from moot.actors.record.files import encode_file, refuse_links
 from moot.actors.record.folder import Epoch, RunFolder
 from moot.protocols.errors import RecordError, RunFolderBusy
 
+_LOOKS, _LOOK_S = 20, 0.01
+"""Attempts to lock a folder, and the seconds after each: longer than `RunFolder.is_owned` has the lock."""
+
 
 class Ownership:
     """Ownership of a run's folder: the right to write, from `acquire` to `release`; lost with the process."""
@@ -36,15 +39,13 @@ class Ownership:
             lock = open(folder.path / "owner.lock", "a+b")  # noqa: SIM115 - held for the run
         except OSError as error:
             raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _lock(lock):
             lock.seek(0)
             owner = lock.read().decode(errors="replace").strip()
             lock.close()
             raise RunFolderBusy(
                 f"{folder.path} is being written by another process ({owner or 'unknown'}); wait for it or stop it"
-            ) from None
+            )
         try:
             lock.seek(0)
             lock.truncate()
@@ -57,6 +58,18 @@ class Ownership:
     def release(self) -> None:
         """Release the folder."""
         self._lock.close()
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Lock a file; False while an owner has it. A process that looks whether there is one has it for a moment."""
+    for _ in range(_LOOKS):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOOK_S)
+        else:
+            return True
+    return False
 
 
 def owner_pid(folder: RunFolder) -> int | None:

@@ -91,7 +91,8 @@ class SegmentWriter:
     def abandon(self) -> None:
         """Close the file without its end; it can then be read up to its last whole batch."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # it is closed all the same, and the error of the write is the one that counts
+                self._file.close()
 
 
 def read_segment(path: Path, valid_bytes: int | None = None) -> Iterator[pa.RecordBatch]:

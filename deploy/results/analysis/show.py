@@ -235,7 +235,7 @@ def _earlier(folder: Path) -> set[str]:
         named = msgspec.json.decode((folder / MANIFEST).read_bytes())["files"]
     except (FileNotFoundError, NotADirectoryError):
         return set()
-    except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
+    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
         raise RecordError(f"{folder / MANIFEST} cannot be read: {error}; remove it or choose another --out") from None
     return {name for name in named if isinstance(name, str) and Path(name).name == name and (folder / name).is_file()}
 

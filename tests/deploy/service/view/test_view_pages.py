@@ -48,6 +48,8 @@ REFUSED = (
     'filters={"nonsense":"1"}',
     'filters={"place":"1"}',
     f'filters={{"rounds":"{201 * "1"}"}}',
+    f"filters={5000 * '['}",
+    "filters=%22%ff%22",
 )
 """Queries of cases that are not understood."""
 
