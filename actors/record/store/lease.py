@@ -219,7 +219,7 @@ def _owner(store: Store) -> Holder | None:
 def _read(store: Store, name: str) -> Holder | None:
     try:
         return msgspec.json.decode(store.get(name) or b"", type=Holder)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return None
 
 
