@@ -199,6 +199,7 @@ def _a_length_below_zero(run: Path) -> bytes:
         ("parts/e0001-w0-r0000.json", _names(**{"../turns": "../turns/e0001-w0-r0000.parquet"})),
         ("parts/e0001-w0-r0000.json", lambda run: b'{"tables":{},"covers":[],"more":' + b"[" * 100_000),
         ("epochs.json", lambda run: b"[" * 100_000),
+        ("epochs.json", lambda run: b'[{"number":1,"started_at":0,"valid_bytes":{"\xf3":1}}]'),
         ("epochs.json", _a_length_below_zero),
     ],
 )
