@@ -39,7 +39,7 @@ def decode_file(file: str | Path, data: bytes, what: type[T]) -> T:
         raise RecordError(f"{file} is damaged: its checksum is not the one it was written with")
     try:
         return msgspec.json.decode(line, type=what)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # msgspec raises UnicodeDecodeError, too
         raise RecordError(f"{file} cannot be read: {error}") from error
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.record.files import repair_advice
+from moot.actors.record.files import decode_file, repair_advice
 from moot.actors.record.folder import Part, RunFolder, decode_part
 from moot.actors.record.parts import open_parquet
-from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.record.referenced_files import referenced_files
+from moot.actors.record.run_yaml import EDITED, EDITED_REMARK, sealed_run_yaml
 from moot.actors.record.schema import TABLES
 from moot.actors.record.segments import has_checksums, read_segment
 from moot.actors.record.tables import read_table
@@ -36,6 +37,7 @@ class VerificationReport:
 
     Attributes:
         faults: one line per fault; empty if there are none.
+        remarks: what is no fault, but should be known.
         advice: how to repair what can be repaired; empty if nothing can.
         files: number of files verified by checksum.
         unchecked: number of files of an earlier version without a checksum.
@@ -43,6 +45,7 @@ class VerificationReport:
     """
 
     faults: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     advice: str = ""
     files: int = 0
     unchecked: int = 0
@@ -58,7 +61,8 @@ def verify(folder: RunFolder) -> VerificationReport:
     if not folder.exists():
         raise RecordError(folder.missing())
     found = VerificationReport()
-    found.faults += _run_yaml(folder)
+    found.faults += _run_yaml(folder, found)
+    found.faults += _lists(folder)
     found.faults += _parts(folder, found)
     found.faults += _segments(folder, found)
     if not found.faults:
@@ -69,11 +73,31 @@ def verify(folder: RunFolder) -> VerificationReport:
     return found
 
 
-def _run_yaml(folder: RunFolder) -> Iterator[str]:
-    for read in (lambda: read_run_yaml(folder), folder.epochs):
+def _run_yaml(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
+    try:
+        settings, seal = sealed_run_yaml(folder)
+    except RecordError as error:
+        yield str(error)
+        return
+    found.files += seal == "whole"
+    found.unchecked += seal == "none"
+    if settings.get(EDITED):
+        found.remarks.append(EDITED_REMARK)
+    for file in referenced_files(folder.path, settings):
+        found.files += 1
+        if file.fault:
+            yield f"{folder.path / file.name}: {file.fault}"
+
+
+def _lists(folder: RunFolder) -> Iterator[str]:
+    ledger = folder.path / "limits.json"
+    for read in (
+        folder.epochs,
+        lambda: decode_file(ledger, ledger.read_bytes(), dict[str, object]) if ledger.exists() else None,
+    ):
         try:
             read()
-        except RecordError as error:
+        except (RecordError, OSError) as error:
             yield str(error)
 
 

@@ -44,6 +44,8 @@ def verify(
     unchecked = f", {result.unchecked:,} files of an earlier version without checksum" if result.unchecked else ""
     print(f"{display_name(folder)}: {'damaged' if result.faults else 'whole'}")
     print(f"  {result.files:,} files compared with their checksums{unchecked}")
+    for remark in result.remarks:
+        print(f"  {remark}")
     if result.rows:
         print(f"  {', '.join(f'{table} {rows:,}' for table, rows in result.rows.items())}")
     for fault in result.faults:

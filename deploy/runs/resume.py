@@ -12,8 +12,10 @@ import msgspec
 from moot.actors.classifiers.card import CARD
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.run_yaml import read_run_yaml, yaml_text
+from moot.actors.record.referenced_files import template_file
+from moot.actors.record.run_yaml import EDITED, read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION
+from moot.actors.record.sealed_yaml import seal_yaml
 from moot.deploy.runs.limits import lost, spent_by_earlier_sessions, unsettled_usage
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.run_config import RunConfig
@@ -240,6 +242,8 @@ class RunYaml:
             check_configuration_unchanged(old, self._content, str(prepared.config.out))
             for key in ("versions", "code_revision", "templates"):
                 self._content[key] = old.get(key, self._content[key])
+            if old.get(EDITED):
+                self._content[EDITED] = True
         self._content["started_at"] = old.get("started_at") or _now()
         self._session: dict[str, Any] = {
             "epoch": epoch,
@@ -255,7 +259,7 @@ class RunYaml:
         self._started = time.monotonic()
         if not old:
             sources = prepared.templates.sources
-            folder.put_all({f"prompts/{name}.j2": source.encode() for name, source in sources.items()})
+            folder.put_all({template_file(name): source.encode() for name, source in sources.items()})
         if prepared.classifier is not None:  # readers need it even if the folder moves
             folder.put(CARD, prepared.classifier.card.to_json())
         self._write()
@@ -272,7 +276,7 @@ class RunYaml:
         self._write()
 
     def _write(self) -> None:
-        self._folder.put("run.yaml", yaml_text(self._content).encode())
+        self._folder.put("run.yaml", seal_yaml(self._content))
 
 
 def used(prepared: Prepared) -> dict[str, float]:

@@ -16,6 +16,7 @@ from zlib import crc32
 import msgspec
 import pyarrow as pa
 
+from moot.actors.record.files import decode_file, encode_file
 from moot.actors.record.folder import is_roll_name, is_segment_name
 from moot.actors.record.store.store import Store
 from moot.actors.telemetry.failpoints import failpoint
@@ -132,7 +133,8 @@ def seal(store: Store, rolls: Mapping[str, list[str]]) -> None:
     for roll, names in rolls.items():
         if f"journal/{roll}/{_SEALED}" not in names:
             count = sum(name.endswith(".delta") for name in names)
-            store.put(f"journal/{roll}/{_SEALED}", str(count).encode())
+            # a list: the beginning of a number is a number, too
+            store.put(f"journal/{roll}/{_SEALED}", encode_file([count]))
 
 
 def replay(store: Store, roll: str, names: Iterable[str], journal: Path) -> None:
@@ -166,10 +168,16 @@ def replay(store: Store, roll: str, names: Iterable[str], journal: Path) -> None
 
 
 def _count(store: Store, sealed: str) -> int:
-    content = store.get(sealed) or b"0"
-    if not content.isdigit() or len(content) > len(str(_MOST_BYTES)):
-        raise RecordError(f"{store.uri}: {sealed} is damaged: it holds no number")
-    return min(int(content), _MOST_BYTES)
+    content = store.get(sealed)
+    if content is None:
+        return 0
+    if content.isdigit() and len(content) <= len(str(_MOST_BYTES)):  # of an earlier version
+        return min(int(content), _MOST_BYTES)
+    try:
+        (count,) = decode_file(sealed, content, tuple[int])
+    except RecordError:
+        raise RecordError(f"{store.uri}: {sealed} is damaged: it holds no number with its checksum") from None
+    return count
 
 
 def _read(store: Store, names: list[str]) -> Iterator[bytes | None]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from moot.actors.record.run_yaml import EDITED_REMARK
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.run_record import RunRecord, once_per_record
 from moot.deploy.results.summaries.model_replies import model_replies, warnings_of
@@ -109,10 +110,11 @@ def gate_warnings(found: UntestedGates | None) -> Iterator[str]:
 
 
 def run_warnings(source: RunRecord | str | Path) -> list[str]:
-    """Warnings about a run, each with a remedy: about its replies, and about tests of its gate.
+    """Warnings about a run: about its replies and the tests of its gate, each with a remedy, and about its run.yaml.
 
     Raises:
         RecordError: the record cannot be read.
     """
     record = RunRecord.of(source)
-    return [*warnings_of(model_replies(record)), *gate_warnings(untested_gates(record))]
+    edited = [EDITED_REMARK] if record.info.edited_by_hand else []
+    return [*edited, *warnings_of(model_replies(record)), *gate_warnings(untested_gates(record))]
