@@ -1,4 +1,4 @@
-"""Lost replies of a damaged record: the asks without a reply in what is intact of it."""
+"""Lost replies of a damaged record: the asks without a reply in what is intact of it, and what verdicts state."""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from moot.actors.record.compaction import stream_of
-from moot.actors.record.folder import RunFolder
+from moot.actors.record.folder import RunFolder, Segment
 from moot.actors.record.parts import open_parquet
-from moot.actors.record.schema import ABANDONED, ASKED, JOURNAL, CaseKey
+from moot.actors.record.rows import DECISION, step_of
+from moot.actors.record.schema import ABANDONED, ASKED, JOURNAL, LOST, CaseKey
 from moot.actors.record.segments import intact_batches, read_segment
+from moot.actors.record.tables import read_table
 from moot.protocols.errors import RecordError
 
 _USED = ("prompt_tokens", "completion_tokens")
+_LOST = f'"why":"{LOST}"'
+"""In the data of an event `abandoned` that ends a lost ask."""
+
+_KEY = ["case_id", "attempt"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,8 @@ class LostReplies:
     """Lost replies.
 
     Attributes:
-        asks: paths of the asks without a reply, by debate. A call in flight when a run was killed is one of them.
+        asks: paths of the asks without a reply, by debate. A call in flight when a run was killed is one of them. A
+            reply that a verdict states and whose ask is lost, too, has a path of its own.
         tokens: of debates with a verdict, the tokens that it states and that no recorded reply has.
     """
 
@@ -61,25 +69,71 @@ def find_lost_replies(folder: RunFolder) -> LostReplies:
         RecordError: a file that determines which files count is damaged.
     """
     left: dict[CaseKey, int] = {}
-    for row in _intact_rows(folder, "verdicts", *_USED):
+    calls: dict[CaseKey, int] = {}
+    for row in _intact_rows(folder, "verdicts", "calls", *_USED):
         left.setdefault(_key(row), _used(row))
-    answered = set()
-    for row in _intact_rows(folder, "turns", "path", *_USED):
+        calls.setdefault(_key(row), row["calls"] or 0)
+    answered, read = set[tuple[CaseKey, str]](), set[str]()
+    for row in _intact_rows(folder, "turns", "path", "reply_id", *_USED):
+        if row["reply_id"] in read:  # in a part that was not committed, and in the segments that it replaces
+            continue
+        read.add(row["reply_id"])
         answered.add((_key(row), row["path"]))
         if _key(row) in left:
             left[_key(row)] -= _used(row)
+            calls[_key(row)] -= row["path"] == step_of(row["path"]) and not row["reply_id"].startswith(DECISION)
     asked: dict[tuple[CaseKey, str], None] = {}
-    for row in _intact_rows(folder, "events", "kind", "path"):
+    for row in _intact_rows(folder, "events", "kind", "path", "data"):
         step = _key(row), row["path"]
         if row["kind"] == ASKED:
             asked[step] = None
         elif row["kind"] == ABANDONED:
             answered.add(step)
+            if _LOST in row["data"] and _key(row) in left:
+                calls[_key(row)], left[_key(row)] = 0, 0
     asks: dict[CaseKey, list[str]] = {}
     for key, path in asked:
         if (key, path) not in answered:
             asks.setdefault(key, []).append(path)
+    for key, count in calls.items():
+        known = len(asks.get(key, ()))
+        if count > known or (left[key] > 0 and not known):
+            asks.setdefault(key, []).extend(f"lost/{number}" for number in range(known, max(count, 1)))
     return LostReplies(asks, {key: max(0, left[key]) for key in asks if key in left})
+
+
+def replies_that_verdicts_lack(folder: RunFolder) -> tuple[int, int]:
+    """Numbers of replies and tokens that verdicts state and that are not on record, without those known to be lost.
+
+    A verdict states at most the usage that its replies report, so what it lacks was lost.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    events = read_table(folder, "events", ["data"])
+    lost = events.filter(pc.match_substring(events["data"], _LOST)).select(_KEY)
+    turns = read_table(folder, "turns", ["path", *_USED])
+    turns = turns.filter(pc.invert(turns["superseded"]))
+    is_call = pc.invert(
+        pc.or_(pc.match_substring_regex(turns["path"], r"(~1|~cut\d+)$"), pc.starts_with(turns["reply_id"], DECISION))
+    )
+    there = turns.select(_KEY).append_column("calls_there", pc.cast(is_call, pa.int64()))
+    there = there.append_column("tokens_there", _tokens(turns)).group_by(_KEY)
+    sums = there.aggregate([("calls_there", "sum"), ("tokens_there", "sum")])
+    stated = read_table(folder, "verdicts", ["calls", *_USED]).select([*_KEY, "calls", *_USED])
+    both = stated.join(lost, _KEY, join_type="left anti").join(sums, _KEY, join_type="left outer")
+    calls = _lacking(pc.cast(both["calls"], pa.int64()), both["calls_there_sum"])
+    return calls, _lacking(_tokens(both), both["tokens_there_sum"])
+
+
+def _tokens(rows: pa.Table) -> pa.ChunkedArray:
+    known = [pc.cast(pc.fill_null(rows[name], 0), pa.int64()) for name in _USED]
+    return pc.add(*known)
+
+
+def _lacking(stated: pa.ChunkedArray, there: pa.ChunkedArray) -> int:
+    lacking = pc.subtract(pc.fill_null(stated, 0), pc.fill_null(there, 0))
+    return int(pc.sum(pc.max_element_wise(lacking, 0)).as_py() or 0)
 
 
 def _key(row: dict[str, Any]) -> CaseKey:
@@ -96,8 +150,8 @@ def _intact_rows(folder: RunFolder, table: str, *columns: str) -> Iterator[dict[
     for path in sorted((folder.path / table).glob("*.parquet")):
         for group in intact_groups(path, names):
             yield from group.to_pylist()
-    for path, valid in folder.segments(stream_of(table)):
-        for batch in _intact_batches(path, valid, JOURNAL[stream_of(table)]):
+    for segment in folder.segments(stream_of(table)):
+        for batch in _intact_batches(segment, JOURNAL[stream_of(table)]):
             yield from batch.select(names).to_pylist()
 
 
@@ -113,11 +167,11 @@ def intact_groups(path: Path, columns: list[str] | None = None) -> Iterator[pa.T
             yield group
 
 
-def _intact_batches(path: Path, valid: int | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _intact_batches(segment: Segment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     try:
-        for _ in read_segment(path, valid):
+        for _ in read_segment(*segment):
             pass
     except RecordError:
-        yield from intact_batches(path, schema, valid)
+        yield from intact_batches(segment.path, schema, segment.valid_bytes)
     else:
-        yield from read_segment(path, valid)
+        yield from read_segment(*segment)

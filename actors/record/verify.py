@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.record.completeness import losses
 from moot.actors.record.files import repair_advice
-from moot.actors.record.folder import Part, RunFolder, decode_part
+from moot.actors.record.flush_log import SUFFIX, check_flush_log
+from moot.actors.record.folder import Part, RunFolder, decode_part, roll_of
+from moot.actors.record.lost_replies import replies_that_verdicts_lack
 from moot.actors.record.parts import open_parquet
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import TABLES
@@ -39,6 +42,7 @@ class VerificationReport:
         advice: how to repair what can be repaired; empty if nothing can.
         files: number of files verified by checksum.
         unchecked: number of files of an earlier version without a checksum.
+        unlogged: number of segments without a flush log, as of an earlier version: nobody knows their lengths.
         rows: rows by table; empty if the tables cannot be read.
     """
 
@@ -46,6 +50,7 @@ class VerificationReport:
     advice: str = ""
     files: int = 0
     unchecked: int = 0
+    unlogged: int = 0
     rows: dict[str, int] = field(default_factory=dict)
 
 
@@ -59,6 +64,7 @@ def verify(folder: RunFolder) -> VerificationReport:
         raise RecordError(folder.missing())
     found = VerificationReport()
     found.faults += _run_yaml(folder)
+    found.faults += _losses(folder)
     found.faults += _parts(folder, found)
     found.faults += _segments(folder, found)
     if not found.faults:
@@ -77,20 +83,29 @@ def _run_yaml(folder: RunFolder) -> Iterator[str]:
             yield str(error)
 
 
+def _losses(folder: RunFolder) -> Iterator[str]:
+    try:
+        for file, fault in losses(folder).items():
+            yield f"{folder.path / file}: {fault}. {repair_advice(folder.path)}"
+    except RecordError:
+        return  # its file is reported below, or above
+
+
 def _parts(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
-    listed = set()
     for file in sorted(folder.parts.glob("*.json")):
         try:
             part = decode_part(file)
         except RecordError as error:
             yield str(error)
             continue
-        for table, name in part.tables.items():
-            listed.add(folder.path / name)
+        for table in part.tables:
             yield from _part_file(folder, part, table, found)
-    for table in TABLES:
-        for orphan in sorted(set((folder.path / table).glob("*.parquet")) - listed):
-            yield f"{orphan}: no part lists it. {repair_advice(folder.path)}"
+    for log in sorted(folder.parts.glob(f"*{SUFFIX}")):
+        found.files += 1
+        try:
+            check_flush_log(log)
+        except RecordError as error:
+            yield str(error)
 
 
 def _part_file(folder: RunFolder, part: Part, table: str, found: VerificationReport) -> Iterator[str]:
@@ -109,19 +124,15 @@ def _part_file(folder: RunFolder, part: Part, table: str, found: VerificationRep
 def _segments(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
     try:
         segments = list(folder.segments())
-        covered = {name for part in folder.committed_parts() for name in part.covers}
-        known = folder.valid_bytes().keys()
     except RecordError:
         return  # its file is already reported
-    for name in sorted(known - covered - {path.name for path, _ in segments}):
-        yield f"{folder.journal / name}: it is not there, and no part was made of it"
-    for path, valid in segments:
-        if has_checksums(path):
-            found.files += 1
-        else:
-            found.unchecked += 1
+    for segment in segments:
+        with_checksums = has_checksums(segment.path)
+        found.files += with_checksums
+        found.unchecked += not with_checksums
+        found.unlogged += with_checksums and not folder.flush_log(roll_of(segment.path.name)).exists()
         try:
-            for _ in read_segment(path, valid):
+            for _ in read_segment(*segment):
                 pass
         except (RecordError, OSError) as error:
             yield str(error)
@@ -135,6 +146,12 @@ def _tables(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
         lost = _not_in(tables[table][column], tables[other][column], internal=column == "case_id")
         if lost:
             yield f"{folder.path}: {lost:,} rows of `{table}` have a {column} that `{other}` does not hold"
+    replies, tokens = replies_that_verdicts_lack(folder)
+    if replies or tokens:
+        yield (
+            f"{folder.path}: {replies:,} replies with {tokens:,} tokens that verdicts state are not in `turns`. "
+            f"{repair_advice(folder.path)}"
+        )
     repeated = [case for case, count in Counter(tables["cases"]["case_id"].to_pylist()).items() if count > 1]
     if repeated:
         yield f"{folder.path}: `cases` holds {repeated[0]!r} twice"
