@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from moot.actors.record.rows import DECISION, step_of
 from moot.actors.record.schema import ABANDONED, ASKED, JOURNAL, LOST, CaseKey
 from moot.actors.record.segments import intact_batches, read_segment
 from moot.actors.record.tables import read_table
+from moot.protocols.case import is_shared_id
 from moot.protocols.errors import RecordError
 
 _USED = ("prompt_tokens", "completion_tokens")
@@ -27,18 +28,24 @@ _LOST = f'"why":"{LOST}"'
 _KEY = ["case_id", "attempt"]
 
 
+CASE = "case"
+"""Path of the event that says that the row of a case was lost."""
+
+
 @dataclass(frozen=True)
 class LostReplies:
-    """Lost replies.
+    """Lost replies, and lost cases.
 
     Attributes:
         asks: paths of the asks without a reply, by debate. A call in flight when a run was killed is one of them. A
             reply that a verdict states and whose ask is lost, too, has a path of its own.
         tokens: of debates with a verdict, the tokens that it states and that no recorded reply has.
+        cases: ids of cases of which there are rows, but no case.
     """
 
     asks: dict[CaseKey, list[str]]
     tokens: dict[CaseKey, int]
+    cases: list[str] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
         """Consequences for users, one per line; none without lost replies."""
@@ -54,52 +61,93 @@ class LostReplies:
                 f"{_total(others):,} asks of {len(others):,} debates without a verdict have no reply: it is lost, or "
                 "was in flight when the run ended. `moot run` pays for them again"
             )
+        if self.cases:
+            yield f"the questions of {len(self.cases):,} cases are lost; what they led to stays"
 
 
 def _total(asks: dict[CaseKey, list[str]]) -> int:
     return sum(map(len, asks.values()))
 
 
+@dataclass
+class _Lacking:
+    """What a verdict states and no row that was read has."""
+
+    calls: int
+    tokens: int
+
+
+Step = tuple[CaseKey, str]
+
+
 def find_lost_replies(folder: RunFolder) -> LostReplies:
     """Finds the lost replies, without changing anything.
 
-    Each ask of a debate is on record; an ask without a reply, and without an event for its absence, has lost it.
+    Each ask of a debate is on record; an ask without a reply, and without an event for its absence, has lost it, and so
+    has a verdict that states more replies or tokens than are there.
 
     Raises:
         RecordError: a file that determines which files count is damaged.
     """
-    left: dict[CaseKey, int] = {}
-    calls: dict[CaseKey, int] = {}
-    for row in _intact_rows(folder, "verdicts", "calls", *_USED):
-        left.setdefault(_key(row), _used(row))
-        calls.setdefault(_key(row), row["calls"] or 0)
-    answered, read = set[tuple[CaseKey, str]](), set[str]()
-    for row in _intact_rows(folder, "turns", "path", "reply_id", *_USED):
+    lacking: dict[CaseKey, _Lacking] = {}
+    for row in _intact_rows(folder, "verdicts", *_KEY, "calls", *_USED):
+        lacking.setdefault(_key(row), _Lacking(row["calls"] or 0, _used(row)))
+    answered = _answered(folder, lacking)
+    asked = _asked(folder, lacking, answered)
+    lacking = {key: each for key, each in lacking.items() if each.calls > 0 or each.tokens > 0}
+    asks: dict[CaseKey, list[str]] = {key: [] for key in lacking}
+    for key, path in asked:
+        asks.setdefault(key, []).append(path)
+    for key, each in lacking.items():
+        asks[key] += [f"lost/{number}" for number in range(len(asks[key]), max(each.calls, 1))]
+    return LostReplies(asks, {key: max(0, each.tokens) for key, each in lacking.items()}, _lost_cases(folder))
+
+
+def _answered(folder: RunFolder, lacking: dict[CaseKey, _Lacking]) -> set[Step]:
+    """Asks with a reply; what verdicts lack is less by the replies."""
+    answered, read = set[Step](), set[str]()
+    for row in _intact_rows(folder, "turns", *_KEY, "path", "reply_id", *_USED):
         if row["reply_id"] in read:  # in a part that was not committed, and in the segments that it replaces
             continue
         read.add(row["reply_id"])
         answered.add((_key(row), row["path"]))
-        if _key(row) in left:
-            left[_key(row)] -= _used(row)
-            calls[_key(row)] -= row["path"] == step_of(row["path"]) and not row["reply_id"].startswith(DECISION)
-    asked: dict[tuple[CaseKey, str], None] = {}
-    for row in _intact_rows(folder, "events", "kind", "path", "data"):
+        if (of_debate := lacking.get(_key(row))) is not None:
+            of_debate.tokens -= _used(row)
+            is_call = row["path"] == step_of(row["path"]) and not row["reply_id"].startswith(DECISION)
+            of_debate.calls -= is_call
+    return answered
+
+
+def _asked(folder: RunFolder, lacking: dict[CaseKey, _Lacking], answered: set[Step]) -> list[Step]:
+    """Asks without a reply or an event for its absence, but not those of verdicts that lack nothing. What a verdict
+    lacks and is known to be lost is no longer lacking."""
+    asked: dict[Step, None] = {}
+    for row in _intact_rows(folder, "events", *_KEY, "kind", "path", "data"):
         step = _key(row), row["path"]
         if row["kind"] == ASKED:
             asked[step] = None
         elif row["kind"] == ABANDONED:
             answered.add(step)
-            if _LOST in row["data"] and _key(row) in left:
-                calls[_key(row)], left[_key(row)] = 0, 0
-    asks: dict[CaseKey, list[str]] = {}
-    for key, path in asked:
-        if (key, path) not in answered:
-            asks.setdefault(key, []).append(path)
-    for key, count in calls.items():
-        known = len(asks.get(key, ()))
-        if count > known or (left[key] > 0 and not known):
-            asks.setdefault(key, []).extend(f"lost/{number}" for number in range(known, max(count, 1)))
-    return LostReplies(asks, {key: max(0, left[key]) for key in asks if key in left})
+            if _LOST in row["data"] and row["path"] != CASE and step[0] in lacking:
+                lacking[step[0]] = _Lacking(0, 0)
+    whole = {key for key, each in lacking.items() if each.calls <= 0 and each.tokens <= 0}
+    return [step for step in asked if step not in answered and step[0] not in whole]
+
+
+def _lost_cases(folder: RunFolder) -> list[str]:
+    known = {row["case_id"] for row in _intact_rows(folder, "cases", "case_id")}
+    found = dict[str, None]()
+    for table in ("verdicts", "turns", "events", "embeddings"):
+        found |= {row["case_id"]: None for row in _intact_rows(folder, table, "case_id")}
+    noted = (row for row in _intact_rows(folder, "events", "case_id", "kind", "path", "data"))
+    known |= {row["case_id"] for row in noted if row["path"] == CASE and _LOST in row["data"]}
+    return [case_id for case_id in found if case_id not in known and not is_shared_id(case_id)]
+
+
+def cases_known_to_be_lost(events: pa.Table) -> pa.Array:
+    """Ids of the cases whose rows were lost by damage; of the table `events`."""
+    lost = pc.and_(pc.equal(events["path"], CASE), pc.match_substring(events["data"], _LOST))
+    return pc.unique(events.filter(lost)["case_id"])
 
 
 def replies_that_verdicts_lack(folder: RunFolder) -> tuple[int, int]:
@@ -111,7 +159,8 @@ def replies_that_verdicts_lack(folder: RunFolder) -> tuple[int, int]:
         RecordError: the record cannot be read.
     """
     events = read_table(folder, "events", ["data"])
-    lost = events.filter(pc.match_substring(events["data"], _LOST)).select(_KEY)
+    of_replies = pc.and_(pc.match_substring(events["data"], _LOST), pc.not_equal(events["path"], CASE))
+    lost = events.filter(of_replies).select(_KEY)
     turns = read_table(folder, "turns", ["path", *_USED])
     turns = turns.filter(pc.invert(turns["superseded"]))
     is_call = pc.invert(
@@ -146,7 +195,7 @@ def _used(row: dict[str, Any]) -> int:
 
 def _intact_rows(folder: RunFolder, table: str, *columns: str) -> Iterator[dict[str, Any]]:
     """Intact rows of a table, of files that no part lists, too."""
-    names = ["case_id", "attempt", *columns]
+    names = list(columns)
     for path in sorted((folder.path / table).glob("*.parquet")):
         for group in intact_groups(path, names):
             yield from group.to_pylist()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,11 +23,11 @@ from moot.actors.record.completeness import Losses, losses
 from moot.actors.record.files import checksum, encode_file, write_whole
 from moot.actors.record.flush_log import SUFFIX, check_flush_log, last_flush
 from moot.actors.record.folder import Part, RunFolder, decode_part, is_roll_name, roll_of
-from moot.actors.record.lost_replies import LostReplies, find_lost_replies, intact_groups
+from moot.actors.record.lost_replies import CASE, LostReplies, find_lost_replies, intact_groups
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.parts import open_parquet
 from moot.actors.record.rows import sorted_json
-from moot.actors.record.schema import ABANDONED, JOURNAL, LOST, TABLES
+from moot.actors.record.schema import ABANDONED, JOURNAL, LOST, TABLES, CaseKey
 from moot.actors.record.segments import SegmentWriter, read_segment, salvage_segment
 from moot.actors.record.tables import read_raw_rows
 from moot.protocols.errors import RecordError
@@ -57,7 +58,7 @@ def salvage(folder: RunFolder) -> list[str]:
         report += [*_list_orphans(folder, gone), *_salvage_parts(folder), *_salvage_segments(folder)]
         report += _salvage_logs(folder)
         _note_what_is_left(folder)
-        if report or loss.tokens:
+        if report or loss.tokens or loss.cases:
             _end_lost_asks(folder, owner.epoch, loss)
             compact_leftovers(folder, owner.epoch)
             report += _remove_dependents(folder)
@@ -192,18 +193,20 @@ def _replace(folder: RunFolder, path: Path, rows: pa.Table) -> None:
 
 def _end_lost_asks(folder: RunFolder, epoch: int, loss: LostReplies) -> None:
     """Record the end of the lost asks of debates with a verdict, with the tokens that their verdict states, so that
-    figures and budgets still include them."""
-    rows = []
-    for key, paths in loss.asks.items():
-        for number, path in enumerate(paths if key in loss.tokens else ()):
-            tokens = 0 if number else loss.tokens[key]
-            data = {"why": LOST, "model": "", "attempts": 1, "tokens_at_most": tokens}
-            event = dict(kind=ABANDONED, path=path, data=sorted_json(data), at=time.time())
-            rows.append({"case_id": key[0], "attempt": key[1], **event})
+    figures and budgets still include them; and which cases are lost."""
+    rows = [_lost((case_id, 0), CASE) for case_id in loss.cases]
+    for key, tokens in loss.tokens.items():
+        rows += [_lost(key, path, 0 if number else tokens) for number, path in enumerate(loss.asks[key])]
     if rows:
         writer = SegmentWriter(folder.segment_path(epoch, 0, 0, "events"), JOURNAL["events"])
         writer.append(pa.RecordBatch.from_pylist(rows, JOURNAL["events"]))
         writer.close()
+
+
+def _lost(key: CaseKey, path: str, tokens: int = 0) -> dict[str, Any]:
+    data = {"why": LOST, "model": "", "attempts": 0 if path == CASE else 1, "tokens_at_most": tokens}
+    event = {"kind": ABANDONED, "path": path, "data": sorted_json(data), "at": time.time()}
+    return {"case_id": key[0], "attempt": key[1], **event}
 
 
 def _remove_dependents(folder: RunFolder) -> Iterator[str]:

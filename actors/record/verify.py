@@ -13,7 +13,7 @@ from moot.actors.record.completeness import losses
 from moot.actors.record.files import repair_advice
 from moot.actors.record.flush_log import SUFFIX, check_flush_log
 from moot.actors.record.folder import Part, RunFolder, decode_part, roll_of
-from moot.actors.record.lost_replies import replies_that_verdicts_lack
+from moot.actors.record.lost_replies import cases_known_to_be_lost, replies_that_verdicts_lack
 from moot.actors.record.parts import open_parquet
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import TABLES
@@ -140,10 +140,14 @@ def _segments(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
 
 def _tables(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
     columns = {table: ["reply_id"] if "reply_id" in TABLES[table].names else [] for table in TABLES}
+    columns["events"] = ["data"]
     tables = {table: read_table(folder, table, columns[table]) for table in TABLES}
     found.rows = {table: content.num_rows for table, content in tables.items()}
     for table, (column, other) in _REFERENCES.items():
-        lost = _not_in(tables[table][column], tables[other][column], internal=column == "case_id")
+        known = tables[other][column]
+        if column == "case_id":
+            known = pa.chunked_array([*known.chunks, cases_known_to_be_lost(tables["events"])], known.type)
+        lost = _not_in(tables[table][column], known, internal=column == "case_id")
         if lost:
             yield f"{folder.path}: {lost:,} rows of `{table}` have a {column} that `{other}` does not hold"
     replies, tokens = replies_that_verdicts_lack(folder)

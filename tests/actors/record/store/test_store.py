@@ -185,7 +185,9 @@ def test_deltas_give_back_what_was_appended_or_name_the_one_that_is_missing(
             data = store.get(at) or b""
             store.delete([at]) if harm == "gone" else store.put(at, data[: len(data) // 2])
             if harm == "torn" or lost + 1 < len(states):
-                with pytest.raises(RecordError, match=f"{lost:06d}.delta is {'damaged' if harm == 'torn' else 'missing'}"):
+                with pytest.raises(
+                    RecordError, match=f"{lost:06d}.delta is {'damaged' if harm == 'torn' else 'missing'}"
+                ):
                     replay(store, ROLL, rolls_of(store)[ROLL], there)
                 return
             states = states[: max(lost, min(held, len(states)))]
