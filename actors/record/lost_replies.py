@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from moot.actors.record.compaction import stream_of
 from moot.actors.record.folder import RunFolder, Segment
 from moot.actors.record.parts import open_parquet
-from moot.actors.record.rows import DECISION, step_of
+from moot.actors.record.rows import DECISION, INVALID_SUFFIX, step_of
 from moot.actors.record.schema import ABANDONED, ASKED, JOURNAL, LOST, CaseKey
 from moot.actors.record.segments import intact_batches, read_segment
 from moot.actors.record.tables import read_table
@@ -104,17 +104,19 @@ def find_lost_replies(folder: RunFolder) -> LostReplies:
 
 
 def _answered(folder: RunFolder, lacking: dict[CaseKey, _Lacking]) -> set[Step]:
-    """Asks with a reply; what verdicts lack is less by the replies."""
-    answered, read = set[Step](), set[str]()
-    for row in _intact_rows(folder, "turns", *_KEY, "path", "reply_id", *_USED):
-        if row["reply_id"] in read:  # in a part that was not committed, and in the segments that it replaces
-            continue
-        read.add(row["reply_id"])
+    """Asks with a reply; what verdicts lack is less by the replies that count."""
+    answered, superseded = set[Step](), set[str]()
+    found: dict[str, tuple[CaseKey, int, bool]] = {}  # by id: it may be in a part and in the segments it replaces
+    for row in _intact_rows(folder, "turns", *_KEY, "path", "reply_id", "supersedes", *_USED):
         answered.add((_key(row), row["path"]))
-        if (of_debate := lacking.get(_key(row))) is not None:
-            of_debate.tokens -= _used(row)
-            is_call = row["path"] == step_of(row["path"]) and not row["reply_id"].startswith(DECISION)
-            of_debate.calls -= is_call
+        is_call = row["path"] == step_of(row["path"]) and not row["reply_id"].startswith(DECISION)
+        found[row["reply_id"]] = _key(row), _used(row), is_call
+        if row["supersedes"]:
+            superseded |= {row["supersedes"], row["supersedes"] + INVALID_SUFFIX}
+    for reply_id, (key, used, is_call) in found.items():
+        if key in lacking and reply_id not in superseded:
+            lacking[key].tokens -= used
+            lacking[key].calls -= is_call
     return answered
 
 

@@ -259,6 +259,18 @@ async def test_a_copy_of_an_unfinished_run_is_read_with_its_deltas(tmp_path: Pat
     assert ids(record_path(tmp_path / "store" / "run")) == {"c000", "c001", "c002"}
 
 
+@pytest.mark.parametrize("lost", ["000000.delta", "000002.delta", "parts"])
+async def test_an_object_that_is_lost_is_noticed(lost: str, tmp_path: Path) -> None:
+    store = store_in(tmp_path / "store")
+    await write(store, 3, ends=lost == "parts")
+    names = [name for name in store.sizes() if (name.endswith(".json") if lost == "parts" else name.endswith(lost))]
+    store.delete([name for name in names if name.startswith(("parts/", "journal/"))])
+    with pytest.raises(RecordError, match="e0001-w0-r0000"):
+        ids(read_remotely(store, tmp_path / "found"))
+    with pytest.raises(RecordError, match="e0001-w0-r0000"):
+        await write(store, 4)
+
+
 async def test_a_writer_that_was_replaced_adds_nothing(tmp_path: Path) -> None:
     """The same owner's writer lives on where Ray thinks it dead: nothing that it flushes or compacts counts."""
     store = store_in(tmp_path / "store")
