@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from moot.actors.record.completeness import complete_segments, rows_nowhere_else
 from moot.actors.record.files import checksum, encode_file
-from moot.actors.record.folder import Part, RunFolder, is_part_name
-from moot.actors.record.parts import columns_of, read_part
+from moot.actors.record.flush_log import append_flush
+from moot.actors.record.folder import Part, RunFolder, Segment, is_part_name, roll_of
 from moot.actors.record.schema import JOURNAL, JUDGMENTS, KEYS, TABLES, completed
 from moot.actors.record.segments import read_segment
 from moot.actors.telemetry.failpoints import failpoint
@@ -72,7 +73,7 @@ def _judgments(replies: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(rows, JUDGMENTS)
 
 
-def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, int | None]]]) -> None:
+def compact(folder: RunFolder, name: str, segments: dict[str, list[Segment]]) -> None:
     """Compacts segments to Parquet files and deletes them.
 
     Args:
@@ -88,10 +89,10 @@ def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, i
         raise RecordError(f"{folder.path}: the part {name} is there already, and is not written again")
     files: dict[str, str] = {}
     checksums: dict[str, int] = {}
-    for stream, paths in segments.items():
+    for stream, of_stream in segments.items():
         with ExitStack() as open_parts:
             parts: dict[str, _PartWriter] = {}
-            for batches in chunked(batch for path, valid in paths for batch in read_segment(path, valid)):
+            for batches in chunked(batch for segment in of_stream for batch in read_segment(*segment)):
                 for table in (name for name in TABLES if stream_of(name) == stream):
                     content = rows_of(table, batches)
                     if content.num_rows and table not in parts:
@@ -102,15 +103,30 @@ def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, i
             checksums[table] = part.checksum()
             files[table] = part.commit()
     pa.default_memory_pool().release_unused()
-    covers = [path.name for paths in segments.values() for path, _ in paths]
+    paths = [segment.path for of_stream in segments.values() for segment in of_stream]
+    covers = [path.name for path in paths]
     folder.put(f"parts/{name}.json", encode_file(Part(files, covers, checksums)))
     failpoint("compaction.manifest_written")
-    for paths in segments.values():
-        for path, _ in paths:
-            path.unlink(missing_ok=True)
+    _keep_logs(folder, paths)
+    for path in paths:
+        path.unlink(missing_ok=True)
     if folder.store is not None:
-        for roll in sorted({segment.rsplit("-", 1)[0] for segment in covers}):
+        for roll in sorted(set(map(roll_of, covers))):
             folder.store.delete_folder(f"journal/{roll}")
+
+
+def _keep_logs(folder: RunFolder, segments: Iterable[Path]) -> None:
+    """Write the flush logs of compacted rolls that have none, and put all into the store: a lost part is noticed."""
+    lengths: dict[str, dict[str, int]] = {}
+    for path in segments:
+        roll, _, stream = path.stem.rpartition("-")
+        lengths.setdefault(roll, {})[stream] = path.stat().st_size
+    for roll, written in sorted(lengths.items()):
+        log = folder.flush_log(roll)
+        if not log.exists():
+            append_flush(log, written, written, ends=True)
+        if folder.store is not None:
+            folder.store.put(f"parts/{log.name}", log)
 
 
 def chunked(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
@@ -180,10 +196,9 @@ def compact_leftovers(folder: RunFolder, epoch: int) -> None:
     Raises:
         RecordError: the part cannot be written; the segments are then left unchanged.
     """
-    segments: dict[str, list[tuple[Path, int | None]]] = {}
+    left, segments = complete_segments(folder), dict[str, list[Segment]]()
     for stream in JOURNAL:
-        found = list(folder.segments(stream))
-        if found:
+        if found := [segment for segment in left if segment.path.stem.endswith(f"-{stream}")]:
             segments[stream] = found
     if segments:
         try:
@@ -219,7 +234,7 @@ def remove_orphans(folder: RunFolder) -> None:
     for table in TABLES:
         orphans = {f"{table}/{path.name}" for path in (folder.path / table).glob("*.parquet")} - listed
         for name in sorted(orphans):
-            if missing := _rows_nowhere_else(folder, table, name):
+            if missing := rows_nowhere_else(folder, table, name):
                 raise RecordError(
                     f"{folder.path / name} holds {missing:,} rows that no part lists: is parts/{Path(name).stem}.json "
                     "lost? Restore it from a copy, or list the file again: "
@@ -234,14 +249,3 @@ def remove_orphans(folder: RunFolder) -> None:
 def _is_table_file(name: str) -> bool:
     file = Path(name)
     return name == f"{file.parent}/{file.stem}.parquet" and is_part_name(file.stem)
-
-
-def _rows_nowhere_else(folder: RunFolder, table: str, orphan: str) -> int:
-    file = folder.path / orphan
-    key = [*KEYS[table], *({"reply_id"} & columns_of(file) - {*KEYS[table]})]
-    missing: pa.Table = read_part(file, key)
-    for part in folder.committed_parts():
-        if table in part.tables and missing.num_rows:
-            known = read_part(folder.table_file(part, table), key)
-            missing = missing.join(known, key, join_type="left anti")
-    return int(missing.num_rows)

@@ -5,7 +5,8 @@ runs/NAME/
     owner.lock               held (flock) by the one live owner
     epochs.json              one entry per owner, with the segment lengths it found when it took over
     journal/                 segments: eEPOCH-wWRITER-rROLL-STREAM.arrows
-    parts/                   one JSON per committed roll: its Parquet files and the segments they replace
+    parts/                   one JSON per committed roll: its Parquet files and the segments they replace; and
+                             ROLL.flushes, the flush log of each roll
     TABLE/                   Parquet files: eEPOCH-wWRITER-rROLL.parquet
 
 In a store (see `moot.actors.record.store`) the same, but `owner.json` for the lock, and journal/ROLL/NUMBER.delta with
@@ -20,11 +21,12 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
 from moot.actors.record.files import checksum, decode_file, repair_advice, write_whole
+from moot.actors.record.flush_log import SUFFIX, Flushed, last_flush
 from moot.actors.record.schema import JOURNAL, TABLES
 from moot.protocols.errors import RecordError
 
@@ -52,12 +54,29 @@ class Epoch(msgspec.Struct):
         valid_bytes: segment lengths at its takeover: later additions do not count.
         parts: names of the committed rolls in a store at its takeover: other rolls of earlier owners do not count. None
             in a folder, whose earlier owners are dead.
+        rolls: rolls with a flush log at its takeover that no earlier epoch names: their rows are in the segments in
+            `valid_bytes`, or in a part. Empty in records of earlier versions.
     """
 
     number: int
     started_at: float
     valid_bytes: dict[str, Annotated[int, msgspec.Meta(ge=0)]]
     parts: list[str] | None = None
+    rolls: list[str] = []
+
+
+class Segment(NamedTuple):
+    """Segment that no part has replaced.
+
+    Attributes:
+        path: its file.
+        valid_bytes: length that counts; None for all.
+        least_bytes: length that was flushed, and must be there; 0 if unknown, as in records of earlier versions.
+    """
+
+    path: Path
+    valid_bytes: int | None = None
+    least_bytes: int = 0
 
 
 class Part(msgspec.Struct):
@@ -204,11 +223,13 @@ class RunFolder:
             raise RecordError(f"{file} cannot be read: {error.strerror}. {repair_advice(self.path)}") from error
         return file
 
-    def segments(self, stream: str | None = None) -> Iterator[tuple[Path, int | None]]:
-        """Segments that no part has replaced, oldest owner first, with their valid lengths (None: all)."""
-        covered = {name for part in self.committed_parts() for name in part.covers}
+    def segments(self, stream: str | None = None) -> Iterator[Segment]:
+        """Segments that are there and that no part has replaced, oldest owner first. Readers take
+        `completeness.complete_segments`, which also reports what is not there."""
+        covered = self.covered()
         valid = self.valid_bytes()
         last = max((epoch.number for epoch in self.epochs()), default=0)
+        flushed: dict[str, Flushed | None] = {}
         for path in sorted(self.journal.glob("e*.arrows")):
             parsed = _SEGMENT.fullmatch(path.name)
             if parsed is None or path.name in covered:
@@ -218,7 +239,20 @@ class RunFolder:
                 continue
             if int(epoch) < last and path.name not in valid:
                 continue
-            yield path, valid.get(path.name)
+            roll = roll_of(path.name)
+            if roll not in flushed:
+                flushed[roll] = last_flush(self.flush_log(roll))
+            log, length = flushed[roll], valid.get(path.name)
+            least = 0 if log is None else log.least().get(of_stream, 0) if length is None else length
+            yield Segment(path, length, least)
+
+    def covered(self) -> set[str]:
+        """Names of the segments that parts have replaced. Raises like `epochs`."""
+        return {name for part in self.committed_parts() for name in part.covers}
+
+    def flush_log(self, roll: str) -> Path:
+        """Path of a roll's flush log."""
+        return self.parts / f"{roll}{SUFFIX}"
 
     def segment_path(self, epoch: int, writer: int, roll: int, stream: str) -> Path:
         """Path of a writer's segment."""
@@ -248,6 +282,17 @@ def decode_part(file: Path) -> Part:
 def is_segment_name(name: str) -> bool:
     """Whether a name is that of a journal segment."""
     return _SEGMENT.fullmatch(name) is not None
+
+
+def roll_of(segment: str) -> str:
+    """Roll of a segment, by its name."""
+    return segment.rsplit("-", 1)[0]
+
+
+def epoch_of(name: str) -> int:
+    """Number of the owner that wrote a segment, a part or a flush log, by its name; 0 for any other name."""
+    parsed = _PART.match(name)
+    return int(parsed[1]) if parsed is not None else 0
 
 
 def is_part_name(name: str) -> bool:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from moot.actors.record.compaction import stream_of
-from moot.actors.record.folder import RunFolder
+from moot.actors.record.completeness import complete_segments
+from moot.actors.record.folder import RunFolder, Segment
 from moot.actors.record.parts import columns_of, read_part
 from moot.actors.record.schema import JOURNAL, TABLES, completed
 from moot.actors.record.segments import SegmentFollower, has_checksums, read_segment
@@ -54,28 +55,29 @@ class RecordFollower:
         Raises:
             RecordError: the record cannot be read.
         """
-        segments = list(self._folder.segments())
+        segments = complete_segments(self._folder)
         yield from self._new_parts()
         for stream in JOURNAL:
             table = "turns" if stream == "replies" else stream
             if table in self._columns:
                 ending = f"-{stream}.arrows"
-                for path, valid in segments:
-                    if path.name.endswith(ending) and path.name not in self._segments:
-                        yield from self._rows(table, self._begin(path, valid))
+                for segment in segments:
+                    if segment.path.name.endswith(ending) and segment.path.name not in self._segments:
+                        yield from self._rows(table, self._begin(segment))
                 for name, follower in self._segments.items():
                     while follower is not None and name.endswith(ending) and (rows := follower.read(_CHUNK_BYTES)):
                         yield from self._rows(table, rows)
-        self._close_gone({path.name for path, _ in segments})
+        self._close_gone({segment.path.name for segment in segments})
 
-    def _begin(self, path: Path, valid: int | None) -> list[pa.RecordBatch]:
+    def _begin(self, segment: Segment) -> list[pa.RecordBatch]:
         """Begin to follow a segment; one of an earlier version is read whole here, because nobody appends to it."""
+        name = segment.path.name
         try:
-            if has_checksums(path):
-                self._segments[path.name] = SegmentFollower(path, valid)
+            if has_checksums(segment.path):
+                self._segments[name] = SegmentFollower(segment.path, segment.valid_bytes)
                 return []
-            self._segments[path.name] = None
-            return list(read_segment(path, valid))
+            self._segments[name] = None
+            return list(read_segment(*segment))
         except FileNotFoundError:  # a live run has just turned it into a part, which is read next time
             return []
 

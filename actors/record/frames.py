@@ -55,23 +55,28 @@ def whole_frames(content: pa.Buffer) -> Iterator[Frame]:
         at = found.end
 
 
-def frames_until_damage(path: Path, content: pa.Buffer) -> Iterator[Frame]:
+def frames_until_damage(path: Path, content: pa.Buffer, least_bytes: int = 0) -> Iterator[Frame]:
     """Frames of a segment up to a torn tail.
 
+    Args:
+        least_bytes: length that was flushed: no tail is torn before it.
+
     Raises:
-        RecordError: the segment is damaged; the frames before the damage were yielded.
+        RecordError: the segment is damaged or truncated; the frames before the damage were yielded.
     """
     at = 0
     while at < content.size:
         frame = frame_at(content, at)
         if frame is None:
             behind = _next_frame(content, at + 1)
-            if behind is None and _is_torn(content, at):
+            if behind is None and at >= least_bytes and _is_torn(content, at):
                 return
             rest = "to its end" if behind is None else f"whole again from byte {behind.at}"
             raise RecordError(f"{path}: damaged at byte {at}, {rest}. {repair_advice(path.parent.parent)}")
         yield frame
         at = frame.end
+    if at < least_bytes:
+        raise RecordError(f"{path}: {at:,} bytes are left of {least_bytes:,}. {repair_advice(path.parent.parent)}")
 
 
 def _is_torn(content: pa.Buffer, at: int) -> bool:

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from moot.actors.models.off_loop import to_thread_shielded
 from moot.actors.record.compaction import compact
-from moot.actors.record.folder import RunFolder, roll_name
+from moot.actors.record.flush_log import append_flush
+from moot.actors.record.folder import RunFolder, Segment, roll_name
 from moot.actors.record.rows import RowBuffer
 from moot.actors.record.schema import JOURNAL
 from moot.actors.record.segments import SegmentWriter
@@ -213,6 +214,7 @@ class Journal:
             self._deltas.put(segment.path for segment in self._segments.values() if segment.size)
         elif time.monotonic() - self._synced_at > SYNC_S:
             self._sync()
+        self._log_flush()
         if self._segments["replies"].size > ROLL_BYTES:
             self._compact()
             self._begin_roll()
@@ -227,6 +229,14 @@ class Journal:
     def _begin_roll(self) -> None:
         if self._folder.store is not None:
             self._deltas = DeltaWriter(self._folder.store, roll_name(self._epoch, self._writer, self._roll))
+
+    def _log_flush(self) -> None:
+        begun = {stream: segment for stream, segment in self._segments.items() if segment.size}
+        written = {stream: segment.size for stream, segment in begun.items()}
+        append_flush(self._log(), written, {stream: segment.synced for stream, segment in begun.items()})
+
+    def _log(self) -> Path:
+        return self._folder.flush_log(roll_name(self._epoch, self._writer, self._roll))
 
     def _sync(self) -> None:
         for segment in self._segments.values():
@@ -249,23 +259,30 @@ class Journal:
         if written:
             compact(self._folder, name, written)
 
-    def _end_segments(self) -> dict[str, list[tuple[Path, int | None]]]:
+    def _end_segments(self) -> dict[str, list[Segment]]:
         """Close the segments that are not empty, and continue in new ones; returns the closed ones by stream."""
-        written: dict[str, list[tuple[Path, int | None]]] = {}
+        ended: dict[str, list[Segment]] = {}
         for stream, segment in self._segments.items():
             if segment.size:
-                segment.close()
-                written[stream] = [(segment.path, None)]
+                ended[stream] = [Segment(segment.path, None, segment.close())]
+        if ended:
+            lengths = {stream: segments[0].least_bytes for stream, segments in ended.items()}
+            append_flush(self._log(), lengths, lengths, ends=True)
         self._roll += 1
         self._segments = self._new_segments()
-        return written
+        return ended
+
+    def _leave(self) -> None:
+        """End the segments; a later owner compacts them."""
+        if self._end_segments() and self._deltas is not None:
+            self._deltas.end()
 
     async def close(self, *, compact: bool = True) -> None:
         """Flush, and compact the segments of this writer to Parquet."""
         try:
             await self.flush()
             async with self._flushing:
-                await to_thread_shielded(self._noting_failure()(self._compact if compact else self._end_segments))
+                await to_thread_shielded(self._noting_failure()(self._compact if compact else self._leave))
         finally:
             for segment in self._segments.values():
                 segment.abandon()

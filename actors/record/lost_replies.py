@@ -1,36 +1,51 @@
-"""Lost replies of a damaged record: the asks without a reply in what is intact of it."""
+"""Lost replies of a damaged record: the asks without a reply in what is intact of it, and what verdicts state."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from moot.actors.record.compaction import stream_of
-from moot.actors.record.folder import RunFolder
+from moot.actors.record.folder import RunFolder, Segment
 from moot.actors.record.parts import open_parquet
-from moot.actors.record.schema import ABANDONED, ASKED, JOURNAL, CaseKey
+from moot.actors.record.rows import DECISION, INVALID_SUFFIX, step_of
+from moot.actors.record.schema import ABANDONED, ASKED, JOURNAL, LOST, CaseKey
 from moot.actors.record.segments import intact_batches, read_segment
+from moot.actors.record.tables import read_table
+from moot.protocols.case import is_shared_id
 from moot.protocols.errors import RecordError
 
 _USED = ("prompt_tokens", "completion_tokens")
+_LOST = f'"why":"{LOST}"'
+"""In the data of an event `abandoned` that ends a lost ask."""
+
+_KEY = ["case_id", "attempt"]
+
+
+CASE = "case"
+"""Path of the event that says that the row of a case was lost."""
 
 
 @dataclass(frozen=True)
 class LostReplies:
-    """Lost replies.
+    """Lost replies, and lost cases.
 
     Attributes:
-        asks: paths of the asks without a reply, by debate. A call in flight when a run was killed is one of them.
+        asks: paths of the asks without a reply, by debate. A call in flight when a run was killed is one of them. A
+            reply that a verdict states and whose ask is lost, too, has a path of its own.
         tokens: of debates with a verdict, the tokens that it states and that no recorded reply has.
+        cases: ids of cases of which there are rows, but no case.
     """
 
     asks: dict[CaseKey, list[str]]
     tokens: dict[CaseKey, int]
+    cases: list[str] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
         """Consequences for users, one per line; none without lost replies."""
@@ -46,40 +61,130 @@ class LostReplies:
                 f"{_total(others):,} asks of {len(others):,} debates without a verdict have no reply: it is lost, or "
                 "was in flight when the run ended. `moot run` pays for them again"
             )
+        if self.cases:
+            yield f"the questions of {len(self.cases):,} cases are lost; what they led to stays"
 
 
 def _total(asks: dict[CaseKey, list[str]]) -> int:
     return sum(map(len, asks.values()))
 
 
+@dataclass
+class _Lacking:
+    """What a verdict states and no row that was read has."""
+
+    calls: int
+    tokens: int
+
+
+Step = tuple[CaseKey, str]
+
+
 def find_lost_replies(folder: RunFolder) -> LostReplies:
     """Finds the lost replies, without changing anything.
 
-    Each ask of a debate is on record; an ask without a reply, and without an event for its absence, has lost it.
+    Each ask of a debate is on record; an ask without a reply, and without an event for its absence, has lost it, and so
+    has a verdict that states more replies or tokens than are there.
 
     Raises:
         RecordError: a file that determines which files count is damaged.
     """
-    left: dict[CaseKey, int] = {}
-    for row in _intact_rows(folder, "verdicts", *_USED):
-        left.setdefault(_key(row), _used(row))
-    answered = set()
-    for row in _intact_rows(folder, "turns", "path", *_USED):
+    lacking: dict[CaseKey, _Lacking] = {}
+    for row in _intact_rows(folder, "verdicts", *_KEY, "calls", *_USED):
+        lacking.setdefault(_key(row), _Lacking(row["calls"] or 0, _used(row)))
+    answered = _answered(folder, lacking)
+    asked = _asked(folder, lacking, answered)
+    lacking = {key: each for key, each in lacking.items() if each.calls > 0 or each.tokens > 0}
+    asks: dict[CaseKey, list[str]] = {key: [] for key in lacking}
+    for key, path in asked:
+        asks.setdefault(key, []).append(path)
+    for key, each in lacking.items():
+        asks[key] += [f"lost/{number}" for number in range(len(asks[key]), max(each.calls, 1))]
+    return LostReplies(asks, {key: max(0, each.tokens) for key, each in lacking.items()}, _lost_cases(folder))
+
+
+def _answered(folder: RunFolder, lacking: dict[CaseKey, _Lacking]) -> set[Step]:
+    """Asks with a reply; what verdicts lack is less by the replies that count."""
+    answered, superseded = set[Step](), set[str]()
+    found: dict[str, tuple[CaseKey, int, bool]] = {}  # by id: it may be in a part and in the segments it replaces
+    for row in _intact_rows(folder, "turns", *_KEY, "path", "reply_id", "supersedes", *_USED):
         answered.add((_key(row), row["path"]))
-        if _key(row) in left:
-            left[_key(row)] -= _used(row)
-    asked: dict[tuple[CaseKey, str], None] = {}
-    for row in _intact_rows(folder, "events", "kind", "path"):
+        is_call = row["path"] == step_of(row["path"]) and not row["reply_id"].startswith(DECISION)
+        found[row["reply_id"]] = _key(row), _used(row), is_call
+        if row["supersedes"]:
+            superseded |= {row["supersedes"], row["supersedes"] + INVALID_SUFFIX}
+    for reply_id, (key, used, is_call) in found.items():
+        if key in lacking and reply_id not in superseded:
+            lacking[key].tokens -= used
+            lacking[key].calls -= is_call
+    return answered
+
+
+def _asked(folder: RunFolder, lacking: dict[CaseKey, _Lacking], answered: set[Step]) -> list[Step]:
+    """Asks without a reply or an event for its absence, but not those of verdicts that lack nothing. What a verdict
+    lacks and is known to be lost is no longer lacking."""
+    asked: dict[Step, None] = {}
+    for row in _intact_rows(folder, "events", *_KEY, "kind", "path", "data"):
         step = _key(row), row["path"]
         if row["kind"] == ASKED:
             asked[step] = None
         elif row["kind"] == ABANDONED:
             answered.add(step)
-    asks: dict[CaseKey, list[str]] = {}
-    for key, path in asked:
-        if (key, path) not in answered:
-            asks.setdefault(key, []).append(path)
-    return LostReplies(asks, {key: max(0, left[key]) for key in asks if key in left})
+            if _LOST in row["data"] and row["path"] != CASE and step[0] in lacking:
+                lacking[step[0]] = _Lacking(0, 0)
+    whole = {key for key, each in lacking.items() if each.calls <= 0 and each.tokens <= 0}
+    return [step for step in asked if step not in answered and step[0] not in whole]
+
+
+def _lost_cases(folder: RunFolder) -> list[str]:
+    known = {row["case_id"] for row in _intact_rows(folder, "cases", "case_id")}
+    found = dict[str, None]()
+    for table in ("verdicts", "turns", "events", "embeddings"):
+        found |= {row["case_id"]: None for row in _intact_rows(folder, table, "case_id")}
+    noted = (row for row in _intact_rows(folder, "events", "case_id", "kind", "path", "data"))
+    known |= {row["case_id"] for row in noted if row["path"] == CASE and _LOST in row["data"]}
+    return [case_id for case_id in found if case_id not in known and not is_shared_id(case_id)]
+
+
+def cases_known_to_be_lost(events: pa.Table) -> pa.Array:
+    """Ids of the cases whose rows were lost by damage; of the table `events`."""
+    lost = pc.and_(pc.equal(events["path"], CASE), pc.match_substring(events["data"], _LOST))
+    return pc.unique(events.filter(lost)["case_id"])
+
+
+def replies_that_verdicts_lack(folder: RunFolder) -> tuple[int, int]:
+    """Numbers of replies and tokens that verdicts state and that are not on record, without those known to be lost.
+
+    A verdict states at most the usage that its replies report, so what it lacks was lost.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    events = read_table(folder, "events", ["data"])
+    of_replies = pc.and_(pc.match_substring(events["data"], _LOST), pc.not_equal(events["path"], CASE))
+    lost = events.filter(of_replies).select(_KEY)
+    turns = read_table(folder, "turns", ["path", *_USED])
+    turns = turns.filter(pc.invert(turns["superseded"]))
+    is_call = pc.invert(
+        pc.or_(pc.match_substring_regex(turns["path"], r"(~1|~cut\d+)$"), pc.starts_with(turns["reply_id"], DECISION))
+    )
+    there = turns.select(_KEY).append_column("calls_there", pc.cast(is_call, pa.int64()))
+    there = there.append_column("tokens_there", _tokens(turns)).group_by(_KEY)
+    sums = there.aggregate([("calls_there", "sum"), ("tokens_there", "sum")])
+    stated = read_table(folder, "verdicts", ["calls", *_USED]).select([*_KEY, "calls", *_USED])
+    both = stated.join(lost, _KEY, join_type="left anti").join(sums, _KEY, join_type="left outer")
+    calls = _lacking(pc.cast(both["calls"], pa.int64()), both["calls_there_sum"])
+    return calls, _lacking(_tokens(both), both["tokens_there_sum"])
+
+
+def _tokens(rows: pa.Table) -> pa.ChunkedArray:
+    known = [pc.cast(pc.fill_null(rows[name], 0), pa.int64()) for name in _USED]
+    return pc.add(*known)
+
+
+def _lacking(stated: pa.ChunkedArray, there: pa.ChunkedArray) -> int:
+    lacking = pc.subtract(pc.fill_null(stated, 0), pc.fill_null(there, 0))
+    return int(pc.sum(pc.max_element_wise(lacking, 0)).as_py() or 0)
 
 
 def _key(row: dict[str, Any]) -> CaseKey:
@@ -92,12 +197,12 @@ def _used(row: dict[str, Any]) -> int:
 
 def _intact_rows(folder: RunFolder, table: str, *columns: str) -> Iterator[dict[str, Any]]:
     """Intact rows of a table, of files that no part lists, too."""
-    names = ["case_id", "attempt", *columns]
+    names = list(columns)
     for path in sorted((folder.path / table).glob("*.parquet")):
         for group in intact_groups(path, names):
             yield from group.to_pylist()
-    for path, valid in folder.segments(stream_of(table)):
-        for batch in _intact_batches(path, valid, JOURNAL[stream_of(table)]):
+    for segment in folder.segments(stream_of(table)):
+        for batch in _intact_batches(segment, JOURNAL[stream_of(table)]):
             yield from batch.select(names).to_pylist()
 
 
@@ -113,11 +218,11 @@ def intact_groups(path: Path, columns: list[str] | None = None) -> Iterator[pa.T
             yield group
 
 
-def _intact_batches(path: Path, valid: int | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _intact_batches(segment: Segment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     try:
-        for _ in read_segment(path, valid):
+        for _ in read_segment(*segment):
             pass
     except RecordError:
-        yield from intact_batches(path, schema, valid)
+        yield from intact_batches(segment.path, schema, segment.valid_bytes)
     else:
-        yield from read_segment(path, valid)
+        yield from read_segment(*segment)

@@ -5,12 +5,20 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+import structlog
+
+from moot.actors.record.completeness import check_complete
 from moot.actors.record.files import encode_file, refuse_links
-from moot.actors.record.folder import Epoch, RunFolder
+from moot.actors.record.flush_log import SUFFIX, last_flush
+from moot.actors.record.folder import Epoch, RunFolder, epoch_of, roll_of
+from moot.actors.record.segments import flushed_end
 from moot.protocols.errors import RecordError, RunFolderBusy
+
+_log = structlog.get_logger(__name__)
 
 _LOOKS, _LOOK_S = 20, 0.01
 """Attempts to lock a folder, and the seconds after each: longer than `RunFolder.is_owned` has the lock."""
@@ -25,12 +33,15 @@ class Ownership:
         self._lock = lock
 
     @classmethod
-    def acquire(cls, folder: RunFolder) -> Ownership:
+    def acquire(cls, folder: RunFolder, first: Callable[[RunFolder], object] = check_complete) -> Ownership:
         """Acquire the folder: a new epoch begins, and later additions of older owners do not count.
+
+        Args:
+            first: done with the record once it is locked, before the epoch begins.
 
         Raises:
             RunFolderBusy: another live process owns the folder.
-            RecordError: the folder cannot be written, or contains a link that leads out of it.
+            RecordError: the folder cannot be written, contains a link that leads out of it, or is not complete.
         """
         refuse_links(folder.path)
         try:
@@ -53,7 +64,12 @@ class Ownership:
             lock.flush()
         except OSError as error:
             raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
-        return cls(folder, lock, begin_epoch(folder))
+        try:
+            first(folder)
+            return cls(folder, lock, begin_epoch(folder))
+        except BaseException:
+            lock.close()
+            raise
 
     def release(self) -> None:
         """Release the folder."""
@@ -92,14 +108,41 @@ def owner_pid(folder: RunFolder) -> int | None:
 def begin_epoch(folder: RunFolder) -> int:
     """Starts the epoch of a new owner, so that later additions of older ones do not count; returns its number.
 
+    The caller has checked that the record is complete: afterwards its segments count as they are.
+
     Raises:
         RecordError: the folder cannot be written.
     """
     epochs = folder.epochs()
-    known = {name for epoch in epochs for name in epoch.valid_bytes}
-    sizes = {p.name: p.stat().st_size for p in folder.journal.glob("e*.arrows") if p.name not in known}
+    sizes = dict(_sizes(folder, {name for epoch in epochs for name in epoch.valid_bytes}))
     parts = None if folder.store is None else sorted(p.stem for p in folder.parts.glob("*.json"))
-    number = max((epoch.number for epoch in epochs), default=0) + 1
-    epochs.append(Epoch(number, time.time(), sizes, parts))
+    known = {roll for epoch in epochs for roll in epoch.rolls}
+    rolls = sorted({p.name.removesuffix(SUFFIX) for p in folder.parts.glob(f"*{SUFFIX}")} - known)
+    files = [path.name for place in (folder.journal, folder.parts) for path in place.glob("e*")]
+    number = max([*(epoch.number for epoch in epochs), *map(epoch_of, files)], default=0) + 1
+    epochs.append(Epoch(number, time.time(), sizes, parts, rolls))
     folder.put("epochs.json", encode_file(epochs))
     return number
+
+
+def _sizes(folder: RunFolder, known: set[str]) -> Iterator[tuple[str, int]]:
+    """Segments that no earlier owner knew, with the lengths that count: where a flush log says what must be there, up
+    to the last whole batch."""
+    for path in sorted(folder.journal.glob("e*.arrows")):
+        if path.name in known:
+            continue
+        flushed = last_flush(folder.flush_log(roll_of(path.name)))
+        if flushed is None:
+            yield path.name, path.stat().st_size
+            continue
+        stream = path.stem.rsplit("-", 1)[1]
+        least = flushed.least().get(stream, 0)
+        end = flushed_end(path, least)
+        if (lost := flushed.written.get(stream, 0) - end) > 0 and end >= least:
+            _log.warning(
+                "this machine has started again since the run ended, and the last second of the run never reached its "
+                "disk: what was lost is paid for again",
+                segment=path.name,
+                lost_bytes=lost,
+            )
+        yield path.name, end

@@ -31,7 +31,7 @@ def open_parquet(file: Path, **options: Any) -> Iterator[pq.ParquetFile]:
     try:
         with pq.ParquetFile(file, page_checksum_verification=True, **options) as part:
             yield part
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise RecordError(f"{file} cannot be read: {error}") from error
 
 

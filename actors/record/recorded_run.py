@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from moot.actors.record.completeness import complete_segments
 from moot.actors.record.folder import Part, RunFolder
 from moot.actors.record.parts import open_parquet
 from moot.actors.record.schema import TOKEN_COLUMNS, TURNS, completed
@@ -98,15 +99,15 @@ class RecordedRun:
     def _load(self) -> None:
         self._sources: list[_Group | pa.RecordBatch] = []
         pieces, token_ids, self._token_places = [], list[str](), list[tuple[_Group, int]]()
-        segments = list(self._folder.segments("replies"))  # first: one that becomes a part is read twice
+        segments = complete_segments(self._folder, "replies")  # first: one that becomes a part is read twice
         for part in self._folder.committed_parts():
             for group, ids in self._groups(part, "tokens", ["reply_id"]):
                 token_ids += ids["reply_id"].to_pylist()
                 self._token_places += [(group, row) for row in range(ids.num_rows)]
             for group, turns in self._groups(part, "turns", _INDEXED):
                 pieces.append(self._piece(group, turns))
-        for path, valid_bytes in segments:
-            for batch in read_segment(path, valid_bytes):
+        for segment in segments:
+            for batch in read_segment(*segment):
                 pieces.append(self._piece(batch, pa.Table.from_batches([batch.select(_INDEXED)])))
         self._tokens_by_id = HashIndex(token_ids)
         schema = pa.schema([*(TURNS.field(name) for name in _INDEXED), ("source", pa.int32()), ("row", pa.int64())])

@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.completeness import Losses, losses
 from moot.actors.record.files import checksum, encode_file, write_whole
-from moot.actors.record.folder import Part, RunFolder, decode_part
-from moot.actors.record.lost_replies import LostReplies, find_lost_replies, intact_groups
+from moot.actors.record.flush_log import SUFFIX, check_flush_log, last_flush
+from moot.actors.record.folder import Part, RunFolder, decode_part, is_roll_name, roll_of
+from moot.actors.record.lost_replies import CASE, LostReplies, find_lost_replies, intact_groups
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.parts import open_parquet
 from moot.actors.record.referenced_files import referenced_files
 from moot.actors.record.rows import sorted_json
 from moot.actors.record.run_yaml import read_run_yaml
-from moot.actors.record.schema import ABANDONED, JOURNAL, LOST, TABLES
+from moot.actors.record.schema import ABANDONED, JOURNAL, LOST, TABLES, CaseKey
 from moot.actors.record.segments import SegmentWriter, read_segment, salvage_segment
 from moot.actors.record.tables import read_raw_rows
 from moot.protocols.errors import RecordError
@@ -42,18 +46,21 @@ def salvage(folder: RunFolder) -> list[str]:
 
     Raises:
         RunFolderBusy: another process owns the folder.
-        RecordError: the record is in a bucket, there is no run, or a file that determines which files count is damaged.
+        RecordError: the record is in a bucket, or there is no run.
     """
     if folder.store is not None:
         raise RecordError(f"{folder.store.uri}: copy the folder from the bucket, and salvage the copy")
     if not folder.exists():
         raise RecordError(folder.missing())
-    owner = Ownership.acquire(folder)
+    gone: Losses = {}
+    owner = Ownership.acquire(folder, lambda found: gone.update(_losses(found)))
     try:
         loss = find_lost_replies(folder)
-        report = [*_list_orphans(folder), *_salvage_parts(folder), *_salvage_segments(folder)]
+        report = [f"{file}: {fault}" for file, fault in gone.items()]
+        report += [*_list_orphans(folder, gone), *_salvage_parts(folder), *_salvage_segments(folder)]
+        report += _salvage_logs(folder)
         _note_what_is_left(folder)
-        if report:
+        if report or loss.tokens or loss.cases:
             _end_lost_asks(folder, owner.epoch, loss)
             compact_leftovers(folder, owner.epoch)
             report += _remove_dependents(folder)
@@ -62,7 +69,21 @@ def salvage(folder: RunFolder) -> list[str]:
         owner.release()
 
 
-def _list_orphans(folder: RunFolder) -> Iterator[str]:
+def _losses(folder: RunFolder) -> Losses:
+    """Losses of the record, after files that cannot be parsed are quarantined: what they listed is listed again."""
+    parsed: dict[Path, Callable[[], object]] = {folder.path / "epochs.json": folder.epochs}
+    parsed |= {file: partial(decode_part, file) for file in folder.parts.glob("*.json")}
+    damaged = {}
+    for file, parse in sorted(parsed.items()):
+        try:
+            parse()
+        except RecordError:
+            _quarantine(folder, file)
+            damaged[str(file.relative_to(folder.path))] = "it cannot be parsed"
+    return losses(folder) | damaged
+
+
+def _list_orphans(folder: RunFolder, gone: Losses) -> Iterator[str]:
     """Recreates the parts of Parquet files without one; where segments have the same rows, the first written count."""
     listed = {name for part in folder.committed_parts() for name in part.tables.values()}
     found: dict[str, dict[str, str]] = {}
@@ -72,8 +93,19 @@ def _list_orphans(folder: RunFolder) -> Iterator[str]:
                 found.setdefault(path.stem, {})[table] = f"{table}/{path.name}"
     for stem, tables in found.items():
         checksums = {table: checksum(folder.path / name) for table, name in tables.items()}
-        folder.put(f"parts/{stem}.json", encode_file(Part(tables, [], checksums)))
+        folder.put(f"parts/{stem}.json", encode_file(Part(tables, _replaced(folder, stem, gone), checksums)))
         yield f"parts/{stem}.json: written again, it lists {', '.join(sorted(tables.values()))}"
+
+
+def _replaced(folder: RunFolder, part: str, gone: Losses) -> list[str]:
+    """Segments that a part without its list has replaced: those of its roll, or those of several rolls that are not
+    there."""
+    if is_roll_name(part):
+        flushed = last_flush(folder.flush_log(part))
+        names = [f"{part}-{stream}.arrows" for stream in (flushed.written if flushed is not None else ())]
+    else:
+        names = [file.removeprefix("journal/") for file in gone if file.startswith("journal/")]
+    return [name for name in names if not (folder.journal / name).exists()]
 
 
 def _salvage_parts(folder: RunFolder) -> Iterator[str]:
@@ -100,9 +132,9 @@ def _rewrite(folder: RunFolder, path: Path) -> str:
 
 
 def _salvage_segments(folder: RunFolder) -> Iterator[str]:
-    for path, valid in list(folder.segments()):
+    for path, valid, least in list(folder.segments()):
         try:
-            for _ in read_segment(path, valid):
+            for _ in read_segment(path, valid, least):
                 pass
         except RecordError:
             draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -113,12 +145,31 @@ def _salvage_segments(folder: RunFolder) -> Iterator[str]:
             yield f"journal/{path.name}: {batches} whole batches kept"
 
 
+def _salvage_logs(folder: RunFolder) -> Iterator[str]:
+    """Quarantines the flush logs that are damaged, or that state more than is left."""
+    covered = {roll_of(name) for name in folder.covered()}
+    for log in sorted(folder.parts.glob(f"*{SUFFIX}")):
+        roll, flushed = log.name.removesuffix(SUFFIX), last_flush(log)
+        stated = {} if flushed is None or roll in covered else flushed.least()
+        left = {path.name: path.stat().st_size for path in folder.journal.glob(f"{roll}-*.arrows")}
+        try:
+            check_flush_log(log)
+            damaged = any(left.get(f"{roll}-{stream}.arrows", 0) < length for stream, length in stated.items())
+        except RecordError:
+            damaged = True
+        if damaged:
+            _quarantine(folder, log)
+            yield f"parts/{log.name}: put aside"
+
+
 def _note_what_is_left(folder: RunFolder) -> None:
-    """Set the valid length of each segment to that of its salvaged part."""
-    epochs = folder.epochs()
+    """Set the valid length of each segment to that of its salvaged part, and forget rolls of which nothing is left."""
+    epochs, covered = folder.epochs(), folder.covered()
+    rolls = {roll_of(name) for name in (*covered, *(path.name for path in folder.journal.glob("e*.arrows")))}
     for epoch in epochs:
         left = {name: folder.journal / name for name in epoch.valid_bytes if (folder.journal / name).exists()}
         epoch.valid_bytes = {name: min(epoch.valid_bytes[name], path.stat().st_size) for name, path in left.items()}
+        epoch.rolls = [roll for roll in epoch.rolls if roll in rolls]
     folder.put("epochs.json", encode_file(epochs))
 
 
@@ -157,18 +208,20 @@ def _replace(folder: RunFolder, path: Path, rows: pa.Table) -> None:
 
 def _end_lost_asks(folder: RunFolder, epoch: int, loss: LostReplies) -> None:
     """Record the end of the lost asks of debates with a verdict, with the tokens that their verdict states, so that
-    figures and budgets still include them."""
-    rows = []
-    for key, paths in loss.asks.items():
-        for number, path in enumerate(paths if key in loss.tokens else ()):
-            tokens = 0 if number else loss.tokens[key]
-            data = {"why": LOST, "model": "", "attempts": 1, "tokens_at_most": tokens}
-            event = dict(kind=ABANDONED, path=path, data=sorted_json(data), at=time.time())
-            rows.append({"case_id": key[0], "attempt": key[1], **event})
+    figures and budgets still include them; and which cases are lost."""
+    rows = [_lost((case_id, 0), CASE) for case_id in loss.cases]
+    for key, tokens in loss.tokens.items():
+        rows += [_lost(key, path, 0 if number else tokens) for number, path in enumerate(loss.asks[key])]
     if rows:
         writer = SegmentWriter(folder.segment_path(epoch, 0, 0, "events"), JOURNAL["events"])
         writer.append(pa.RecordBatch.from_pylist(rows, JOURNAL["events"]))
         writer.close()
+
+
+def _lost(key: CaseKey, path: str, tokens: int = 0) -> dict[str, Any]:
+    data = {"why": LOST, "model": "", "attempts": 0 if path == CASE else 1, "tokens_at_most": tokens}
+    event = {"kind": ABANDONED, "path": path, "data": sorted_json(data), "at": time.time()}
+    return {"case_id": key[0], "attempt": key[1], **event}
 
 
 def _remove_dependents(folder: RunFolder) -> Iterator[str]:

@@ -52,6 +52,11 @@ class SegmentWriter:
         """Bytes written."""
         return self._file.tell() if self._file else 0
 
+    @property
+    def synced(self) -> int:
+        """Bytes synced to the disk."""
+        return self._synced
+
     def append(self, batch: pa.RecordBatch) -> None:
         """Write a batch; it survives this process after `flush`, and a power failure after `sync`."""
         if self._file is None:
@@ -81,12 +86,13 @@ class SegmentWriter:
             os.fsync(self._file.fileno())
             self._synced = self._file.tell()
 
-    def close(self) -> None:
-        """End the segment; nothing can be appended afterwards."""
+    def close(self) -> int:
+        """End the segment, and return its length in bytes; nothing can be appended afterwards."""
         if self._file is not None:
             self._file.write(frame_header(b""))
             self.sync()
             self._file.close()
+        return self._synced
 
     def abandon(self) -> None:
         """Close the file without its end; it can then be read up to its last whole batch."""
@@ -95,11 +101,12 @@ class SegmentWriter:
                 self._file.close()
 
 
-def read_segment(path: Path, valid_bytes: int | None = None) -> Iterator[pa.RecordBatch]:
+def read_segment(path: Path, valid_bytes: int | None = None, least_bytes: int = 0) -> Iterator[pa.RecordBatch]:
     """Reads the batches of a segment, in order; a torn tail is skipped.
 
     Args:
         valid_bytes: valid length; bytes behind it were appended by an older owner after a takeover.
+        least_bytes: length that was flushed: a tail that is torn before it is damage.
 
     Raises:
         RecordError: it is damaged or truncated; the batches before the damage were yielded.
@@ -108,7 +115,7 @@ def read_segment(path: Path, valid_bytes: int | None = None) -> Iterator[pa.Reco
     if bytes(memoryview(content)[: len(_PLAIN_STREAM)]) == _PLAIN_STREAM:
         yield from _plain_batches(content)
     else:
-        yield from _batches(path, frames_until_damage(path, content))
+        yield from _batches(path, frames_until_damage(path, content, least_bytes))
     if content.size < (valid_bytes or 0):
         raise RecordError(
             f"{path}: {content.size:,} bytes are left of {valid_bytes:,}. {repair_advice(path.parent.parent)}"
@@ -167,8 +174,28 @@ class SegmentFollower:
         self._file.close()
 
 
+def flushed_end(path: Path, least_bytes: int) -> int:
+    """Length up to which a segment counts at the end of its writer: its whole batches.
+
+    Args:
+        least_bytes: length that was flushed, where a batch ends.
+
+    A segment that is damaged behind it counts to its end, so that whoever reads it reports the damage.
+    """
+    content = _content(path, None)
+    end = min(least_bytes, int(content.size))
+    try:
+        at = end
+        for frame in frames_until_damage(path, content.slice(at)):
+            end = at + frame.end
+    except RecordError:
+        return int(content.size)
+    return end
+
+
 def _content(path: Path, valid_bytes: int | None) -> pa.Buffer:
-    size = path.stat().st_size
+    with open(path, "rb") as file:  # a network file system states the present size of an opened file only
+        size = os.fstat(file.fileno()).st_size
     limit = size if valid_bytes is None else min(size, valid_bytes)
     if limit == 0:
         return pa.py_buffer(b"")

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.record.compaction import chunked, rows_of, stream_of
-from moot.actors.record.folder import RunFolder
+from moot.actors.record.completeness import complete_segments
+from moot.actors.record.folder import RunFolder, Segment
 from moot.actors.record.parts import Groups, read_groups, read_part
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, KEYS, TABLES
@@ -81,7 +82,7 @@ def _pieces(
     folder: RunFolder, table: str, names: list[str], only: pc.Expression | None, groups: Groups | None
 ) -> Iterator[pa.Table]:
     """Parts, then segments. Segments are listed first: what becomes a part meanwhile is read twice, never missed."""
-    segments = list(folder.segments(stream_of(table)))
+    segments = complete_segments(folder, stream_of(table))
     read: set[str] = set()
 
     def further_parts() -> Iterator[pa.Table]:
@@ -94,19 +95,17 @@ def _pieces(
                     yield _part(path, table, names, only, chosen)
 
     yield from further_parts()
-    for path, valid in segments:
+    for segment in segments:
         try:
-            yield from _segment_rows(path, valid, table, names, only)
+            yield from _segment_rows(segment, table, names, only)
         except FileNotFoundError:  # a live run has just turned it into a part
             yield from further_parts()
 
 
-def _segment_rows(
-    path: Path, valid: int | None, table: str, names: list[str], only: pc.Expression | None
-) -> Iterator[pa.Table]:
+def _segment_rows(segment: Segment, table: str, names: list[str], only: pc.Expression | None) -> Iterator[pa.Table]:
     """Rows of a segment, copied a few batches at a time: a batch takes more memory than what is read of it, and a row
     that is no copy keeps the whole file open."""
-    for batches in chunked(read_segment(path, valid)):
+    for batches in chunked(read_segment(*segment)):
         rows = rows_of(table, batches, names, only)
         yield pa.concat_tables([rows, rows.slice(0, 0)]).combine_chunks()  # of one chunk alone it makes no copy
 

@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.record.completeness import losses
 from moot.actors.record.files import decode_file, repair_advice
-from moot.actors.record.folder import Part, RunFolder, decode_part
+from moot.actors.record.flush_log import SUFFIX, check_flush_log
+from moot.actors.record.folder import Part, RunFolder, decode_part, roll_of
+from moot.actors.record.lost_replies import cases_known_to_be_lost, replies_that_verdicts_lack
 from moot.actors.record.parts import open_parquet
 from moot.actors.record.referenced_files import referenced_files
 from moot.actors.record.run_yaml import EDITED, EDITED_REMARK, sealed_run_yaml
@@ -41,6 +44,7 @@ class VerificationReport:
         advice: how to repair what can be repaired; empty if nothing can.
         files: number of files verified by checksum.
         unchecked: number of files of an earlier version without a checksum.
+        unlogged: number of segments without a flush log, as of an earlier version: nobody knows their lengths.
         rows: rows by table; empty if the tables cannot be read.
     """
 
@@ -49,6 +53,7 @@ class VerificationReport:
     advice: str = ""
     files: int = 0
     unchecked: int = 0
+    unlogged: int = 0
     rows: dict[str, int] = field(default_factory=dict)
 
 
@@ -63,6 +68,7 @@ def verify(folder: RunFolder) -> VerificationReport:
     found = VerificationReport()
     found.faults += _run_yaml(folder, found)
     found.faults += _lists(folder)
+    found.faults += _losses(folder)
     found.faults += _parts(folder, found)
     found.faults += _segments(folder, found)
     if not found.faults:
@@ -101,20 +107,29 @@ def _lists(folder: RunFolder) -> Iterator[str]:
             yield str(error)
 
 
+def _losses(folder: RunFolder) -> Iterator[str]:
+    try:
+        for file, fault in losses(folder).items():
+            yield f"{folder.path / file}: {fault}. {repair_advice(folder.path)}"
+    except RecordError:
+        return  # its file is reported below, or above
+
+
 def _parts(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
-    listed = set()
     for file in sorted(folder.parts.glob("*.json")):
         try:
             part = decode_part(file)
         except RecordError as error:
             yield str(error)
             continue
-        for table, name in part.tables.items():
-            listed.add(folder.path / name)
+        for table in part.tables:
             yield from _part_file(folder, part, table, found)
-    for table in TABLES:
-        for orphan in sorted(set((folder.path / table).glob("*.parquet")) - listed):
-            yield f"{orphan}: no part lists it. {repair_advice(folder.path)}"
+    for log in sorted(folder.parts.glob(f"*{SUFFIX}")):
+        found.files += 1
+        try:
+            check_flush_log(log)
+        except RecordError as error:
+            yield str(error)
 
 
 def _part_file(folder: RunFolder, part: Part, table: str, found: VerificationReport) -> Iterator[str]:
@@ -133,19 +148,15 @@ def _part_file(folder: RunFolder, part: Part, table: str, found: VerificationRep
 def _segments(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
     try:
         segments = list(folder.segments())
-        covered = {name for part in folder.committed_parts() for name in part.covers}
-        known = folder.valid_bytes().keys()
     except RecordError:
         return  # its file is already reported
-    for name in sorted(known - covered - {path.name for path, _ in segments}):
-        yield f"{folder.journal / name}: it is not there, and no part was made of it"
-    for path, valid in segments:
-        if has_checksums(path):
-            found.files += 1
-        else:
-            found.unchecked += 1
+    for segment in segments:
+        with_checksums = has_checksums(segment.path)
+        found.files += with_checksums
+        found.unchecked += not with_checksums
+        found.unlogged += with_checksums and not folder.flush_log(roll_of(segment.path.name)).exists()
         try:
-            for _ in read_segment(path, valid):
+            for _ in read_segment(*segment):
                 pass
         except (RecordError, OSError) as error:
             yield str(error)
@@ -153,12 +164,22 @@ def _segments(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
 
 def _tables(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
     columns = {table: ["reply_id"] if "reply_id" in TABLES[table].names else [] for table in TABLES}
+    columns["events"] = ["data"]
     tables = {table: read_table(folder, table, columns[table]) for table in TABLES}
     found.rows = {table: content.num_rows for table, content in tables.items()}
     for table, (column, other) in _REFERENCES.items():
-        lost = _not_in(tables[table][column], tables[other][column], internal=column == "case_id")
+        known = tables[other][column]
+        if column == "case_id":
+            known = pa.chunked_array([*known.chunks, cases_known_to_be_lost(tables["events"])], known.type)
+        lost = _not_in(tables[table][column], known, internal=column == "case_id")
         if lost:
             yield f"{folder.path}: {lost:,} rows of `{table}` have a {column} that `{other}` does not hold"
+    replies, tokens = replies_that_verdicts_lack(folder)
+    if replies or tokens:
+        yield (
+            f"{folder.path}: {replies:,} replies with {tokens:,} tokens that verdicts state are not in `turns`. "
+            f"{repair_advice(folder.path)}"
+        )
     repeated = [case for case, count in Counter(tables["cases"]["case_id"].to_pylist()).items() if count > 1]
     if repeated:
         yield f"{folder.path}: `cases` holds {repeated[0]!r} twice"

@@ -14,6 +14,7 @@ from moot.actors.debate.run_spec import RunSpec
 from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.limits.budget_forecast import BudgetForecast
 from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.completeness import check_complete
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.store.lease import RecordOwner
 from moot.deploy.runs.budget_capacity import affordable_debates
@@ -87,9 +88,11 @@ class SessionLifecycle:
         """Run the session: start, work, end. The work sets `status`, and calls `stop_engine` at its end.
 
         Raises:
-            UserError: a model cannot be used, or the folder contains another run or is in use; nothing was written,
-                except for a library of `docs`, which was paid for.
+            UserError: a model cannot be used, or the folder contains another run, is in use or has lost a file; nothing
+                was written, except for a library of `docs`, which was paid for.
         """
+        if self.prepared.record.exists():  # before the trial calls, which are paid for
+            await self._interruptible(asyncio.to_thread(check_complete, self.prepared.record))
         self.prepared = await self._interruptible(check_models(self.prepared))
         log_caveats(self.prepared)
         owner: RecordOwner = await self._interruptible(RecordOwner.acquire(self.prepared.record))

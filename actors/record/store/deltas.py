@@ -2,14 +2,16 @@
 
 journal/ROLL/begun          put by the writer before anything else: its next incarnation takes another roll
 journal/ROLL/000000.delta   what the first flush appended, and so on
+journal/ROLL/ended          put by the writer at its end: there are so many deltas
 journal/ROLL/sealed         put by the writer's next incarnation: so many deltas count
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import takewhile
+from itertools import count, takewhile
 from pathlib import Path
 from zlib import crc32
 
@@ -28,7 +30,9 @@ AT_ONCE = 16
 _AHEAD = 4 * AT_ONCE
 """Most deltas in memory."""
 
-_BEGUN, _SEALED = "begun", "sealed"
+_BEGUN, _ENDED, _SEALED = "begun", "ended", "sealed"
+_MOST_DIGITS = 12
+_DELTA = re.compile(rf"([0-9]{{6,{_MOST_DIGITS}}})\.delta")
 _MOST_BYTES = 2**30
 """Most bytes of an unpacked flush: a larger one was not written by a journal."""
 
@@ -98,6 +102,10 @@ class DeltaWriter:
         for name, (start, data) in appended.items():
             self._done[name] = start + len(data)
 
+    def end(self) -> None:
+        """State the number of deltas, so that a missing last one is noticed. Raises as `put`."""
+        self._store.put(f"journal/{self._roll}/{_ENDED}", encode_file([self._count]))
+
     def _rest(self, path: Path) -> tuple[Path, int, bytes]:
         start = self._done.get(path.name, 0)
         with open(path, "rb") as file:
@@ -132,13 +140,12 @@ def seal(store: Store, rolls: Mapping[str, list[str]]) -> None:
     """Seals rolls whose writer has a new incarnation: later deltas do not count. Raises as `rolls_of`."""
     for roll, names in rolls.items():
         if f"journal/{roll}/{_SEALED}" not in names:
-            count = sum(name.endswith(".delta") for name in names)
-            # a list: the beginning of a number is a number, too
-            store.put(f"journal/{roll}/{_SEALED}", encode_file([count]))
+            deltas = sum(name.endswith(".delta") for name in names)
+            store.put(f"journal/{roll}/{_SEALED}", encode_file([deltas]))
 
 
 def replay(store: Store, roll: str, names: Iterable[str], journal: Path) -> None:
-    """Append a roll's deltas to its segments, up to a gap, a torn delta or a seal.
+    """Append a roll's deltas to its segments, up to a seal.
 
     Segments that already have the beginning are continued.
 
@@ -147,18 +154,19 @@ def replay(store: Store, roll: str, names: Iterable[str], journal: Path) -> None
         journal: the folder of the segments.
 
     Raises:
-        RecordError: the store cannot be read, or a delta before the last one is damaged or names something other than a
-            segment of the roll.
+        RecordError: the store cannot be read, or a delta is missing or damaged, or names something other than a segment
+            of the roll. An object is there whole or not at all: none is torn.
     """
     names = set(names)
-    sealed = f"journal/{roll}/{_SEALED}"
-    most = _count(store, sealed) if sealed in names else len(names)
-    wanted = list(takewhile(names.__contains__, (f"journal/{roll}/{number:06d}.delta" for number in range(most))))
+    numbered = (f"journal/{roll}/{number:06d}.delta" for number in count())
+    wanted, most = list(takewhile(names.__contains__, numbered)), _expected(store, roll, names)
+    if len(wanted) < most:
+        missing = f"journal/{roll}/{len(wanted):06d}.delta"
+        raise RecordError(f"{store.uri}: {missing} is missing: restore it from a copy, or delete all behind it")
+    wanted = wanted[:most]
     for name, data in zip(wanted, _read(store, wanted), strict=True):
         delta = decode_delta(data)
         if delta is None:
-            if name == wanted[-1] and _is_torn(data):
-                return
             raise RecordError(f"{store.uri}: {name} is damaged: restore it from a copy, or delete it and all behind it")
         for segment in delta:
             if not (is_segment_name(segment) and segment.startswith(f"{roll}-")):
@@ -167,32 +175,28 @@ def replay(store: Store, roll: str, names: Iterable[str], journal: Path) -> None
             return
 
 
-def _count(store: Store, sealed: str) -> int:
-    content = store.get(sealed)
-    if content is None:
-        return 0
-    if content.isdigit() and len(content) <= len(str(_MOST_BYTES)):  # of an earlier version
-        return min(int(content), _MOST_BYTES)
-    try:
-        (count,) = decode_file(sealed, content, tuple[int])
-    except RecordError:
-        raise RecordError(f"{store.uri}: {sealed} is damaged: it holds no number with its checksum") from None
-    return count
+def _expected(store: Store, roll: str, names: set[str]) -> int:
+    """Number of a roll's deltas that count: all, unless it is sealed."""
+    if (sealed := f"journal/{roll}/{_SEALED}") in names:
+        return _count(store, sealed)
+    ended = f"journal/{roll}/{_ENDED}"
+    found = (_DELTA.fullmatch(name.rpartition("/")[2]) for name in names)
+    behind = max((int(each[1]) + 1 for each in found if each is not None), default=0)
+    return max(behind, _count(store, ended) if ended in names else 0)
+
+
+def _count(store: Store, name: str) -> int:
+    """Number of deltas that an object states; a plain number was put by earlier versions."""
+    content = store.get(name) or b""
+    if content.isdigit() and len(content) <= _MOST_DIGITS:
+        return int(content)
+    return sum(decode_file(f"{store.uri}: {name}", content, list[int]))
 
 
 def _read(store: Store, names: list[str]) -> Iterator[bytes | None]:
     with ThreadPoolExecutor(AT_ONCE) as threads:
         for start in range(0, len(names), _AHEAD):
             yield from threads.map(store.get, names[start : start + _AHEAD])
-
-
-def _is_torn(data: bytes | None) -> bool:
-    """Whether a delta is truncated, as one may be whose upload was interrupted."""
-    try:
-        msgspec.msgpack.decode(data or b"", type=Delta)
-    except msgspec.DecodeError as error:
-        return "truncated" in str(error)
-    return False
 
 
 def _append(segment: Path, start: int, data: bytes) -> bool:

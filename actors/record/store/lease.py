@@ -20,6 +20,7 @@ import msgspec
 import structlog
 
 from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.completeness import check_complete
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.ownership import Ownership, begin_epoch
 from moot.actors.record.store.mirror import pull
@@ -278,6 +279,7 @@ class RecordOwner:
         pull(folder.store, folder.path)
         for made in (folder.journal, folder.parts):
             made.mkdir(exist_ok=True)
+        check_complete(folder)
         number = begin_epoch(folder)
         if not lease.in_order:
             compact_leftovers(folder, number)

@@ -6,12 +6,13 @@ import os
 import re
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from moot.actors.record.folder import decode_part
+from moot.actors.record.flush_log import SUFFIX
+from moot.actors.record.folder import decode_part, roll_of
 from moot.actors.record.process_folder import LOCK, FolderLock, remove_stale_folders
 from moot.actors.record.store.deltas import AT_ONCE, replay, rolls_of
 from moot.actors.record.store.store import Store
@@ -59,18 +60,28 @@ _READ: dict[str, Mirror] = {}
 def pull(store: Store, folder: Path) -> None:
     """Copies a store to a folder: segments as far as their deltas go, and every other object of the run.
 
-    The journal comes first: what becomes a part meanwhile is read twice, never missed.
+    The journal comes first: what becomes a part meanwhile is read twice, never missed, and what is missing in it does
+    not matter if it is in a part by then.
 
     Raises:
         RecordError: the store cannot be read or parsed.
     """
     (folder / "journal").mkdir(exist_ok=True)
+    faults: dict[str, RecordError] = {}
     for roll, names in rolls_of(store).items():
-        replay(store, roll, names, folder / "journal")
+        try:
+            replay(store, roll, names, folder / "journal")
+        except RecordError as error:
+            faults[roll] = error
     listed = [name for name in store.sizes() if _WITHIN.fullmatch(name) and not name.startswith("journal/")]
-    parts = [name for name in listed if name.startswith("parts/") and name.endswith(".json")]
+    parts = [name for name in listed if name.startswith("parts/") and name.endswith((".json", SUFFIX))]
     _fetch(store, folder, (name for name in parts if not (folder / name).exists()))
-    tables = set(_tables(folder / name for name in parts))
+    committed = [decode_part(folder / name) for name in parts if name.endswith(".json") and (folder / name).exists()]
+    replaced = {roll_of(name) for part in committed for name in part.covers}
+    for roll, fault in faults.items():
+        if roll not in replaced:
+            raise fault
+    tables = {name for part in committed for name in part.tables.values()}
     missing = [name for name in tables if not (folder / name).exists()]
     others = [
         name for name in listed if _changes(name) or (name.startswith("prompts/") and not (folder / name).exists())
@@ -81,12 +92,6 @@ def pull(store: Store, folder: Path) -> None:
 def _changes(name: str) -> bool:
     """Whether an object is a file of the run that may be rewritten."""
     return "/" not in name and name != "owner.json"
-
-
-def _tables(parts: Iterable[Path]) -> Iterator[str]:
-    for part in parts:
-        if part.exists():
-            yield from decode_part(part).tables.values()
 
 
 def _fetch(store: Store, folder: Path, names: Iterable[str]) -> None:

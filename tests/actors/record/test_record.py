@@ -418,11 +418,11 @@ async def test_a_history_is_whole_however_fast_segments_become_parts(
     async with open_writer(folder) as writer:
         await debated(writer, range(2))
 
-        def rolled(path: Path, valid: int | None) -> Iterator[pa.RecordBatch]:
+        def rolled(path: Path, valid: int | None, least: int) -> Iterator[pa.RecordBatch]:
             writer._journal._compact()
             number = len(folder.committed_parts())
             writer._journal._append({"replies": [batch([reply("c009", f"p{number}", f"r{number}")])]})
-            return read_segment(path, valid)
+            return read_segment(path, valid, least)
 
         monkeypatch.setattr(tables, "read_segment", rolled)
         found = await writer.history([("c000", 0), ("c001", 0)])

@@ -18,6 +18,7 @@ from moot.actors.debate.inline_engine import InlineRuntime
 from moot.actors.dispatch.case_router import DebateCancelled
 from moot.actors.record.tables import read_table
 from moot.actors.simulated.answer_key import AnswerKey
+from moot.deploy.runs import session_lifecycle
 from moot.deploy.runs.checks import check_models
 from moot.deploy.runs.open_run import OpenRun
 from moot.deploy.runs.run_config import RunConfig
@@ -57,6 +58,26 @@ async def three_replies(run: OpenRun) -> None:
     async with asyncio.timeout(30):
         while (await run.counts()).replies < 3:  # noqa: ASYNC110 - a condition of a test
             await asyncio.sleep(0.01)
+
+
+async def test_a_record_that_lost_a_part_is_refused_before_anything_is_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = await moot.arun(task=CASES[:2], engine="inline", out=tmp_path / "whole")
+    async with opened(tmp_path / "open") as run:
+        await run.run_case(CASES[0])
+    for folder in (tmp_path / "open", whole.path):
+        (listed,) = (folder / "parts").glob("*.json")
+        listed.unlink()
+
+    async def paid(*_: object) -> None:
+        raise AssertionError("a trial call is paid for")
+
+    monkeypatch.setattr(session_lifecycle, "check_models", paid)
+    with pytest.raises(RecordError, match=listed.name):
+        await OpenRun(RunConfig(out=str(tmp_path / "open"), engine="inline", seed=3)).open()
+    with pytest.raises(RecordError, match=listed.name):
+        await moot.arun(task=CASES[:2], engine="inline", out=tmp_path / "whole")
 
 
 @pytest.mark.parametrize("name", ["inline", pytest.param("packed", marks=ON_RAY)])

@@ -19,7 +19,8 @@ from stored_record import FailingStore, no_waiting, read_remotely, store_in, wri
 
 from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
-from moot.actors.record.folder import RunFolder
+from moot.actors.record.files import encode_file
+from moot.actors.record.folder import Epoch, RunFolder
 from moot.actors.record.process_folder import LOCK
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.schema import TABLES
@@ -161,7 +162,7 @@ SEGMENT = SEGMENTS[0]
     harm=st.sampled_from(["gone", "torn", "none"]),
     held=st.integers(0, 6),
 )
-def test_deltas_give_back_what_was_appended_up_to_the_first_that_is_missing(
+def test_deltas_give_back_what_was_appended_or_name_the_one_that_is_missing(
     flushes: list[dict[str, bytes]], lost: int, harm: str, held: int
 ) -> None:
     with tempfile.TemporaryDirectory() as made:
@@ -184,11 +185,13 @@ def test_deltas_give_back_what_was_appended_up_to_the_first_that_is_missing(
         if harm != "none" and lost < len(states):
             data = store.get(at) or b""
             store.delete([at]) if harm == "gone" else store.put(at, data[: len(data) // 2])
-            if harm == "torn" and lost + 1 < len(states):
-                with pytest.raises(RecordError, match=f"{lost:06d}.delta is damaged"):
+            if harm == "torn" or lost + 1 < len(states):
+                with pytest.raises(
+                    RecordError, match=f"{lost:06d}.delta is {'damaged' if harm == 'torn' else 'missing'}"
+                ):
                     replay(store, ROLL, rolls_of(store)[ROLL], there)
                 return
-            states = states[: max(lost, min(held, len(states)))] if held <= lost else states[:held]
+            states = states[: max(lost, min(held, len(states)))]
         for roll, names in rolls_of(store).items():
             replay(store, roll, names, there)
         found = {path.name: path.read_bytes() for path in there.iterdir()}
@@ -285,6 +288,18 @@ async def test_a_copy_of_an_unfinished_run_is_read_with_its_deltas(tmp_path: Pat
     assert ids(record_path(tmp_path / "store" / "run")) == {"c000", "c001", "c002"}
 
 
+@pytest.mark.parametrize("lost", ["000000.delta", "000002.delta", "parts"])
+async def test_an_object_that_is_lost_is_noticed(lost: str, tmp_path: Path) -> None:
+    store = store_in(tmp_path / "store")
+    await write(store, 3, ends=lost == "parts")
+    names = [name for name in store.sizes() if (name.endswith(".json") if lost == "parts" else name.endswith(lost))]
+    store.delete([name for name in names if name.startswith(("parts/", "journal/"))])
+    with pytest.raises(RecordError, match="e0001-w0-r0000"):
+        ids(read_remotely(store, tmp_path / "found"))
+    with pytest.raises(RecordError, match="e0001-w0-r0000"):
+        await write(store, 4)
+
+
 async def test_a_writer_that_was_replaced_adds_nothing(tmp_path: Path) -> None:
     """The same owner's writer lives on where Ray thinks it dead: nothing that it flushes or compacts counts."""
     store = store_in(tmp_path / "store")
@@ -371,6 +386,7 @@ async def test_a_flush_is_one_object_and_a_question_none(tmp_path: Path, monkeyp
     monkeypatch.setattr(journal, "FLUSH_S", 60.0)
     store = FailingStore(tmp_path / "store", 10_000)
     store.put("run.yaml", b"schema_version: 4\n")
+    store.put("epochs.json", encode_file([Epoch(1, 1.0, {})]))
     _here, writer = await begun(store)
     before = store.count
     await submit_case(writer, 0)

@@ -1,0 +1,139 @@
+"""Completeness of a record: whatever was flushed is in a segment or in a part, as second places state.
+
+What should be there is known from the flush logs, from the lengths in epochs.json, from the owners' numbers in names,
+and from Parquet files that no part lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from moot.actors.record.files import repair_advice
+from moot.actors.record.flush_log import SUFFIX, last_flush
+from moot.actors.record.folder import RunFolder, Segment, epoch_of, is_roll_name, roll_of
+from moot.actors.record.parts import columns_of, read_part
+from moot.actors.record.schema import KEYS, TABLES
+from moot.protocols.errors import RecordError
+
+Losses = dict[str, str]
+"""Losses: by file, what is wrong with it."""
+
+
+def complete_segments(folder: RunFolder, stream: str | None = None) -> list[Segment]:
+    """Segments that no part has replaced, oldest owner first.
+
+    Raises:
+        RecordError: see `check_complete`.
+    """
+    segments = list(folder.segments(stream))
+    check_complete(folder)
+    return segments
+
+
+def check_complete(folder: RunFolder) -> None:
+    """Checks that no file of a record was lost or cut. Reads no rows, unless something seems to be lost.
+
+    Raises:
+        RecordError: one was, or a file that determines which files count is damaged.
+    """
+    for file, fault in losses(folder).items():
+        raise RecordError(f"{folder.path / file}: {fault}. {repair_advice(folder.path)}")
+
+
+def losses(folder: RunFolder) -> Losses:
+    """Losses of a record. A live run turns segments into parts meanwhile: what is lost is lost on a second look, too.
+
+    Raises:
+        RecordError: a file that determines which files count is damaged.
+    """
+    first = _losses(folder)
+    return {file: fault for file, fault in _losses(folder).items() if file in first} if first else {}
+
+
+def _losses(folder: RunFolder) -> Losses:
+    covered, epochs = folder.covered(), folder.epochs()
+    last = max((epoch.number for epoch in epochs), default=0)
+    orphans, stated = _orphans(folder), _stated_by_logs(folder, covered, last)
+    stated |= {name: length for name, length in folder.valid_bytes().items() if name not in covered and length}
+    later = sorted(path.name for path in _owned_files(folder) if epoch_of(path.name) > last)
+    found: Losses = {"epochs.json": f"it is lost, or older than {later[0]}"} if later else {}
+    for part, names in orphans.items():
+        if not _has_segments(folder, part, covered) and (why := _why_lost(folder, names)):
+            found[f"parts/{part}.json"] = f"it is lost: no part lists {', '.join(names)}, {why}"
+    rolls = {roll_of(name) for name in covered | stated.keys()} | orphans.keys()
+    gone = {roll for epoch in epochs for roll in epoch.rolls} - rolls
+    found |= {f"parts/{roll}.json": "it is lost, with the rows of its part" for roll in sorted(gone)}
+    return found | {
+        f"journal/{name}": fault for name, length in stated.items() if (fault := _cut(folder, name, length))
+    }
+
+
+def _stated_by_logs(folder: RunFolder, covered: set[str], last: int) -> dict[str, int]:
+    """Lengths of segments, as the last owner's flush logs state them. Earlier owners' are in epochs.json: what they
+    flush after a takeover does not count."""
+    rolls = {roll_of(name) for name in covered}
+    found = {}
+    for path in sorted(folder.parts.glob(f"*{SUFFIX}")):
+        roll = path.name.removesuffix(SUFFIX)
+        if roll not in rolls and epoch_of(roll) >= last and (flushed := last_flush(path)) is not None:
+            found |= {f"{roll}-{stream}.arrows": length for stream, length in flushed.least().items() if length}
+    return found
+
+
+def _cut(folder: RunFolder, name: str, length: int) -> str:
+    try:
+        size = (folder.journal / name).stat().st_size
+    except OSError:
+        return f"it is not there, and no part was made of it: {length:,} bytes are lost"
+    return "" if size >= length else f"{size:,} bytes are left of {length:,}"
+
+
+def _orphans(folder: RunFolder) -> dict[str, list[str]]:
+    """Parquet files without a part, by the part's name."""
+    listed = {path.stem for path in folder.parts.glob("*.json")}
+    found: dict[str, list[str]] = {}
+    for table in TABLES:
+        for path in sorted((folder.path / table).glob("*.parquet")):
+            if path.stem not in listed:
+                found.setdefault(path.stem, []).append(f"{table}/{path.name}")
+    return found
+
+
+def _has_segments(folder: RunFolder, part: str, covered: set[str]) -> bool:
+    """Whether the segments of a part that was not committed are still there: of its roll, or of several rolls."""
+    left = folder.journal.glob(f"{part}-*.arrows" if is_roll_name(part) else "e*.arrows")
+    return any(path.name not in covered and epoch_of(path.name) <= epoch_of(part) for path in left)
+
+
+def _why_lost(folder: RunFolder, names: list[str]) -> str:
+    """Why Parquet files without a part are no leftovers of a crash, whose rows are in a later part; empty if they
+    are."""
+    try:
+        missing = sum(rows_nowhere_else(folder, name.partition("/")[0], name) for name in names)
+    except RecordError as error:
+        return str(error)
+    return f"with {missing:,} rows that are nowhere else" if missing else ""
+
+
+def rows_nowhere_else(folder: RunFolder, table: str, orphan: str) -> int:
+    """Number of rows of a Parquet file that no part has.
+
+    Raises:
+        RecordError: a file cannot be read.
+    """
+    file = folder.path / orphan
+    key = [*KEYS[table], *({"reply_id"} & columns_of(file) - {*KEYS[table]})]
+    missing: pa.Table = read_part(file, key)
+    for part in folder.committed_parts():
+        if table in part.tables and missing.num_rows:
+            known = read_part(folder.table_file(part, table), key)
+            missing = missing.join(known, key, join_type="left anti")
+    return int(missing.num_rows)
+
+
+def _owned_files(folder: RunFolder) -> Iterator[Path]:
+    for place in (folder.journal, folder.parts):
+        yield from place.glob("e*")
