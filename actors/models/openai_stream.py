@@ -175,8 +175,8 @@ class _Reading:
                 yield kept
 
     def cut_piece(self, body: BoundedBody) -> list[StreamPiece]:
-        """Last piece of a reply whose rest is not received. Raises `ModelError` where no text came before."""
-        if self._bound.is_empty:
+        """Last piece of a reply whose rest is not received. Raises `ModelError` where no text came before it."""
+        if self._bound.is_empty or not body.is_overlong:
             raise body.too_large()
         was_over, self.is_over = self.is_over, True
         return [] if was_over else [CUT_OFF]

@@ -13,7 +13,7 @@ from moot.actors.models.wire_json import closed_body
 from moot.protocols.messages import Decoding
 
 MOST_BYTES = 64 * 2**20
-"""Most bytes of any decompressed response, whatever was asked for."""
+"""Most bytes of any decompressed response, whatever was asked for: 30,000 tokens with twenty alternatives each."""
 
 _CHARACTERS_BESIDE = 2**16
 """Characters beyond those of the requested tokens: for a server that does not count exactly, or ignores the limit."""
@@ -93,6 +93,11 @@ class BoundedBody:
         self.received = bytes(whole)
         return self
 
+    @property
+    def is_overlong(self) -> bool:
+        """Whether there was more than was asked for, and not only more than `MOST_BYTES`."""
+        return self.is_cut and self._most < MOST_BYTES
+
     def too_large(self) -> ModelError:
         """Error of a response that is larger than the bound, and of no use without the rest.
 
@@ -140,7 +145,7 @@ async def read_bounded(
         reply = decode(closed)
     except UnexpectedResponse:
         raise body.too_large() from None
-    if not reply.text and not reply.reasoning:
+    if not body.is_overlong or not (reply.text or reply.reasoning):
         raise body.too_large()
     return bounded_reply(reply, max_tokens, is_cut=True)
 
