@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,6 +17,7 @@ from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece
 from moot.actors.models.openai_errors import hint_at_url
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces, read_reply
 from moot.actors.models.openai_wire import encode_request, step_seed
+from moot.actors.models.reply_bounds import BoundedBody, most_bytes, read_bounded
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.messages import Decoding, Message
@@ -76,9 +78,13 @@ class CompatibleModel:
         """
         seed = self._seed_of(messages, decoding, step_key)
         body = encode_request(self.model, messages, decoding, schema=schema, seed=seed)
-        received = await self._http.post(_PATH, body, step_key)
         with hint_at_url(self._http.url_hint):
-            return read_reply(received.body, decoding, key=received.key, limits=received.limits)
+            async with (
+                self._http.opened(_PATH, body, step_key) as response,
+                aclosing(response.chunks()) as chunks,
+            ):
+                decode = partial(read_reply, decoding=decoding, key=response.key, limits=response.limits)
+                return await read_bounded(BoundedBody(chunks, most_bytes(decoding)), decoding.max_tokens, decode)
 
     async def stream(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None

@@ -129,6 +129,8 @@ class ModelReply:
         reasoning: hidden reasoning before the reply, as far as the server returns it; may be empty.
         from_reasoning: whether the server put the reply in a field for reasoning, and left the content empty.
         prompt_cut: whether the server seems to have read only a part of the prompt; see `prompt_cuts`.
+        overlong: whether the server sent more than the requested tokens can be, and the rest was cut off; see
+            `reply_bounds`.
     """
 
     text: str
@@ -142,6 +144,7 @@ class ModelReply:
     reasoning: str = ""
     from_reasoning: bool = False
     prompt_cut: bool = False
+    overlong: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,7 @@ class StreamPiece:
         limits: on the first piece, the rate limits in the response's headers; None otherwise.
         reasoning: text added to a separate field for hidden reasoning; then the tokens of the piece belong to it.
         from_reasoning: see `ModelReply`; only of a reply in one piece.
+        overlong: see `ModelReply`; only of the last piece.
     """
 
     text: str
@@ -167,6 +171,7 @@ class StreamPiece:
     limits: RateHeaders | None = None
     reasoning: str = ""
     from_reasoning: bool = False
+    overlong: bool = False
 
 
 class Model(Protocol):

@@ -22,6 +22,7 @@ TERMS = {
     "by letter": "usable asks whose label is the letter or digit in front of more words, as in `B) Jupiter`",
     "by prefix": "usable asks whose label begins a longer answer, as in `No, it was moved`",
     "outside labels": "replies whose answer is none of the case's labels, or fits several; they are asked again",
+    "overlong": "replies that were longer than the requested tokens can be, and were cut; not counted as truncated",
     "prompt cut": "replies to a prompt of which the server seems to have read a part only, by the tokens it counted",
     "token F1": "overlap of the words of a short answer and of a right one, 0 to 1",
     "a rater's score given": "share of the verdicts whose score is one that a human rater gave",

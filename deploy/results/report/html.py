@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 
 from moot.deploy.results.report.blocks import Block, Chart, Heading, one_line_title
 from moot.deploy.results.report.charts import chart_data, chart_table
+from moot.deploy.results.report.long_texts import bounded
 from moot.deploy.results.text import escape_hidden, visible
 from moot.protocols.errors import ConfigError
 
@@ -142,7 +143,7 @@ def report_html(
         policy=page_policy(data, connect, more),
         parts=parts,
         has_cases="cases" in data,
-        blocks=[(type(block).__name__, block) for block in blocks],
+        blocks=[(type(block).__name__, block) for block in bounded(blocks)],
         styles=[Markup(asset(name).text) for name in files.styles],
         scripts=[Markup(asset(name).text) for name in files.scripts],
         data=inert_json({"charts": charts, **data}),
@@ -161,7 +162,7 @@ def blocks_html(blocks: Sequence[Block]) -> str:
     return (
         _environment()
         .get_template("fragment.html.j2")
-        .render(blocks=[(type(block).__name__, block) for block in shown], has_cases=False)
+        .render(blocks=[(type(block).__name__, block) for block in bounded(shown)], has_cases=False)
     )
 
 

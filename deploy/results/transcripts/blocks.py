@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from moot.actors.record.rows import FROM_REASONING, PROMPT_CUT, has_reading_mark, step_of
+from moot.actors.record.rows import FROM_REASONING, OVERLONG, PROMPT_CUT, has_reading_mark, step_of
 from moot.deploy.results.distributions import distribution_line
 from moot.deploy.results.endings import named_ending
 from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs, Quote
@@ -241,13 +241,15 @@ _READINGS = {
     "prefix": "its label is the start of the answer",
     FROM_REASONING: "returned in the field of hidden reasoning",
     PROMPT_CUT: "the server seems to have cut its prompt",
+    OVERLONG: "longer than the requested tokens can be, and cut",
 }
 """Words for the marks of the column `reading`."""
 
 
 def turn_marks(turn: TurnView) -> list[str]:
     """Anomalies of a reply, as texts."""
-    why = _TRUNCATED if turn.truncated and not turn.error.startswith(TRUNCATED) else turn.error
+    truncated = turn.truncated and not has_reading_mark(turn.reading, OVERLONG)
+    why = _TRUNCATED if truncated and not turn.error.startswith(TRUNCATED) else turn.error
     marks = {
         "repaired": "its JSON was repaired",
         "reasked": "asked again after an unreadable reply",
@@ -256,7 +258,7 @@ def turn_marks(turn: TurnView) -> list[str]:
         "failed": f"FAILED ({turn.failure}): {why}",
     }
     found = [marks[turn.outcome]] if turn.outcome in marks else []
-    if turn.truncated and turn.outcome not in ("invalid", "failed"):
+    if truncated and turn.outcome not in ("invalid", "failed"):
         found.append(_TRUNCATED)
     if turn.outcome != "repaired" and has_reading_mark(turn.reading, MENDED):
         found.append(marks["repaired"])
