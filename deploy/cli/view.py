@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+
 def _folder(named: str) -> Path:
     from moot.actors.record.store.uri import is_uri, local_path
     from moot.protocols.errors import ConfigError

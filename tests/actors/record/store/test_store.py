@@ -248,7 +248,7 @@ def test_damage_of_a_seal_is_an_error(tmp_path: Path) -> None:
     for at in range(len(whole)):
         for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]):
             found = replayed(store, damaged, journal)
-            assert found == 12 or "sealed is damaged" in str(found), damaged
+            assert found == 12 or "/sealed " in str(found), damaged
     assert replayed(store, b"5", journal) == 5, "as an earlier version wrote it"
 
 
