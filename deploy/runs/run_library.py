@@ -14,8 +14,8 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.retrieval.build import build_library
 from moot.actors.retrieval.documents.docs import DocumentSet, open_documents
-from moot.actors.retrieval.library import LibraryFolder
-from moot.protocols.errors import ConfigError
+from moot.actors.retrieval.library_folder import LibraryFolder
+from moot.protocols.errors import ConfigError, RecordError
 
 if TYPE_CHECKING:
     from moot.deploy.runs.prepare import Prepared
@@ -68,7 +68,7 @@ def run_documents(
 
     Raises:
         ConfigError: a document cannot be read, or a library cannot be searched.
-        RecordError: the folder's run.yaml cannot be read.
+        RecordError: the folder's run.yaml cannot be read, or a library that is needed is damaged.
     """
     content = read_run_yaml(RunFolder(folder)) if RunFolder(folder).exists() else {}
     begun = _recorded_library(content, folder)
@@ -103,8 +103,11 @@ def recorded_library_path(library: Path, folder: Path) -> str:
 
 
 def is_library_complete(library: Path, digest: str, encoder: str) -> bool:
-    """Whether a library of these chunks is complete for an encoder."""
-    return _finished_size(library, encoder, digest) is not None
+    """Whether a library of these chunks is complete for an encoder, and none of its files is damaged."""
+    try:
+        return _finished_size(library, encoder, digest) is not None
+    except RecordError:
+        return False
 
 
 def _recorded_library(content: dict[str, Any], folder: Path) -> Path | None:
@@ -120,7 +123,11 @@ def _is_of(library: LibraryFolder, digest: str, encoder: str) -> bool:
 
 
 def _finished_size(library: Path, encoder: str, digest: str | None) -> int | None:
-    """Number of chunks of a complete library of these documents; None for any other library."""
+    """Number of chunks of a complete library of these documents; None for any other library.
+
+    Raises:
+        RecordError: a file of the library is damaged.
+    """
     try:
         manifest = LibraryFolder(library).check(encoder)
     except ConfigError:
