@@ -167,7 +167,8 @@ class LibraryFolder:
     def advice(self) -> str:
         """How to repair a damaged library."""
         return (
-            "Run the command that built it again, with its documents: it embeds what is damaged again, and nothing else"
+            "Build it again from the same documents, with the command of a run that has cases left or "
+            f"`moot.index(DOCS, encoder=ENCODER, out={str(self.path)!r})`: only what is damaged is embedded again"
         )
 
 

@@ -71,7 +71,7 @@ def run_documents(
         RecordError: the folder's run.yaml cannot be read, or a library that is needed is damaged.
     """
     content = read_run_yaml(RunFolder(folder)) if RunFolder(folder).exists() else {}
-    begun = _recorded_library(content, folder)
+    begun = recorded_library(content, folder)
     if begun is not None and content.get("docs") == list(paths) and is_missing(paths):
         digest, size = content.get("docs_digest"), _finished_size(begun, encoder, content.get("docs_digest"))
         if size is not None:
@@ -110,8 +110,13 @@ def is_library_complete(library: Path, digest: str, encoder: str) -> bool:
         return False
 
 
-def _recorded_library(content: dict[str, Any], folder: Path) -> Path | None:
-    """Library folder that run.yaml records, if it exists; else None."""
+def recorded_library(content: dict[str, Any], folder: Path) -> Path | None:
+    """Folder of the library that a run's run.yaml records; None if there is none, or it does not exist.
+
+    Args:
+        content: of run.yaml.
+        folder: of the run.
+    """
     recorded = content.get(_NAME)
     library = Path(os.path.normpath(folder / recorded)) if isinstance(recorded, str) else None
     return library if library is not None and LibraryFolder(library).exists() else None

@@ -104,7 +104,7 @@ def test_a_damaged_library_is_repaired_by_building_it_again(tmp_path: Path) -> N
     for name, at, asked in (("vectors.f32", 5 * 64, SHORT[5:6]), ("chunks.arrow", 500, [])):
         content = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
-        with pytest.raises(RecordError, match=rf"{name} is damaged.*Run the command that built it again"):
+        with pytest.raises(RecordError, match=rf"{name} is damaged.*Build it again"):
             content_of(tmp_path)
         assert built(tmp_path).asked == asked
         assert content_of(tmp_path) == whole
