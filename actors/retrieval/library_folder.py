@@ -86,12 +86,12 @@ class LibraryFolder:
 
     def embedded(self, note: LibraryManifest) -> int:
         """Number of chunks with a complete vector and its checksum."""
-        if note.dimension is None or not self.vectors_file.exists():
+        if note.dimension is None or not self.vectors_file.is_file():
             return 0
         rows = self.vectors_file.stat().st_size // note.row_bytes
         if note.chunks_crc32 is None:
             return rows
-        size = self.checksums_file.stat().st_size if self.checksums_file.exists() else 0
+        size = self.checksums_file.stat().st_size if self.checksums_file.is_file() else 0
         return min(rows, size // CHECKSUM_BYTES)
 
     def has_intact_chunks(self, note: LibraryManifest) -> bool:
@@ -159,7 +159,7 @@ class LibraryFolder:
 
     def written(self, note: LibraryManifest) -> int:
         """Number of chunks whose vector was written, intact or not; a checksum is written after its vector."""
-        if note.chunks_crc32 is None or not self.checksums_file.exists():
+        if note.chunks_crc32 is None or not self.checksums_file.is_file():
             return self.embedded(note)
         return min(note.chunks, self.checksums_file.stat().st_size // CHECKSUM_BYTES)
 

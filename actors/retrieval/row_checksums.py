@@ -36,8 +36,8 @@ def intact_rows(vectors: Path, checksums: Path, row_bytes: int, count: int) -> n
     Raises:
         OSError: a file cannot be read.
     """
-    found = np.frombuffer(checksums_of_file(vectors, row_bytes), "<u4")[:count] if vectors.exists() else _NONE
-    wanted = np.fromfile(checksums, "<u4", count) if checksums.exists() else _NONE
+    found = np.frombuffer(checksums_of_file(vectors, row_bytes), "<u4")[:count] if vectors.is_file() else _NONE
+    wanted = np.fromfile(checksums, "<u4", count) if checksums.is_file() else _NONE
     both = min(len(found), len(wanted))
     intact = np.zeros(count, np.bool_)
     intact[:both] = found[:both] == wanted[:both]

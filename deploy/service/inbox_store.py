@@ -284,7 +284,7 @@ def _locked(path: Path) -> BinaryIO:
     Raises:
         RecordError: another process has it locked.
     """
-    file = open(path, "ab")  # noqa: SIM115 - held as long as the inbox
+    file = open(path, "a+b")  # noqa: SIM115 - held as long as the inbox
     deadline = time.monotonic() + _BUSY_S
     while True:
         try:
