@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moot.actors.retrieval.documents.parser_client import MOST_BYTES, MOST_CHARACTERS, DocumentParser, read_plain_text
-from moot.actors.retrieval.library import LibraryChunk, LibraryFolder, digest_of
+from moot.actors.retrieval.library import LibraryChunk, digest_of
+from moot.actors.retrieval.library_folder import LibraryFolder
 from moot.protocols.errors import ConfigError
 from moot.protocols.text.chunking import PAGE_BREAK, located_chunks
 
@@ -191,6 +192,7 @@ def open_documents(named: Sequence[str], encoder: str) -> DocumentSet:
 
     Raises:
         ConfigError: naming the file and what is wrong with it, or the library and why it cannot be searched.
+        RecordError: a file of the library is damaged.
     """
     libraries = [each for each in named if _is_library(each)]
     if not libraries:
