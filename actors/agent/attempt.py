@@ -105,7 +105,10 @@ def reply_row(
             "reasoning_tokens": reply.usage.reasoning_tokens,
             "reasoning": (reply.reasoning or None) if save_reasoning else None,
             "reading": reading_marks(
-                attempt.readings, from_reasoning=reply.from_reasoning, prompt_cut=reply.prompt_cut
+                attempt.readings,
+                from_reasoning=reply.from_reasoning,
+                prompt_cut=reply.prompt_cut,
+                without_logprobs=reply.without_logprobs,
             ),
             "http_attempts": reply.http_attempts,
             "reused_from": reply.replayed.source if reply.replayed else None,

@@ -26,7 +26,14 @@ from moot.actors.models.openai_errors import (
     refuse_key,
     stated_failure,
 )
-from moot.actors.models.openai_wire import WireMessage, WireUsage, decode_reply, raise_unanswered, usage_of
+from moot.actors.models.openai_wire import (
+    WireMessage,
+    WireUsage,
+    decode_reply,
+    raise_unanswered,
+    served_model,
+    usage_of,
+)
 from moot.actors.models.streamed_reply import joined_reply
 from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens
 from moot.actors.models.wire_json import decode_json
@@ -61,6 +68,8 @@ class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
     usage: WireUsage | None = None
     error: Any = None
+    model: Any = None
+    system_fingerprint: Any = None
 
 
 _chunk = msgspec.json.Decoder(_Chunk)
@@ -132,7 +141,14 @@ def _whole(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
     reply = read_reply(body, decoding, key=key, limits=limits)
     finish = reply.finish_reason or "stop"
     return StreamPiece(
-        reply.text, reply.tokens, finish, reply.usage, limits, reply.reasoning, from_reasoning=reply.from_reasoning
+        reply.text,
+        reply.tokens,
+        finish,
+        reply.usage,
+        limits,
+        reply.reasoning,
+        from_reasoning=reply.from_reasoning,
+        served_model=reply.served_model,
     )
 
 
@@ -182,7 +198,8 @@ class _Reading:
         if not (text or thought or choice.finish_reason or usage or (tokens and tokens.tokens)):
             return None
         limits, self._limits = self._limits, None
-        return StreamPiece(text, tokens, known_finish(choice.finish_reason), usage, limits, thought)
+        finish, served = known_finish(choice.finish_reason), served_model(chunk.model, chunk.system_fingerprint)
+        return StreamPiece(text, tokens, finish, usage, limits, thought, served_model=served)
 
     def _decoded(self, data: bytes, event: bytes) -> _Chunk:
         """Event as a piece of a chat completion. An error keeps the server's words, in whatever form they come."""

@@ -31,6 +31,8 @@ def joined_reply(pieces: Sequence[StreamPiece], stopped: str = "") -> ModelReply
         limits=limits,
         reasoning=reply.reasoning,
         from_reasoning=reply.from_reasoning or any(piece.from_reasoning for piece in pieces),
+        server=next((piece.server for piece in pieces if piece.server), ""),
+        served_model=next((piece.served_model for piece in pieces if piece.served_model), ""),
     )
 
 

@@ -70,7 +70,16 @@ def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
             )
 
 
-def no_logprobs(model: Model, protocol: DebateProtocol) -> CapabilityMissing:
-    """Error for a model without log-probabilities that the protocol needs, with the setting that avoids them if any."""
+def no_logprobs(model: Model, protocol: DebateProtocol, lacking: Sequence[str] = ()) -> CapabilityMissing:
+    """Error for a model without log-probabilities that the protocol needs, with the setting that avoids them if any.
+
+    Args:
+        model: the model.
+        protocol: of the run.
+        lacking: names of its servers that give none, if it is a pool.
+    """
     needed = f"model {model.name!r} gives no log-probabilities, which protocol {protocol.name!r} needs"
+    if lacking and model.name not in lacking:
+        servers = ", ".join(lacking)
+        needed += f" (none from {servers}: a pool has what all of its servers have; leave these out, or change them)"
     return CapabilityMissing(f"{needed}: {protocol.without_logprobs}" if protocol.without_logprobs else needed)

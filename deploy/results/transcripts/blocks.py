@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from moot.actors.record.rows import FROM_REASONING, PROMPT_CUT, has_reading_mark, step_of
+from moot.actors.record.rows import FROM_REASONING, NO_LOGPROBS, PROMPT_CUT, has_reading_mark, step_of
 from moot.deploy.results.distributions import distribution_line
 from moot.deploy.results.endings import named_ending
 from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs, Quote
@@ -241,6 +241,7 @@ _READINGS = {
     "prefix": "its label is the start of the answer",
     FROM_REASONING: "returned in the field of hidden reasoning",
     PROMPT_CUT: "the server seems to have cut its prompt",
+    NO_LOGPROBS: "the server gave no log-probabilities, though they were requested",
 }
 """Words for the marks of the column `reading`."""
 
