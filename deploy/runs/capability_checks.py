@@ -80,6 +80,5 @@ def no_logprobs(model: Model, protocol: DebateProtocol, lacking: Sequence[str] =
     """
     needed = f"model {model.name!r} gives no log-probabilities, which protocol {protocol.name!r} needs"
     if lacking and model.name not in lacking:
-        servers = ", ".join(lacking)
-        needed += f" (none from {servers}: a pool has what all of its servers have; leave these out, or change them)"
+        needed += f" (none at {', '.join(lacking)}; a pool needs them of every server: leave these servers out)"
     return CapabilityMissing(f"{needed}: {protocol.without_logprobs}" if protocol.without_logprobs else needed)

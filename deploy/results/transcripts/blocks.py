@@ -185,6 +185,8 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
     right = {True: "right", False: "wrong", None: "not scored"}[verdict.correct]
     sources = VerdictSources.of(verdict.payload)
     source = ", stage ".join(each for each in (sources.confidence_from, sources.confidence_stage) if each)
+    if sources.confidence_known is not None:
+        source += f", {sources.confidence_known} of {count(sources.confidence_agents)} agents"
     source = f" (from {source})" if source and verdict.confidence is not None else ""
     pairs = [
         ("answer", f"{'none' if verdict.answer is None else verdict.answer} ({right})"),
