@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -95,7 +96,7 @@ async def pool_of(
     """Pool over these servers, and their base URLs; `now[0]` is its clock if given."""
     async with AsyncExitStack() as stack:
         urls = [await stack.enter_async_context(serving(server.handle)) for server in servers]
-        clock = {"clock": lambda: now[0]} if now else {}
-        model = ServerPool(urls, "m", untried=[urls[number] for number in untried], **clock)
+        clock = (lambda: now[0]) if now else time.monotonic
+        model = ServerPool(urls, "m", untried=[urls[number] for number in untried], clock=clock)
         stack.push_async_callback(model.close)
         yield model, urls

@@ -29,13 +29,15 @@ LIMIT = 16
 OPENINGS = 3 * LIMIT
 
 
-async def run_on(servers: list[PoolServer], out: Path, **settings: Any) -> Run:
+async def run_on(servers: list[PoolServer], out: Path, *, limit: int = LIMIT, intrinsic: str = "normalised") -> Run:
     """Run SELENE on a pool of these servers."""
     async with AsyncExitStack() as stack:
         urls = [await stack.enter_async_context(serving(server.handle)) for server in servers]
         hosts = ",".join(url.partition("://")[2].partition("/")[0] for url in urls)
-        given = {"model": f"http://{hosts}/v1#m", "protocol": "selene", "limit": LIMIT, "engine": "inline"}
-        return await arun(**given, out=out, set=SETTINGS | settings)
+        return await arun(
+            model=f"http://{hosts}/v1#m", protocol="selene", limit=limit, engine="inline", out=out,
+            set=SETTINGS | {"gate.intrinsic": intrinsic},
+        )  # fmt: skip
 
 
 def turns(done: Run) -> list[dict[str, Any]]:
@@ -48,7 +50,7 @@ async def test_a_pool_with_one_server_without_log_probabilities_is_refused_with_
     with pytest.raises(CapabilityMissing, match=r"none at http://127.0.0.1:\d+/v1#m; .*gate.intrinsic=none"):
         await run_on(servers, tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    done = await run_on(servers, tmp_path / "run", **{"gate.intrinsic": "none"})
+    done = await run_on(servers, tmp_path / "run", intrinsic="none")
     assert done.summary.skip_rate == 1.0
 
 
@@ -112,7 +114,7 @@ async def test_of_how_many_openings_the_gate_knows_p_is_said(tmp_path: Path, ign
 
 async def test_a_server_that_does_not_answer_the_trial_calls_is_recorded_as_untried(tmp_path: Path) -> None:
     late = PoolServer(status=503)
-    await run_on([PoolServer(), late], tmp_path / "run")
+    await run_on([PoolServer(), late], tmp_path / "run", limit=2)
     (agent,) = read_run_yaml(RunFolder(tmp_path / "run"))["bindings"]["agent"]
     assert len(agent["profile"]["untried"]) == 1
     assert agent["profile"]["untried"][0].endswith("/v1")
