@@ -109,6 +109,7 @@ def reply_row(
                 from_reasoning=reply.from_reasoning,
                 prompt_cut=reply.prompt_cut,
                 overlong=reply.overlong,
+                without_logprobs=reply.without_logprobs,
             ),
             "http_attempts": reply.http_attempts,
             "reused_from": reply.replayed.source if reply.replayed else None,

@@ -14,6 +14,7 @@ from moot.actors.models.api_key import Key
 from moot.actors.models.families import family_of_model
 from moot.actors.models.http_client import HttpClient
 from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece
+from moot.actors.models.listed_model import ListedModel, listed_model
 from moot.actors.models.openai_errors import hint_at_url
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces, read_reply
 from moot.actors.models.openai_wire import encode_request, step_seed
@@ -39,6 +40,9 @@ class CompatibleModel:
         api_key_env: name of the environment variable with the key; None sends no key.
         key: another source of the key than an environment variable.
         seed: of the run; each request derives one of its own. None sends no seed.
+
+    Attributes:
+        listed: what the server's list of models states about it, once it was checked.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class CompatibleModel:
         )
         self._http = HttpClient(self.base_url, api_key_env=api_key_env, key=key)
         self._seed = seed
+        self.listed = ListedModel()
 
     def __repr__(self) -> str:
         return f"CompatibleModel({self.name!r}, api_key_env={self._http.key.env!r})"
@@ -113,6 +118,7 @@ class CompatibleModel:
     async def check(self) -> None:
         """Request the server's list of models, which identifies the kind of server; see `HttpClient.check`."""
         listed = await self._http.check()
+        self.listed = listed_model(listed, self.model)
         self.capabilities = replace(self.capabilities, dialect=dialect_of_server(self.base_url, listed))
 
     async def close(self) -> None:

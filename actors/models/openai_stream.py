@@ -27,7 +27,14 @@ from moot.actors.models.openai_errors import (
     refuse_key,
     stated_failure,
 )
-from moot.actors.models.openai_wire import WireMessage, WireUsage, decode_reply, raise_unanswered, usage_of
+from moot.actors.models.openai_wire import (
+    WireMessage,
+    WireUsage,
+    decode_reply,
+    raise_unanswered,
+    served_model,
+    usage_of,
+)
 from moot.actors.models.reply_bounds import CUT_OFF, BoundedBody, BoundedPieces, most_bytes, read_bounded
 from moot.actors.models.streamed_reply import joined_reply
 from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens
@@ -63,6 +70,8 @@ class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
     usage: WireUsage | None = None
     error: Any = None
+    model: Any = None
+    system_fingerprint: Any = None
 
 
 _chunk = msgspec.json.Decoder(_Chunk)
@@ -146,6 +155,7 @@ def _whole(reply: ModelReply) -> StreamPiece:
         reply.reasoning,
         from_reasoning=reply.from_reasoning,
         overlong=reply.overlong,
+        served_model=reply.served_model,
     )
 
 
@@ -210,7 +220,8 @@ class _Reading:
         if not (text or thought or choice.finish_reason or usage or (tokens and tokens.tokens)):
             return None
         limits, self._limits = self._limits, None
-        return StreamPiece(text, tokens, known_finish(choice.finish_reason), usage, limits, thought)
+        finish, served = known_finish(choice.finish_reason), served_model(chunk.model, chunk.system_fingerprint)
+        return StreamPiece(text, tokens, finish, usage, limits, thought, served_model=served)
 
     def _decoded(self, data: bytes, event: bytes) -> _Chunk:
         """Event as a piece of a chat completion. An error keeps the server's words, in whatever form they come."""

@@ -35,6 +35,8 @@ def joined_reply(pieces: Sequence[StreamPiece], stopped: str = "") -> ModelReply
         reasoning=reply.reasoning,
         from_reasoning=reply.from_reasoning or any(piece.from_reasoning for piece in pieces),
         overlong=overlong,
+        server=next((piece.server for piece in pieces if piece.server), ""),
+        served_model=next((piece.served_model for piece in pieces if piece.served_model), ""),
     )
 
 

@@ -18,6 +18,7 @@ from moot.actors.record.recorded_run import HashIndex, RecordedRun, Row
 from moot.actors.record.rows import (
     FROM_REASONING,
     INVALID_SUFFIX,
+    NO_LOGPROBS,
     OVERLONG,
     PROMPT_CUT,
     SHARED,
@@ -217,6 +218,7 @@ def _reply(row: Row, decoding: Decoding, source: str) -> ModelReply:
         from_reasoning=has_reading_mark(row["reading"], FROM_REASONING),
         prompt_cut=has_reading_mark(row["reading"], PROMPT_CUT),
         overlong=has_reading_mark(row["reading"], OVERLONG),
+        without_logprobs=has_reading_mark(row["reading"], NO_LOGPROBS),
     )
 
 

@@ -161,7 +161,7 @@ _REPLY = [
         "reading",
         _TEXT,
         "deviations, comma-separated: `mended`, `several`, `wrapped`, `letter`, `prefix`, `reasoning`, `prompt_cut`, "
-        "`overlong`",
+        "`overlong`, `no_logprobs` (requested, and none came)",
     ),
     RecordColumn("reply_id", _TEXT, "unique for each reply that was paid for", volatile=True),
     RecordColumn("supersedes", _TEXT, "the reply that this one replaces", volatile=True),
@@ -193,6 +193,19 @@ _REPLY = [
     RecordColumn("unconfirmed_tokens_max", _INT64, "upper bound of the tokens in them", volatile=True),
     _AT,
     RecordColumn("process_id", _INT32, "id of the process that asked", volatile=True),
+    RecordColumn(
+        "server",
+        _TEXT,
+        "of a pool, the server that replied; null for other models; this and the next column are null in records older "
+        "than the columns",
+        volatile=True,
+    ),
+    RecordColumn(
+        "served_model",
+        _TEXT,
+        "the model's name and fingerprint as the server reported them; null without a report",
+        volatile=True,
+    ),
 ]
 
 _TOKENS = [

@@ -180,7 +180,7 @@ async def _profile(model: Model, binding: ModelBinding) -> ModelProfile:
     trial = ProbeRequest(
         role.decoding(), role.timeout_s, replies, needs_logprobs=True, reasoning_tokens=role.reasoning_tokens
     )
-    return (await probe(model, trial))[0]
+    return (await probe(model, trial)).profile
 
 
 def _role(binding: ModelBinding, **known: Any) -> RoleBinding:

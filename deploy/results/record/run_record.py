@@ -31,7 +31,7 @@ E = TypeVar("E", bound=DebateEvent)
 _TURNS = ["role", "model", "template", "text", "answer", "p_reason", "outcome", "failure", "error", "finish_reason"]
 _TURNS += ["prompt_tokens", "completion_tokens", "completion_tokens_estimate", "prompt_tokens_stated"]
 _TURNS += ["completion_tokens_stated", "reasoning_tokens", "reading", "reused_from", "unconfirmed_attempts"]
-_TURNS += ["unconfirmed_tokens_max"]
+_TURNS += ["unconfirmed_tokens_max", "logprob_stage", "server", "served_model"]
 _CASES = [
     "index",
     "content_hash",

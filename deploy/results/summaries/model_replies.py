@@ -16,7 +16,7 @@ from moot.actors.models.early_stop import CUT, REPETITION
 from moot.actors.models.openai_errors import STATED
 from moot.actors.models.prompt_cuts import CONTEXT_REMEDY
 from moot.actors.models.token_logprobs import UNALIGNED
-from moot.actors.record.rows import FROM_REASONING, OVERLONG, has_reading_mark
+from moot.actors.record.rows import FROM_REASONING, NO_LOGPROBS, OVERLONG, has_reading_mark
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.prompt_cuts import cut_prompts
@@ -66,6 +66,7 @@ class ModelReplies(FrozenModel):
         from_reasoning: replies that the server returned in the field of hidden reasoning.
         prompt_cut: replies to a prompt of which the server seems to have read only a part.
         overlong: replies that were longer than the requested tokens can be, and were cut.
+        without_logprobs: replies without the log-probabilities that were requested.
         unaligned: replies whose tokens do not concatenate to their text; the answer's probability is unknown.
         reasoning_tokens: tokens of hidden reasoning; None when no server reports them.
     """
@@ -88,6 +89,7 @@ class ModelReplies(FrozenModel):
     from_reasoning: int = 0
     prompt_cut: int = 0
     overlong: int = 0
+    without_logprobs: int = 0
     unaligned: int = 0
     reasoning_tokens: int | None = None
 
@@ -195,6 +197,7 @@ def _of_received(row: dict[str, Any]) -> dict[str, bool]:
     return {
         "from_reasoning": has_reading_mark(row["reading"], FROM_REASONING),
         "prompt_cut": row["prompt_cut"],
+        "without_logprobs": has_reading_mark(row["reading"], NO_LOGPROBS),
         "unaligned": row["p_reason"] == UNALIGNED,
     }
 
@@ -300,6 +303,7 @@ _HEADER = {
     "outside_labels": "outside labels",
     "prompt_cut": "prompt cut",
     "overlong": "overlong",
+    "without_logprobs": "without log-probabilities",
     "unaligned": "unaligned",
     "reasoning_tokens": "reasoning tokens",
 }

@@ -96,6 +96,8 @@ def _gate_rows(summary: Summary, skip_rate: float) -> Iterator[tuple[str, str]]:
     yield "skip rate", percent(skip_rate)
     if (without := summary.gate_untested) is not None:
         yield "gate tests not made", f"{without.words}; {without.skipped:,} of these cases were skipped"
+    if summary.gate_coverage is not None:
+        yield "gate's probabilities", summary.gate_coverage.words
     if summary.scored_skipped:
         skipped = percent(summary.accuracy_skipped, summary.accuracy_skipped_interval, summary.scored_skipped)
         yield "accuracy, skipped", skipped

@@ -6,7 +6,14 @@ from collections.abc import Iterable
 
 import msgspec
 
-from moot.actors.record.rows import FROM_REASONING, OVERLONG, PROMPT_CUT, has_reading_mark, step_of
+from moot.actors.record.rows import (
+    FROM_REASONING,
+    NO_LOGPROBS,
+    OVERLONG,
+    PROMPT_CUT,
+    has_reading_mark,
+    step_of,
+)
 from moot.deploy.results.distributions import distribution_line
 from moot.deploy.results.endings import named_ending
 from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs, Quote
@@ -185,6 +192,8 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
     right = {True: "right", False: "wrong", None: "not scored"}[verdict.correct]
     sources = VerdictSources.of(verdict.payload)
     source = ", stage ".join(each for each in (sources.confidence_from, sources.confidence_stage) if each)
+    if sources.confidence_known is not None:
+        source += f", {sources.confidence_known} of {count(sources.confidence_agents)} agents"
     source = f" (from {source})" if source and verdict.confidence is not None else ""
     pairs = [
         ("answer", f"{'none' if verdict.answer is None else verdict.answer} ({right})"),
@@ -242,6 +251,7 @@ _READINGS = {
     FROM_REASONING: "returned in the field of hidden reasoning",
     PROMPT_CUT: "the server seems to have cut its prompt",
     OVERLONG: "longer than the requested tokens can be, and cut",
+    NO_LOGPROBS: "the server gave no log-probabilities, though they were requested",
 }
 """Words for the marks of the column `reading`."""
 
