@@ -163,7 +163,7 @@ class Moderator:
         await self.close()
 
     async def cancel(self, keys: Iterable[CaseKey]) -> None:
-        """Cancel these debates, if open; returns when they have ended. Each resumes from the journal when it is assigned
+        """Cancel these debates, if open, and wait for their ends; each resumes from the journal when it is assigned
         again."""
         tasks = [task for key in keys if (task := self._tasks.pop(key, None)) is not None]
         for task in tasks:
@@ -228,7 +228,7 @@ class Moderator:
             await asyncio.sleep(_RECORDED_EACH_S)
 
     def _task_ended(self, key: CaseKey, task: asyncio.Task[None]) -> None:
-        """End a debate, whichever way: nothing is kept of it. An error of the record fails the run, because nothing more
+        """End a debate, whichever way: nothing is kept of it. An error of the record fails the run, since nothing more
         could be recorded reliably."""
         if self._tasks.get(key) is task:  # else it was cancelled, and may have been assigned again
             del self._tasks[key]

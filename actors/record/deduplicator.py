@@ -59,6 +59,7 @@ class RowDeduplicator:
 
     def register(self, cases: Sequence[LabelledCase], number: int) -> list[CaseKey]:
         """See `RecordWriter.register`; returns the cancelled debates that are open again."""
+        self.evict()
         resumed: list[CaseKey] = []
         for labelled in cases:
             case_id = labelled.case.id
@@ -95,7 +96,7 @@ class RowDeduplicator:
         return True
 
     def evict(self) -> None:
-        """Evict the debates that nobody waits for; called after rows were added, and after `release`."""
+        """Evict the debates that nobody waits for; called after rows and verdicts, and after `release`."""
         for case_id in self._to_evict:
             for key in ((case_id, attempt) for attempt in range(_MAX_ATTEMPTS)):
                 if (debate := self._open.pop(key, None)) is not None:

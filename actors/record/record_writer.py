@@ -130,7 +130,7 @@ class RecordWriter:
                 self._journal.append("cases", **case_columns(labelled))
 
     def end(self, numbered: Iterable[tuple[int, DebateEnd]]) -> None:
-        """End debates, whichever way: those without a verdict are evicted, and a cancelled one has an event that says so.
+        """End debates, whichever way: those without a verdict are evicted, and a cancelled one gets an event of that.
 
         Args:
             numbered: ends, each with a number as in `register`; a case registered later stays open.
@@ -139,10 +139,10 @@ class RecordWriter:
             RecordError: the record cannot be written.
         """
         for number, end in numbered:
-            if self._arrivals.release(end.case_id, number) and end.cancelled:
-                if self._arrivals.cancel((end.case_id, end.attempt)):
-                    event = Event(CANCELLED, "", {"why": end.cancelled})
-                    self._write_event(end.case_id, end.attempt, event, time.time())
+            is_over = self._arrivals.release(end.case_id, number)
+            if is_over and end.cancelled and self._arrivals.cancel((end.case_id, end.attempt)):
+                event = Event(CANCELLED, "", {"why": end.cancelled})
+                self._write_event(end.case_id, end.attempt, event, time.time())
         self._arrivals.evict()
 
     async def durable(self) -> None:
@@ -306,6 +306,7 @@ class RecordWriter:
         this writer may have lost: its moderator replays it.
         """
         admitted = await self._admission.check(results)
+        self._arrivals.evict()
         if any(admitted):
             ended = self._tally.ended
             await self._journal.durable()

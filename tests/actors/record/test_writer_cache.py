@@ -33,7 +33,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.parts import read_groups
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.recovery import recorded_results, recover_signals
-from moot.actors.record.rows import INVALID_SUFFIX
+from moot.actors.record.rows import INVALID_SUFFIX, SHARED
 from moot.actors.record.tables import read_table
 from moot.actors.record.writer_cache import WriterCache
 from moot.actors.remote.peers import Peer
@@ -110,6 +110,33 @@ async def test_an_evicted_debate_resumes_where_it_was(folder: RunFolder, incarna
     assert live.group("m", "constructor").without_logprobs == 0
     kinds = Counter(row["kind"] for row in read_table(folder, "events").to_pylist())
     assert kinds == {"assessment": 5, "cancelled": 5, "resumed": 1}
+
+
+async def test_a_cancelled_debate_takes_no_verdict_until_its_case_is_registered_again(folder: RunFolder) -> None:
+    ended = [(0, DebateEnd("c000", 0, WITHDRAWN))]
+    async with open_writer(folder, compact=False) as made:
+        replies = await begin(made, 0)
+        made.end(ended)
+        made.end(ended)  # sent twice
+        assert await made.commit([debate_result("c000", replies)]) == [False]
+    async with open_writer(folder) as made:  # another incarnation knows it, too
+        made.end(ended)
+        assert await made.commit([debate_result("c000", replies)]) == [False]
+        await made.register([labelled(0)])
+        assert await made.commit([debate_result("c000", replies)]) == [True]
+        made.end(ended)  # late
+        assert (made._arrivals._open, made._arrivals._ground_truth) == ({}, {})
+    kinds = [row["kind"] for row in read_table(folder, "events").to_pylist()]
+    assert sorted(kinds) == ["assessment", "cancelled", "resumed"]
+
+
+async def test_a_shared_reply_that_nobody_has_paid_for_leaves_nothing(folder: RunFolder) -> None:
+    async with open_writer(folder) as made:
+        for number in range(5):
+            assert (await made.acquire_lease(f"{SHARED}-{number}", 1.0))[0]
+            assert not await made.has_shared(f"{SHARED}-{number}")
+            made.leases.release(f"{SHARED}-{number}")
+        assert (made._arrivals._open, made.leases._leases) == ({}, {})
 
 
 async def test_a_case_that_was_registered_since_is_not_forgotten(folder: RunFolder) -> None:

@@ -90,3 +90,4 @@ def test_an_interruption_that_the_read_held_back_is_repeated() -> None:
     with ModeratorTerminal(hold) as terminal:
         _answers(terminal, ASKED[:1], cancel_when=at_prompt)
     assert left == ["PromptInterrupted"] * 2
+

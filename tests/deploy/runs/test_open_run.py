@@ -116,6 +116,8 @@ async def test_a_cancelled_case_has_no_verdict_and_its_calls_are_cancelled(name:
         assert not await run.cancel("q0")
         assert run.pending == 0
     assert rows(tmp_path / "run", "verdicts") == []
+    ends = [row["data"] for row in rows(tmp_path / "run", "events", "data") if row["kind"] == "cancelled"]
+    assert ends == ['{"why":"withdrawn"}']
 
 
 async def test_a_withdrawn_case_resumes_from_the_record_when_it_is_submitted_again(tmp_path: Path) -> None:
