@@ -320,7 +320,7 @@ DUPLICATE = "duplicate"
 LOST = "lost"
 """Reason for ending an ask whose recorded reply was lost by damage, after the verdict of its debate."""
 
-CANCELLED, RESUMED = "cancelled", "resumed"
+CANCELLED, RESUMED = "debate-cancelled", "debate-resumed"
 """Event kinds of the record's writer: a debate was cancelled without a verdict; its case was submitted again."""
 
 BOOKKEEPING_EVENTS = frozenset({ASKED, ABANDONED, CANCELLED, RESUMED})

@@ -146,7 +146,7 @@ class Summary(DisplayMixin, FrozenModel):
     failed: int
     open: int
     parked: int
-    withdrawn: int
+    withdrawn: int = 0
     reused: int
     accuracy: float | None
     accuracy_interval: Interval | None

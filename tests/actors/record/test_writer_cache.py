@@ -34,6 +34,7 @@ from moot.actors.record.parts import read_groups
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.recovery import recorded_results, recover_signals
 from moot.actors.record.rows import INVALID_SUFFIX, SHARED
+from moot.actors.record.schema import CANCELLED, RESUMED
 from moot.actors.record.tables import read_table
 from moot.actors.record.writer_cache import WriterCache
 from moot.actors.remote.peers import Peer
@@ -109,7 +110,7 @@ async def test_an_evicted_debate_resumes_where_it_was(folder: RunFolder, incarna
     assert_same_signals(live, await recorded.signals())
     assert live.group("m", "constructor").without_logprobs == 0
     kinds = Counter(row["kind"] for row in read_table(folder, "events").to_pylist())
-    assert kinds == {"assessment": 5, "cancelled": 5, "resumed": 1}
+    assert kinds == {"assessment": 5, CANCELLED: 5, RESUMED: 1}
 
 
 async def test_a_cancelled_debate_takes_no_verdict_until_its_case_is_registered_again(folder: RunFolder) -> None:
@@ -127,7 +128,7 @@ async def test_a_cancelled_debate_takes_no_verdict_until_its_case_is_registered_
         made.end(ended)  # late
         assert (made._arrivals._open, made._arrivals._ground_truth) == ({}, {})
     kinds = [row["kind"] for row in read_table(folder, "events").to_pylist()]
-    assert sorted(kinds) == ["assessment", "cancelled", "resumed"]
+    assert sorted(kinds) == sorted(["assessment", CANCELLED, RESUMED])
 
 
 async def test_a_shared_reply_that_nobody_has_paid_for_leaves_nothing(folder: RunFolder) -> None:

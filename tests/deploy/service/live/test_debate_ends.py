@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from waiting_debates import ENDINGS, Follower, case_of, engine_of, kept_of_open_
 
 from moot.actors.dispatch.case_router import DebateCancelled
 from moot.actors.record.debate_result import DebateResult
+from moot.actors.record.schema import CANCELLED, RESUMED
 from moot.actors.record.tables import read_table
 from moot.deploy.results.run_report.case_table import case_table
 from moot.deploy.results.summaries.summary import summarise
@@ -42,6 +44,10 @@ async def begun(run: OpenRun, names: list[str], how: str = "waits") -> list[Wait
     return waiting
 
 
+def _have_begun(run: OpenRun, names: list[str], count: int) -> bool:
+    return sum(map(run.has_started, names)) == count
+
+
 async def nothing_is_open(run: OpenRun, page: Follower) -> None:
     """Nothing is kept of any debate, and the page of the run, which is live, has none."""
     await until(lambda: not kept_of_open_debates(run))
@@ -57,7 +63,7 @@ async def test_a_hundred_withdrawn_debates_are_open_nowhere(tmp_path: Path) -> N
     async with waiting_debates(tmp_path / "run", max_open=40) as (run, protocol, page):
         for half in (names[:50], names[50:]):  # the second half leaves no more than the first
             waiting = [asyncio.create_task(run.run_case(case_of(name))) for name in half]
-            await until(lambda half=half: sum(map(run.has_started, half)) == 40)  # and the others have no place
+            await until(partial(_have_begun, run, half, 40))  # and the others have no place
             assert len(await page.open_cases(run)) == 40
             assert all(await asyncio.gather(*map(run.cancel, half)))
             assert {type(end) for end in await asyncio.gather(*waiting, return_exceptions=True)} == {DebateCancelled}
@@ -74,14 +80,14 @@ async def test_a_hundred_withdrawn_debates_are_open_nowhere(tmp_path: Path) -> N
 
 
 FAILURES = {"quorum": "quorum_failed", "twice": "path_reused", "late": "deadline", "invalid": "invalid_case"}
-CANCELLED = ("withdrawn", "stopped", "closed")
+WITHOUT_VERDICT = ("withdrawn", "stopped", "closed")
 
 
-@pytest.mark.parametrize("how", [*ENDINGS, *CANCELLED])
+@pytest.mark.parametrize("how", [*ENDINGS, *WITHOUT_VERDICT])
 async def test_whichever_way_a_debate_ends_nothing_is_kept_of_it(how: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {"debate_timeout_s": 0.3} if how == "late" else {}
     async with waiting_debates(tmp_path / "run", **options) as (run, _, page):
-        case = run.prepare_case(case_of("q", "waits" if how in CANCELLED else how))
+        case = run.prepare_case(case_of("q", "waits" if how in WITHOUT_VERDICT else how))
         case = msgspec.structs.replace(case, invalid="no question" if how == "invalid" else "")
         waiting = asyncio.create_task(run.run_labelled_case(case))
         await until(lambda: waiting.done() or run.has_started("q"))
@@ -95,13 +101,13 @@ async def test_whichever_way_a_debate_ends_nothing_is_kept_of_it(how: str, tmp_p
         (end,) = await asyncio.gather(waiting, return_exceptions=True)
         if how != "closed":
             await nothing_is_open(run, page)
-    if how in CANCELLED:
+    if how in WITHOUT_VERDICT:
         assert isinstance(end, DebateCancelled)
     else:
         assert isinstance(end, DebateResult)
         assert end.failure == FAILURES.get(how, "" if how == "verdict" else "bug")
     events = read_table(tmp_path / "run", "events", ["data"]).to_pylist()
-    noted = [row["data"] for row in events if row["kind"] == "cancelled"]
+    noted = [row["data"] for row in events if row["kind"] == CANCELLED]
     assert noted == ([f'{{"why":"{how}"}}'] if how in ("withdrawn", "stopped") else [])
 
 
@@ -120,7 +126,7 @@ async def test_a_page_has_the_debates_that_are_open_whatever_is_withdrawn_and_su
             elif name not in waiting:
                 waiting[name] = asyncio.create_task(run.run_case(case_of(name)))
                 moderator: Any = engine_of(run).moderators[0]
-                await until(lambda name=name, moderator=moderator: (name, 0) in moderator._tasks)
+                await until(partial(moderator._tasks.__contains__, (name, 0)))
             if draw.random() < 0.5:
                 await asyncio.sleep(draw.choice((0.0, 0.02)))
             else:
@@ -149,7 +155,7 @@ async def test_a_debate_of_an_earlier_session_is_open_when_it_is_resumed(tmp_pat
         await asyncio.gather(*waiting, *again)
         await nothing_is_open(run, page)
     kinds = {(row["case_id"], row["kind"]) for row in read_table(out, "events", []).to_pylist()}
-    assert {kind for case_id, kind in kinds if case_id == "withdrawn"} >= {"cancelled", "resumed"}
+    assert {kind for case_id, kind in kinds if case_id == "withdrawn"} >= {CANCELLED, RESUMED}
     assert summarise(out).withdrawn == 0
 
 
