@@ -31,7 +31,7 @@ class RayWriterPool:
         self._cursors = [("", 0)] * len(self._writers)
         self._last = [Counts() for _ in self._writers]
         self._signals = [Signals() for _ in self._writers]
-        self._registrations = 0
+        self._registrations = self._cancelled_unsent = 0
         self._ends = [
             Mailbox[tuple[int, DebateEnd]](partial(self._send_ends, number), spacing_s=_END_EACH_S)
             for number in range(len(self._writers))
@@ -75,6 +75,7 @@ class RayWriterPool:
     def end(self, ends: Sequence[DebateEnd]) -> None:
         """See `WriterPool.end`."""
         for end in ends:
+            self._cancelled_unsent += bool(end.cancelled)
             self._open.pop(end.case_id, None)
             self._ends[writer_of(end.case_id, len(self._writers))].post((self._registrations, end))
 
@@ -83,6 +84,7 @@ class RayWriterPool:
             await self._writers[number].call_until_done("end", msgspec.msgpack.encode(batch))
         except MootError as error:  # the writer's own calls end the run
             _log.warning("the record does not learn how some debates ended", debates=len(batch), error=str(error))
+        self._cancelled_unsent -= sum(bool(end.cancelled) for _, end in batch)
 
     async def counts(self) -> Counts:
         """See `WriterPool.counts`; its last totals while a writer restarts."""
@@ -149,7 +151,8 @@ class RayWriterPool:
 
     async def close(self, *, compact: bool) -> None:
         """See `WriterPool.close`."""
-        await asyncio.gather(*(box.drained() for box in self._ends))
+        if self._cancelled_unsent:  # the others need not arrive
+            await asyncio.gather(*(box.drained() for box in self._ends))
         await asyncio.gather(*(writer.call_until_done("close", compact) for writer in self._writers))
 
     async def stop_watching(self) -> None:
