@@ -18,6 +18,7 @@ from waiting_debates import ENDINGS, Follower, case_of, engine_of, kept_of_open_
 
 from moot.actors.dispatch.case_router import DebateCancelled
 from moot.actors.record.debate_result import DebateResult
+from moot.actors.record.progress import StreamedEvent
 from moot.actors.record.schema import CANCELLED, RESUMED
 from moot.actors.record.tables import read_table
 from moot.deploy.results.run_report.case_table import case_table
@@ -25,6 +26,7 @@ from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.results.transcripts.transcript import build_transcript
 from moot.deploy.runs.open_run import OpenRun
 from moot.deploy.runs.recorded_run import open_run
+from moot.deploy.service.live.debate_reader import DebateReader
 
 Waiting = asyncio.Task[DebateResult]
 
@@ -181,3 +183,12 @@ def open_in(path: Path) -> set[str]:
         page.figures.debates.end_session()
         assert page.figures.figures().open == page.figures.debates.waiting == 1
         return found
+
+
+def test_the_stream_of_a_debate_ends_with_its_withdrawal_unless_it_is_resumed() -> None:
+    reader, has_ended = DebateReader("q"), []
+    for at, kind in enumerate(("asked", CANCELLED, "reply", RESUMED, "asked", "verdict")):
+        reader.events.append(StreamedEvent("q", 0, kind, "", {}, float(at)))
+        assert reader.next_written()
+        has_ended.append(reader.has_ended)
+    assert has_ended == [False, True, True, False, False, True]
