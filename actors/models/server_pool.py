@@ -123,7 +123,7 @@ class ServerPool:
         with self._chosen(decoding) as member:
             call = member.model.complete(messages, decoding, step_key=step_key, schema=schema)
             reply = await self._unless_hung(member, call)
-        if reply.text and decoding.top_logprobs is not None:
+        if reply.text and decoding.top_logprobs is not None and not reply.overlong:
             self._note_logprobs(member, given=reply.tokens is not None)
         self._note_model(member, reply.served_model)
         return replace(reply, server=member.model.base_url)

@@ -334,8 +334,11 @@ DUPLICATE = "duplicate"
 LOST = "lost"
 """Reason for ending an ask whose recorded reply was lost by damage, after the verdict of its debate."""
 
-BOOKKEEPING_EVENTS = frozenset({ASKED, ABANDONED})
-"""Events that may occur several times per key: each is one attempt to pay, or the end of one."""
+CANCELLED, RESUMED = "debate-cancelled", "debate-resumed"
+"""Event kinds of the record's writer: a debate was cancelled without a verdict; its case was submitted again."""
+
+BOOKKEEPING_EVENTS = frozenset({ASKED, ABANDONED, CANCELLED, RESUMED})
+"""Events that may occur several times per key: an attempt to pay or the end of one, a cancellation or its end."""
 
 
 def completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -69,6 +69,12 @@ class WriterCache:
         self._query("INSERT OR REPLACE INTO debates VALUES (?, ?, ?)", (*key, raw))
         self._debates += 1
 
+    def attempts(self, case_id: str) -> list[int]:
+        """Attempts at a case whose open debates are kept here."""
+        if not self._debates:
+            return []
+        return [attempt for (attempt,) in self._query("SELECT attempt FROM debates WHERE case_id = ?", (case_id,))]
+
     def pop_debate(self, key: CaseKey) -> OpenDebate | None:
         """Remove and return an open debate; None on a miss."""
         if not self._debates:

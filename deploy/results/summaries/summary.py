@@ -79,7 +79,8 @@ class Summary(DisplayMixin, FrozenModel):
         models: model names by role family.
         simulated: whether any answer comes from the simulated model.
         cases: number of cases of the run, or those seen so far if that is unknown; `finished + failed + open`.
-        open: cases without a verdict; `parked` of them wait for a person.
+        open: cases without a verdict; `parked` of them wait for a person, and `withdrawn` of them are recorded as
+            withdrawn, which earlier versions did not record.
         reused: cases that already had a verdict before the last session.
         answered: number of scored verdicts with an answer; `accuracy_answered` is the accuracy of these.
         accuracy: share of right answers over all parts of the task; `accuracy_by_part` is None for one part.
@@ -152,6 +153,7 @@ class Summary(DisplayMixin, FrozenModel):
     failed: int
     open: int
     parked: int
+    withdrawn: int = 0
     reused: int
     accuracy: float | None
     accuracy_interval: Interval | None
@@ -259,7 +261,8 @@ def record_summary(record: RunRecord) -> Summary:
         finished=len(finished),
         failed=len(verdicts) - len(finished),
         open=total - len(verdicts),
-        parked=len(parked),
+        parked=len(parked - record.withdrawn),
+        withdrawn=len(record.withdrawn),
         reused=_reused(facts, verdicts),
         how=_counted(verdict.how or "unknown" for verdict in verdicts),
         failures=_counted(verdict.failure or "unknown" for verdict in verdicts if verdict.failed),

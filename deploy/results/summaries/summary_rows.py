@@ -173,7 +173,8 @@ def _cases(summary: Summary) -> str:
     if summary.open:
         waits = "waits" if summary.parked == 1 else "wait"
         waiting = f", {summary.parked:,} of them {waits} for a person" if summary.parked else ""
-        parts.append(f"{summary.open:,} without verdict{waiting}")
+        withdrawn = f", {summary.withdrawn:,} of them withdrawn" if summary.withdrawn else ""
+        parts.append(f"{summary.open:,} without verdict{waiting}{withdrawn}")
     if summary.reused:
         parts.append(f"{summary.reused:,} from earlier sessions")
     return f"{summary.cases:,}: {', '.join(parts)}"

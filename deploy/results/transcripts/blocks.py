@@ -181,10 +181,14 @@ def _judged_pairs(judged: JudgedReplyView, evidence: str) -> Iterable[tuple[str,
     yield "reply", judged.reply
 
 
+_WITHOUT = {"parked": "none yet: it waits for a person", "withdrawn": "none: the debate was withdrawn"}
+"""Text for a debate without a verdict, by its state."""
+
+
 def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, str]]:
     """Pairs of name and text of the verdict."""
     if verdict is None:
-        return [("verdict", "none yet: it waits for a person" if state == "parked" else "none yet")]
+        return [("verdict", _WITHOUT.get(state, "none yet"))]
     if verdict.failed:
         return [("failed", verdict.failure), ("error", verdict.error or "-")]
     if verdict.answer is None and (panel := panel_pairs(verdict.payload)) is not None:

@@ -24,7 +24,7 @@ COMMANDS: dict[str, str] = yaml.safe_load((KEPT / "commands.yaml").read_text("ut
 EXIT = {"failed": 3}
 """Codes with which the commands end, where not with 0."""
 
-LATER: dict[str, Any] = {"scored_groups": None, "gate_untested": None, "gate_coverage": None}
+LATER: dict[str, Any] = {"scored_groups": None, "gate_untested": None, "gate_coverage": None, "withdrawn": 0}
 LATER_OF_REPLIES = {
     "from_several": 0,
     "wrapped": 0,
