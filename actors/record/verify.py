@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.record.completeness import losses
-from moot.actors.record.files import repair_advice
+from moot.actors.record.files import decode_file, repair_advice
 from moot.actors.record.flush_log import SUFFIX, check_flush_log
 from moot.actors.record.folder import Part, RunFolder, decode_part, roll_of
 from moot.actors.record.lost_replies import cases_known_to_be_lost, replies_that_verdicts_lack
@@ -76,11 +78,17 @@ def verify(folder: RunFolder) -> VerificationReport:
 
 
 def _run_yaml(folder: RunFolder) -> Iterator[str]:
-    for read in (lambda: read_run_yaml(folder), folder.epochs):
+    budgets = folder.path / "limits.json"
+    for read in (lambda: read_run_yaml(folder), folder.epochs, lambda: _ledger(budgets)):
         try:
             read()
         except RecordError as error:
             yield str(error)
+
+
+def _ledger(file: Path) -> None:
+    if file.exists():
+        decode_file(file, file.read_bytes(), dict[str, Any])
 
 
 def _losses(folder: RunFolder) -> Iterator[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,10 +108,14 @@ def harms(content: bytes, cuts: int, flips: int) -> Iterator[Harm]:
     yield "deleted", lambda _: None
     frames = [at for at in range(size) if content.startswith(b"moot", at)]
     for at in sorted({0, 1, size - 1, *frames, *range(0, size, max(1, size // cuts))}):
-        yield f"cut at {at}", lambda raw, at=at: raw[:at]
+        yield f"cut at {at}", partial(_cut, at=at)
     yield "its end is zeros", lambda raw: raw[: size // 2] + bytes(size - size // 2)
     for bit in sorted({0, 8 * size - 1, *range(7, 8 * size, max(1, 8 * size // flips))}):
-        yield f"bit {bit}", lambda raw, bit=bit: _flipped(raw, bit)
+        yield f"bit {bit}", partial(_flipped, bit=bit)
+
+
+def _cut(raw: bytes, at: int) -> bytes:
+    return raw[:at]
 
 
 def _flipped(raw: bytes, bit: int) -> bytes:
