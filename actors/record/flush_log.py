@@ -19,7 +19,7 @@ import pyarrow as pa
 from moot.actors.record.frames import frame_header, frames_until_damage, whole_frames
 
 SUFFIX = ".flushes"
-_TAIL_BYTES = 64 * 2**10
+_TAIL_BYTES = 8 * 2**10
 """Bytes at the end of a log in which its last entry is looked for: an entry has some hundred."""
 
 Length = Annotated[int, msgspec.Meta(ge=0)]

@@ -199,14 +199,14 @@ def _intact_rows(folder: RunFolder, table: str, *columns: str) -> Iterator[dict[
     """Intact rows of a table, of files that no part lists, too."""
     names = list(columns)
     for path in sorted((folder.path / table).glob("*.parquet")):
-        for group in intact_groups(path, names):
-            yield from group.to_pylist()
+        for group in intact_groups(path):  # with all columns: salvage keeps a group whole or not at all
+            yield from group.select(names).to_pylist()
     for segment in folder.segments(stream_of(table)):
         for batch in _intact_batches(segment, JOURNAL[stream_of(table)]):
             yield from batch.select(names).to_pylist()
 
 
-def intact_groups(path: Path, columns: list[str] | None = None) -> Iterator[pa.Table]:
+def intact_groups(path: Path) -> Iterator[pa.Table]:
     """Row groups of a Parquet file that can be read; none without its schema."""
     groups = 0
     with suppress(RecordError), open_parquet(path) as content:
@@ -214,7 +214,7 @@ def intact_groups(path: Path, columns: list[str] | None = None) -> Iterator[pa.T
     for number in range(groups):
         with suppress(RecordError):
             with open_parquet(path) as content:
-                group = content.read_row_group(number, columns=columns)
+                group = content.read_row_group(number)
             yield group
 
 

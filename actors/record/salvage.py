@@ -159,7 +159,7 @@ def _salvage_logs(folder: RunFolder) -> Iterator[str]:
             damaged = True
         if damaged:
             _quarantine(folder, log)
-            yield f"parts/{log.name}: put aside"
+            yield f"parts/{log.name}: moved to damaged/"
 
 
 def _note_what_is_left(folder: RunFolder) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -96,15 +98,16 @@ def _run_yaml(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
 
 
 def _lists(folder: RunFolder) -> Iterator[str]:
-    ledger = folder.path / "limits.json"
-    for read in (
-        folder.epochs,
-        lambda: decode_file(ledger, ledger.read_bytes(), dict[str, object]) if ledger.exists() else None,
-    ):
+    for read in (folder.epochs, lambda: _ledger(folder.path / "limits.json")):
         try:
             read()
         except (RecordError, OSError) as error:
             yield str(error)
+
+
+def _ledger(file: Path) -> None:
+    if file.exists():
+        decode_file(file, file.read_bytes(), dict[str, Any])
 
 
 def _losses(folder: RunFolder) -> Iterator[str]:
