@@ -10,6 +10,7 @@ import yaml
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import SCHEMA_VERSION
 from moot.protocols.errors import RecordError
+from moot.protocols.regular_files import read_regular_text
 from moot.protocols.yaml_file import parsed_yaml
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -30,7 +31,7 @@ def read_run_yaml(folder: RunFolder) -> dict[str, Any]:
     """
     file = folder.path / "run.yaml"
     try:
-        content = parsed_yaml(file.read_text("utf-8"), _LOADER)
+        content = parsed_yaml(read_regular_text(file), _LOADER)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise RecordError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):

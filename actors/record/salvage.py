@@ -21,7 +21,7 @@ from moot.actors.record.files import checksum, encode_file, write_whole
 from moot.actors.record.folder import Part, RunFolder, decode_part
 from moot.actors.record.lost_replies import LostReplies, find_lost_replies, intact_groups
 from moot.actors.record.ownership import Ownership
-from moot.actors.record.parts import open_parquet
+from moot.actors.record.parts import open_part
 from moot.actors.record.rows import sorted_json
 from moot.actors.record.schema import ABANDONED, JOURNAL, LOST, TABLES
 from moot.actors.record.segments import SegmentWriter, read_segment, salvage_segment
@@ -166,7 +166,7 @@ def _remove_dependents(folder: RunFolder) -> Iterator[str]:
         checksums = dict(part.checksums)
         for table in sorted({"tokens", "judgments"} & part.tables.keys()):
             path = folder.path / part.tables[table]
-            with open_parquet(path) as content:
+            with open_part(path) as content:
                 rows = content.read()
             kept = rows.filter(pc.is_in(rows["reply_id"], value_set=known))
             if kept.num_rows < rows.num_rows:

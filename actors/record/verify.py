@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from moot.actors.record.files import repair_advice
 from moot.actors.record.folder import Part, RunFolder, decode_part
-from moot.actors.record.parts import open_parquet
+from moot.actors.record.parts import open_part
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import TABLES
 from moot.actors.record.segments import has_checksums, read_segment
@@ -99,9 +99,9 @@ def _part_file(folder: RunFolder, part: Part, table: str, found: VerificationRep
     found.files += with_checksum
     found.unchecked += not with_checksum
     try:
-        with open_parquet(folder.table_file(part, table)) as content:
-            for number in range(content.num_row_groups):
-                content.read_row_group(number)
+        with open_part(folder.table_file(part, table)) as content:
+            for number in range(content.groups):
+                content.read(None, [number])
     except RecordError as error:
         yield f"{str(error).removesuffix(f'. {advice}')}. {advice}"
 

@@ -22,8 +22,10 @@ import pyarrow as pa
 
 from moot.actors.record.files import write_whole
 from moot.actors.retrieval.nearest import Rows, nearest
+from moot.protocols.arrow_messages import check_messages, stream_of
 from moot.protocols.errors import ConfigError, EncoderFailed, RecordError
 from moot.protocols.lookups import Passage
+from moot.protocols.regular_files import MOST_TEXT_BYTES, map_regular, read_regular
 
 _Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 _Chunks = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
@@ -72,7 +74,7 @@ class LibraryFolder:
             ConfigError: the file cannot be read, or was not written by this version of moot.
         """
         try:
-            return msgspec.json.decode(self.note_file.read_bytes(), type=LibraryManifest)
+            return msgspec.json.decode(read_regular(self.note_file, MOST_TEXT_BYTES), type=LibraryManifest)
         except (OSError, RecursionError, UnicodeDecodeError, msgspec.MsgspecError) as error:
             raise ConfigError(f"{self.note_file} is not of a library: {' '.join(str(error).split())}") from None
 
@@ -231,8 +233,10 @@ class StoredChunks:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-        except (OSError, pa.ArrowInvalid) as error:
+            content = pa.py_buffer(map_regular(path))
+            check_messages(content, 0)
+            self._table = pa.ipc.open_stream(stream_of(content)).read_all()
+        except (OSError, ValueError) as error:
             raise RecordError(f"cannot read {path}: {str(error).splitlines()[0]}") from None
         if self._table.schema != _SCHEMA:
             raise RecordError(f"cannot read {path}: it holds no chunks of a library")

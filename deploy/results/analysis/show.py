@@ -26,6 +26,7 @@ from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import visible
 from moot.metrics.jackknife import LEAST_CLUSTERS
 from moot.protocols.errors import ConfigError, RecordError
+from moot.protocols.regular_files import MOST_TEXT_BYTES, read_regular
 
 MOST_ROWS = 200
 """Rows of a table that the page shows at most; the files contain all."""
@@ -232,7 +233,7 @@ def _earlier(folder: Path) -> set[str]:
         RecordError: the manifest cannot be read.
     """
     try:
-        named = msgspec.json.decode((folder / MANIFEST).read_bytes())["files"]
+        named = msgspec.json.decode(read_regular(folder / MANIFEST, MOST_TEXT_BYTES))["files"]
     except (FileNotFoundError, NotADirectoryError):
         return set()
     except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
