@@ -69,10 +69,10 @@ class _Page(NamedTuple):
 
 
 class ParquetLayout:
-    """Columns, row groups and pages of a Parquet file, from its footer and the headers of its pages.
+    """Columns, row groups and pages of a Parquet file, from its footer and the headers of its pages, each read once.
 
     Args:
-        file: the file, at least as long open as this.
+        file: the file.
 
     Attributes:
         columns: of the file.
@@ -83,17 +83,20 @@ class ParquetLayout:
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        self._descriptor = file.fileno()
         self._left_pages = _MOST_PAGES
+        self._read: dict[tuple[int, Column], ColumnPages] = {}
         with _checked():
-            footer = self._footer()
+            footer = _footer(file.fileno())
             self.columns = _columns(footer[2, _LIST])
             self._groups: list[list[Fields]] = [group[1, _LIST] for group in footer.get((4, _LIST), ())]
 
-    def pages(self, tops: Collection[str] | None = None, groups: Iterable[int] | None = None) -> list[ColumnPages]:
+    def pages(
+        self, file: BinaryIO, tops: Collection[str] | None = None, groups: Iterable[int] | None = None
+    ) -> list[ColumnPages]:
         """Pages of columns, by row group.
 
         Args:
+            file: the same file.
             tops: names of columns at the top; all when None.
             groups: row groups; all when None.
 
@@ -103,34 +106,38 @@ class ParquetLayout:
         """
         with _checked():
             return [
-                self._of_column(column, chunk[3, _STRUCT])
+                self._of_column(file.fileno(), group, column, chunk[3, _STRUCT])
                 for group in (range(len(self._groups)) if groups is None else groups)
                 for column, chunk in zip(self.columns, self._groups[group], strict=True)
                 if tops is None or column.top in tops
             ]
 
-    def _footer(self) -> Fields:
-        size = os.fstat(self._descriptor).st_size
-        length, magic = _TAIL.unpack(os.pread(self._descriptor, _TAIL.size, max(0, size - _TAIL.size)))
-        if magic != b"PAR1" or length + _TAIL.size > size:
-            raise ValueError("it has no footer")
-        if length > _MOST_FOOTER_BYTES:
-            raise ValueError(f"its footer is larger than {_MOST_FOOTER_BYTES >> 20} MiB")
-        return _structure(os.pread(self._descriptor, length, size - _TAIL.size - length), 0)[0]
-
-    def _of_column(self, column: Column, about: Fields) -> ColumnPages:
-        pages = list(islice(_headers(self._descriptor, about), self._left_pages + 1))
+    def _of_column(self, descriptor: int, group: int, column: Column, about: Fields) -> ColumnPages:
+        if (group, column) in self._read:
+            return self._read[group, column]
+        pages = list(islice(_headers(descriptor, about), self._left_pages + 1))
         self._left_pages -= len(pages)
         if self._left_pages < 0:
             raise ValueError(f"it has more than {_MOST_PAGES:,} pages")
         dictionary = max((page.bytes for page in pages if page.kind == _DICTIONARY), default=0)
-        return ColumnPages(
+        found = self._read[group, column] = ColumnPages(
             column=column,
             values=sum(page.values for page in pages),
             bytes=sum(page.bytes for page in pages),
             largest_bytes=dictionary + max((page.bytes for page in pages if page.kind != _DICTIONARY), default=0),
             has_prefixes=any(page.encoding == _DELTA_BYTE_ARRAY for page in pages),
         )
+        return found
+
+
+def _footer(descriptor: int) -> Fields:
+    size = os.fstat(descriptor).st_size
+    length, magic = _TAIL.unpack(os.pread(descriptor, _TAIL.size, max(0, size - _TAIL.size)))
+    if magic != b"PAR1" or length + _TAIL.size > size:
+        raise ValueError("it has no footer")
+    if length > _MOST_FOOTER_BYTES:
+        raise ValueError(f"its footer is larger than {_MOST_FOOTER_BYTES >> 20} MiB")
+    return _structure(os.pread(descriptor, length, size - _TAIL.size - length), 0)[0]
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from moot.protocols.arrow_sizes import text_bytes
 from moot.protocols.errors import RecordError
 from moot.protocols.parquet_pages import ColumnPages, ParquetLayout
 from moot.protocols.regular_files import open_regular
@@ -40,9 +41,10 @@ class PartReader:
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        self._layout = ParquetLayout(file)
-        size = os.fstat(file.fileno()).st_size
-        self._most_bytes = self._left_bytes = max(_MOST_BYTES, _MOST_TIMES * size)
+        status = os.fstat(file.fileno())
+        self._stream = file
+        self._layout = _layout(file, status)
+        self._most_bytes = self._left_bytes = max(_MOST_BYTES, _MOST_TIMES * status.st_size)
         options: dict[str, Any] = {"page_checksum_verification": True, "pre_buffer": False}
         plain = pq.ParquetFile(file, **options)
         self._schema: pa.Schema = plain.schema_arrow
@@ -72,7 +74,7 @@ class PartReader:
         return found.dictionary.take(found.indices) if pa.types.is_dictionary(found.type) else found
 
     def _check_pages(self, names: set[str], groups: set[int]) -> None:
-        wanted = self._layout.pages(names, groups)
+        wanted = self._layout.pages(self._stream, names, groups)
         self._count(sum(map(_least_bytes, wanted)))
         if any(each.has_prefixes for each in wanted):
             raise ValueError("it is delta-encoded")
@@ -83,25 +85,31 @@ class PartReader:
 
     def _decoded(self, rows: pa.Table) -> pa.Table:
         """Rows with categories decoded to texts, if they are not too large."""
-        size = rows.nbytes + sum(_text_bytes(piece) for column in rows.columns for piece in column.chunks)
+        size = rows.nbytes + sum(text_bytes(piece) for column in rows.columns for piece in column.chunks)
         self._count(size)
         self._left_bytes -= size
         return rows.cast(pa.schema([self._schema.field(name) for name in rows.column_names], rows.schema.metadata))
 
 
+_LAYOUTS: dict[tuple[int, ...], ParquetLayout] = {}
+"""Layouts of the files that were read last: reading one takes longer than reading a few rows."""
+
+_MOST_LAYOUTS = 32
+
+
+def _layout(file: BinaryIO, status: os.stat_result) -> ParquetLayout:
+    key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    found = _LAYOUTS.get(key)
+    if found is None:
+        if len(_LAYOUTS) >= _MOST_LAYOUTS:
+            _LAYOUTS.clear()
+        found = _LAYOUTS[key] = ParquetLayout(file)
+    return found
+
+
 def _least_bytes(pages: ColumnPages) -> int:
     """Bytes of a column when its texts are categories."""
     return pages.bytes + _NUMBER_BYTES * pages.values
-
-
-def _text_bytes(column: pa.Array) -> int:
-    """Bytes of the texts that a column has as categories."""
-    if pa.types.is_list(column.type):
-        return _text_bytes(column.flatten())
-    if not pa.types.is_dictionary(column.type):
-        return 0
-    lengths = pc.binary_length(column.dictionary).take(column.indices)
-    return int(pc.sum(lengths.cast(pa.int64())).as_py() or 0)
 
 
 @contextmanager
@@ -125,13 +133,17 @@ def columns_of(file: Path) -> set[str]:
         return set(part.names)
 
 
-def read_part(file: Path, columns: list[str], only: pc.Expression | None = None) -> pa.Table:
-    """Reads those columns of a part that it has, for the selected rows. Raises like `open_part`."""
+def read_part(file: Path, columns: list[str]) -> pa.Table:
+    """Reads those columns of a part that it has. Raises like `open_part`."""
     with open_part(file) as part:
-        if only is None:
-            return part.read(columns)
-        pieces = [part.read(columns, [group]).filter(only) for group in range(part.groups)]
-        return pa.concat_tables(pieces) if pieces else part.read(columns)
+        return part.read(columns)
+
+
+def read_rows(file: Path, columns: list[str], keys: Sequence[str], only: pc.Expression) -> pa.Table:
+    """Reads columns of the rows of a part that a filter on `keys` selects. Raises like `open_part`."""
+    with open_part(file) as part:
+        there = [group for group in range(part.groups) if part.read(keys, [group]).filter(only).num_rows]
+        return part.read(columns, there).filter(only)
 
 
 def read_groups(file: Path, groups: list[int], columns: list[str]) -> pa.Table:

@@ -134,7 +134,7 @@ def _parquet(name: str, stream: BinaryIO, columns: list[str] | None) -> _Opened:
     if columns is None:
         return pq.ParquetFile(stream, pre_buffer=False).schema_arrow, iter(())
     largest: dict[Column, int] = {}
-    for pages in ParquetLayout(stream).pages(columns):
+    for pages in ParquetLayout(stream).pages(stream, columns):
         largest[pages.column] = max(largest.get(pages.column, 0), pages.largest_bytes)
         if pages.column.is_nested and (pages.has_prefixes or pages.values > _MOST_NESTED):
             expected = f"expected lists of at most {_MOST_NESTED:,} items in a row group, not delta-encoded"
