@@ -50,9 +50,13 @@ class Ownership:
             lock.truncate()
             lock.write(f"pid {os.getpid()}".encode())
             lock.flush()
+            return cls(folder, lock, begin_epoch(folder))
         except OSError as error:
+            lock.close()
             raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
-        return cls(folder, lock, begin_epoch(folder))
+        except RecordError:
+            lock.close()
+            raise
 
     def release(self) -> None:
         """Release the folder."""

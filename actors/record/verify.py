@@ -116,11 +116,11 @@ def _segments(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
     for name in sorted(known - covered - {path.name for path, _ in segments}):
         yield f"{folder.journal / name}: it is not there, and no part was made of it"
     for path, valid in segments:
-        if has_checksums(path):
-            found.files += 1
-        else:
-            found.unchecked += 1
         try:
+            if has_checksums(path):
+                found.files += 1
+            else:
+                found.unchecked += 1
             for _ in read_segment(path, valid):
                 pass
         except (RecordError, OSError) as error:

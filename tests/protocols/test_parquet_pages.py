@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,5 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path) -> None:
         for _ in range(draw.randint(1, 4)):
             broken[draw.randrange(len(broken) // 2, len(broken))] = draw.randrange(256)
         file.write_bytes(broken[: draw.choice((None, None, draw.randrange(len(broken))))])
-        try:
+        with suppress(ValueError):
             pages(file)
-        except ValueError as error:
-            assert str(error)

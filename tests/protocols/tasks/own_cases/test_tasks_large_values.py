@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +44,9 @@ def repeated(rows: int, text: str = LONG) -> Any:
 def views(rows: int) -> Any:
     one = np.zeros(rows, [("length", "<i4"), ("prefix", "S4"), ("place", "<i8")])
     one["length"], one["prefix"] = len(LONG), LONG[:4].encode()
-    return pa.Array.from_buffers(pa.string_view(), rows, [None, pa.py_buffer(one.tobytes()), pa.py_buffer(LONG.encode())])
+    return pa.Array.from_buffers(
+        pa.string_view(), rows, [None, pa.py_buffer(one.tobytes()), pa.py_buffer(LONG.encode())]
+    )
 
 
 def one_list(items: Any) -> Any:
@@ -62,7 +65,7 @@ def asked(column: Any) -> Any:
         (lambda: arrow(one_list(repeated(400))), "at most 64 MiB in a row"),
         (lambda: arrow(one_list(views(400))), "at most 64 MiB in a row"),
         (lambda: arrow(one_list(pa.nulls(2**30))), "at most 64 MiB in a row"),
-        (lambda: arrow(one_list(pa.array([{}] * 1).take(pa.array(np.zeros(2**21, "i4"))))), "at most 64 MiB in a row"),
+        (lambda: arrow(one_list(pa.array([{}] * 2**21))), "at most 64 MiB in a row"),
     ],
 )
 def test_a_row_is_bounded_by_what_it_is_in_memory(write: Callable[[], str], expected: str) -> None:
@@ -103,7 +106,7 @@ def test_repeated_texts_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_columns_and_keys_are_bounded() -> None:
     names = ["question", *(f"c{n}" for n in range(MOST_COLUMNS))]
     Path("a.csv").write_text(f"{','.join(names)}\n{','.join('x' for _ in names)}\n")
-    Path("a.jsonl").write_text("{%s}\n" % ",".join(f'"{name}": "x"' for name in names))
+    Path("a.jsonl").write_text(json.dumps(dict.fromkeys(names, "x")))
     Path("a.json").write_text(f"[{Path('a.jsonl').read_text()}]")
     files = ["a.csv", "a.jsonl", "a.json", parquet(pa.table({name: ["x"] for name in names}))]
     for file in files:
