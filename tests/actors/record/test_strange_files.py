@@ -138,10 +138,10 @@ def test_a_table_that_is_far_larger_than_its_part_is_refused(run: Path, monkeypa
     ]
     for rows, options in large:
         file = _replaced(run, rows, **options)
-        with pytest.raises(RecordError, match="takes more than 2 MiB") as refused:
+        with pytest.raises(RecordError, match="takes more than . MiB") as refused:
             read_table(run, "turns")
         assert str(file) in str(refused.value)
-        assert any("takes more than 2 MiB" in fault for fault in verify(RunFolder(run)).faults)
+        assert any("takes more than" in fault for fault in verify(RunFolder(run)).faults)
 
 
 def test_prefixes_are_refused(run: Path) -> None:
