@@ -44,7 +44,7 @@ def read_regular(file: str | Path, most_bytes: int) -> bytes:
     with open_regular(file) as stream:
         content = b"" if os.fstat(stream.fileno()).st_size > most_bytes else stream.read(most_bytes + 1)
         if len(content) > most_bytes or os.fstat(stream.fileno()).st_size > most_bytes:
-            raise OSError(errno.EFBIG, f"expected at most {_size(most_bytes)}, it is larger", str(file))
+            raise OSError(errno.EFBIG, f"larger than {_size(most_bytes)}", str(file))
     return content
 
 
@@ -69,8 +69,18 @@ def map_regular(file: str | Path) -> mmap.mmap | bytes:
         return b"" if empty else mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ)
 
 
+def cause(error: OSError) -> str:
+    """Cause of an error on a file, for the end of a sentence.
+
+    >>> cause(FileNotFoundError(2, "No such file or directory"))
+    'no such file or directory'
+    """
+    text = error.strerror or str(error) or "cannot be read"
+    return text[0].lower() + text[1:]
+
+
 def _size(count: int) -> str:
-    return f"{count >> 20:,} MiB" if count >= 2**20 else f"{count >> 10:,} KiB"
+    return f"{count >> 20:,} MiB" if count >= 2**20 else f"{count:,} bytes"
 
 
 def _check(status: os.stat_result, file: str | Path) -> None:

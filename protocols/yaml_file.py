@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from moot.protocols.errors import ConfigError
-from moot.protocols.regular_files import read_regular_text
+from moot.protocols.regular_files import cause, read_regular_text
 
 _MERGE = "tag:yaml.org,2002:merge"
 _MOST_NODES = 100_000
@@ -113,7 +113,7 @@ def read_keys_and_values(file: Path) -> dict[Any, Any]:
     except ValueError as error:  # such as an impossible date: YAML parses anything like a date
         raise ConfigError(f"{file}: a value cannot be read ({error}): put it between quotation marks") from None
     except OSError as error:
-        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise ConfigError(f"{file}: {cause(error)}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from moot.protocols.errors import ConfigError
-from moot.protocols.regular_files import read_regular
+from moot.protocols.regular_files import cause, read_regular
 from moot.protocols.validation_messages import expected_value
 
 CARD = "classifier.json"
@@ -224,7 +224,7 @@ def read_card(folder: Path) -> ClassifierCard:
             raise ConfigError(f"{folder}: no classifier there (no {CARD}); `moot train-classifier` makes one")
         card = ClassifierCard.model_validate(msgspec.json.decode(read_regular(file, MOST_BYTES)))
     except OSError as error:
-        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise ConfigError(f"{file}: {cause(error)}") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"

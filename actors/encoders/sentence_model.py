@@ -13,7 +13,7 @@ import numpy as np
 
 from moot.actors.encoders.batching import Forward, ThreadedBackend
 from moot.protocols.errors import CapabilityMissing, ConfigError
-from moot.protocols.regular_files import open_regular, read_regular
+from moot.protocols.regular_files import cause, open_regular, read_regular
 
 if TYPE_CHECKING:
     pass
@@ -150,7 +150,7 @@ def folder_digest(folder: Path) -> str:
                 while chunk := content.read(_CHUNK):
                     whole.update(chunk)
     except OSError as error:
-        raise ConfigError(f"{folder}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise ConfigError(f"{folder}: {cause(error)}") from None
     return whole.hexdigest()
 
 

@@ -13,7 +13,7 @@ from zlib import crc32
 import msgspec
 
 from moot.protocols.errors import RecordError
-from moot.protocols.regular_files import open_regular, read_regular
+from moot.protocols.regular_files import cause, open_regular, read_regular
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ def reading(file: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise RecordError(f"{file} cannot be read: {error.strerror or error}") from error
+        raise RecordError(f"{file} cannot be read: {cause(error)}") from error
 
 
 def repair_advice(run: Path) -> str:

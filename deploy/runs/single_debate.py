@@ -23,7 +23,7 @@ from moot.actors.record.writer_cache import WriterCache
 from moot.deploy.runs.run import arun
 from moot.deploy.runs.run_folders import check_folder, default_out
 from moot.protocols.errors import ConfigError
-from moot.protocols.regular_files import read_regular_text
+from moot.protocols.regular_files import cause, read_regular_text
 
 
 class Debated(DebateResult, frozen=True, kw_only=True):
@@ -169,4 +169,4 @@ def read_facts_file(file: Path) -> str:
     except UnicodeDecodeError:
         raise ConfigError(f"--facts {file}: expected UTF-8 text, found other bytes") from None
     except OSError as error:
-        raise ConfigError(f"--facts {file}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise ConfigError(f"--facts {file}: {cause(error)}") from None

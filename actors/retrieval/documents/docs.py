@@ -15,7 +15,7 @@ from typing import NamedTuple
 from moot.actors.retrieval.documents.parser_client import MOST_BYTES, MOST_CHARACTERS, DocumentParser, read_plain_text
 from moot.actors.retrieval.library import LibraryChunk, LibraryFolder, digest_of
 from moot.protocols.errors import ConfigError
-from moot.protocols.regular_files import read_regular
+from moot.protocols.regular_files import cause, read_regular
 from moot.protocols.text.chunking import PAGE_BREAK, located_chunks
 
 
@@ -139,7 +139,7 @@ def _read(found: DocumentFile, reading: DocumentParser) -> SourceDocument:
         raw = read_regular(found.path, MOST_BYTES)
     except OSError as error:
         advice = ": split it" if error.errno == errno.EFBIG else ""
-        raise ConfigError(f"{where} cannot be read: {error.strerror or 'unknown reason'}{advice}") from None
+        raise ConfigError(f"{where} cannot be read: {cause(error)}{advice}") from None
     if not raw.strip():
         raise ConfigError(f"{where} is empty")
     try:

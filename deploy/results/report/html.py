@@ -23,7 +23,7 @@ from moot.deploy.results.report.blocks import Block, Chart, Heading, one_line_ti
 from moot.deploy.results.report.charts import chart_data, chart_table
 from moot.deploy.results.text import escape_hidden, visible
 from moot.protocols.errors import ConfigError
-from moot.protocols.regular_files import open_regular
+from moot.protocols.regular_files import cause, open_regular
 
 PAGE = Path(__file__).parent / "page"
 STYLES = ("page.css",)
@@ -74,7 +74,7 @@ def replaced_title(file: Path) -> str | None:
         found = _TITLE.search(head.decode(errors="replace"))
         return unescape(found[1]) if found else ""
     except OSError as error:
-        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise ConfigError(f"{file}: {cause(error)}") from None
 
 
 _HEAD_BYTES = 20_000
