@@ -23,6 +23,7 @@ from pydantic import (
 
 from moot.actors.record.referenced_files import CLASSIFIER_CARD, MOST_CARD_BYTES, content_digest
 from moot.protocols.errors import ConfigError
+from moot.protocols.regular_files import cause, read_regular
 from moot.protocols.validation_messages import expected_value
 
 CARD = CLASSIFIER_CARD
@@ -220,11 +221,9 @@ def read_card(folder: Path) -> ClassifierCard:
     try:
         if not file.is_file():
             raise ConfigError(f"{folder}: no classifier there (no {CARD}); `moot train-classifier` makes one")
-        if file.stat().st_size > MOST_BYTES:
-            raise ConfigError(f"{file}: larger than the {MOST_BYTES >> 20} MiB that a classifier may have")
-        card = ClassifierCard.model_validate(msgspec.json.decode(file.read_bytes()))
+        card = ClassifierCard.model_validate(msgspec.json.decode(read_regular(file, MOST_BYTES)))
     except OSError as error:
-        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise ConfigError(f"{file}: {cause(error)}") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"

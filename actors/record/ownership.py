@@ -62,11 +62,11 @@ class Ownership:
             lock.truncate()
             lock.write(f"pid {os.getpid()}".encode())
             lock.flush()
-        except OSError as error:
-            raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
-        try:
             first(folder)
             return cls(folder, lock, begin_epoch(folder))
+        except OSError as error:
+            lock.close()
+            raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
         except BaseException:
             lock.close()
             raise

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from moot.protocols.regular_files import MOST_TEXT_BYTES, read_regular
 from moot.protocols.templates import Templates
 
 CLASSIFIER_CARD = "classifier.json"
@@ -17,7 +17,7 @@ CLASSIFIER_CARD = "classifier.json"
 
 MOST_CARD_BYTES = 2**26
 
-_TEMPLATE_HASH = partial(hashlib.blake2b, digest_size=8)
+_TEMPLATE_HASH_BYTES = 8
 """As `moot.protocols.templates.Templates.hash`."""
 
 
@@ -77,8 +77,7 @@ def _template_fault(file: Path, wanted: str) -> str:
     if not file.is_file():
         return "it is missing"
     try:
-        with open(file, "rb") as content:
-            found = hashlib.file_digest(content, _TEMPLATE_HASH).hexdigest()
+        found = hashlib.blake2b(read_regular(file, MOST_TEXT_BYTES), digest_size=_TEMPLATE_HASH_BYTES).hexdigest()
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
     return "" if found == wanted else "its hash is not the one in run.yaml"
@@ -89,9 +88,7 @@ def _card_fault(file: Path, wanted: object) -> str:
     if not file.is_file():
         return f"it is missing: {advice}"
     try:
-        if file.stat().st_size > MOST_CARD_BYTES:
-            return f"it is larger than {MOST_CARD_BYTES >> 20} MiB: {advice}"
-        content = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        content = msgspec.json.decode(read_regular(file, MOST_CARD_BYTES), type=dict[str, Any])
     except (OSError, ValueError, RecursionError) as error:
         return f"it cannot be read ({error}): {advice}"
     is_intact = content.pop("digest", None) == wanted == content_digest(content)

@@ -11,6 +11,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import SCHEMA_VERSION
 from moot.actors.record.sealed_yaml import Seal, check_seal
 from moot.protocols.errors import RecordError
+from moot.protocols.regular_files import MOST_TEXT_BYTES, read_regular
 from moot.protocols.yaml_file import parsed_yaml
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -35,7 +36,7 @@ def sealed_run_yaml(folder: RunFolder) -> tuple[dict[str, Any], Seal]:
     """Content of run.yaml, and the state of its seal. Raises as `read_run_yaml`."""
     file = folder.path / "run.yaml"
     try:
-        data = file.read_bytes()
+        data = read_regular(file, MOST_TEXT_BYTES)
         seal = check_seal(file, data)
         content = parsed_yaml(data.decode(), _LOADER)
     except (OSError, ValueError, yaml.YAMLError) as error:

@@ -25,7 +25,7 @@ from moot.actors.record.flush_log import SUFFIX, check_flush_log, last_flush
 from moot.actors.record.folder import Part, RunFolder, decode_part, is_roll_name, roll_of
 from moot.actors.record.lost_replies import CASE, LostReplies, find_lost_replies, intact_groups
 from moot.actors.record.ownership import Ownership
-from moot.actors.record.parts import open_parquet
+from moot.actors.record.parts import open_part
 from moot.actors.record.referenced_files import referenced_files
 from moot.actors.record.rows import sorted_json
 from moot.actors.record.run_yaml import read_run_yaml
@@ -234,7 +234,7 @@ def _remove_dependents(folder: RunFolder) -> Iterator[str]:
         checksums = dict(part.checksums)
         for table in sorted({"tokens", "judgments"} & part.tables.keys()):
             path = folder.path / part.tables[table]
-            with open_parquet(path) as content:
+            with open_part(path) as content:
                 rows = content.read()
             kept = rows.filter(pc.is_in(rows["reply_id"], value_set=known))
             if kept.num_rows < rows.num_rows:

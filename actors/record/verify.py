@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.record.completeness import losses
-from moot.actors.record.files import decode_file, repair_advice
+from moot.actors.record.files import read_file, repair_advice
 from moot.actors.record.flush_log import SUFFIX, check_flush_log
 from moot.actors.record.folder import Part, RunFolder, decode_part, roll_of
 from moot.actors.record.lost_replies import cases_known_to_be_lost, replies_that_verdicts_lack
-from moot.actors.record.parts import open_parquet
+from moot.actors.record.parts import open_part
 from moot.actors.record.referenced_files import referenced_files
 from moot.actors.record.run_yaml import EDITED, EDITED_REMARK, sealed_run_yaml
 from moot.actors.record.schema import TABLES
@@ -107,7 +107,7 @@ def _lists(folder: RunFolder) -> Iterator[str]:
 
 def _ledger(file: Path) -> None:
     if file.exists():
-        decode_file(file, file.read_bytes(), dict[str, Any])
+        read_file(file, dict[str, Any])
 
 
 def _losses(folder: RunFolder) -> Iterator[str]:
@@ -141,9 +141,9 @@ def _part_file(folder: RunFolder, part: Part, table: str, found: VerificationRep
     found.files += with_checksum
     found.unchecked += not with_checksum
     try:
-        with open_parquet(folder.table_file(part, table)) as content:
-            for number in range(content.num_row_groups):
-                content.read_row_group(number)
+        with open_part(folder.table_file(part, table)) as content:
+            for number in range(content.groups):
+                content.read(None, [number])
     except RecordError as error:
         yield f"{str(error).removesuffix(f'. {advice}')}. {advice}"
 
@@ -154,11 +154,11 @@ def _segments(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
     except RecordError:
         return  # its file is already reported
     for segment in segments:
-        with_checksums = has_checksums(segment.path)
-        found.files += with_checksums
-        found.unchecked += not with_checksums
-        found.unlogged += with_checksums and not folder.flush_log(roll_of(segment.path.name)).exists()
         try:
+            with_checksums = has_checksums(segment.path)
+            found.files += with_checksums
+            found.unchecked += not with_checksums
+            found.unlogged += with_checksums and not folder.flush_log(roll_of(segment.path.name)).exists()
             for _ in read_segment(*segment):
                 pass
         except (RecordError, OSError) as error:

@@ -16,7 +16,7 @@ import msgspec
 
 from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.open_debate import OpenDebate
-from moot.actors.record.parts import Groups, open_parquet
+from moot.actors.record.parts import Groups, open_part
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signals import array_as_plain, plain_as_array
 from moot.protocols.errors import RecordError
@@ -120,9 +120,9 @@ class WriterCache:
     def _index_file(self, file: Path) -> None:
         """Index each row group's cases by the hash of their ids: a collision costs only an unneeded read."""
         number = len(self._files)
-        with open_parquet(file, read_dictionary=["case_id"]) as part:
-            for group in range(part.num_row_groups):
-                hashes = [hash(i) for i in part.read_row_group(group, ["case_id"])["case_id"].unique().to_pylist()]
+        with open_part(file) as part:
+            for group in range(part.groups):
+                hashes = [hash(case_id) for case_id in part.categories("case_id", group).to_pylist()]
                 for first in range(0, len(hashes), _INSERTED_TOGETHER):  # the event loop waits for the database too
                     some = hashes[first : first + _INSERTED_TOGETHER]
                     with self._using:

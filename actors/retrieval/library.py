@@ -20,8 +20,10 @@ import pyarrow as pa
 from moot.actors.record.files import write_whole
 from moot.actors.retrieval.library_folder import LibraryFolder
 from moot.actors.retrieval.nearest import Rows, nearest
+from moot.protocols.arrow_messages import check_messages, stream_of
 from moot.protocols.errors import EncoderFailed, RecordError
 from moot.protocols.lookups import Passage
+from moot.protocols.regular_files import map_regular
 
 
 class StoredLibrary:
@@ -141,10 +143,12 @@ class StoredChunks:
 
     def __init__(self, path: Path, *, is_verified: bool) -> None:
         try:
-            self._table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+            content = pa.py_buffer(map_regular(path))
+            check_messages(content, 0)
+            self._table = pa.ipc.open_stream(stream_of(content)).read_all()
             if not is_verified:
                 self._table.validate(full=True)
-        except (OSError, pa.ArrowInvalid) as error:
+        except (OSError, ValueError) as error:
             raise RecordError(f"cannot read {path}: {str(error).splitlines()[0]}") from None
         if self._table.schema != _SCHEMA:
             raise RecordError(f"cannot read {path}: it holds no chunks of a library")

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from moot.actors.record.files import checksum, decode_file, encode_file, write_whole
 from moot.actors.retrieval.row_checksums import CHECKSUM_BYTES, intact_rows
 from moot.protocols.errors import ConfigError, RecordError
+from moot.protocols.regular_files import MOST_TEXT_BYTES, read_regular
 
 _Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 _Chunks = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
@@ -76,7 +77,7 @@ class LibraryFolder:
             ConfigError: the file cannot be read, is damaged, or was not written by this version of moot.
         """
         try:
-            return decode_file(self.note_file, self.note_file.read_bytes(), LibraryManifest)
+            return decode_file(self.note_file, read_regular(self.note_file, MOST_TEXT_BYTES), LibraryManifest)
         except (OSError, RecordError, UnicodeDecodeError) as error:
             raise ConfigError(f"{self.note_file} is not of a library: {' '.join(str(error).split())}") from None
 

@@ -9,6 +9,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from moot.protocols.regular_files import open_regular
+
 _READ_BYTES = 8 * 2**20
 CHECKSUM_BYTES = 4
 """Bytes of a row's checksum, a little-endian CRC-32."""
@@ -49,6 +51,6 @@ _NONE = np.empty(0, "<u4")
 
 def _pieces(file: Path, row_bytes: int) -> Iterator[bytes]:
     size = max(1, _READ_BYTES // row_bytes) * row_bytes
-    with open(file, "rb") as content:
+    with open_regular(file) as content:
         while piece := content.read(size):
             yield piece

@@ -26,6 +26,7 @@ from moot.deploy.runs.nested_settings import merge_settings, nested
 from moot.deploy.runs.validation import validate_model
 from moot.protocols.errors import ConfigError, RecordError, unknown_name
 from moot.protocols.presets.preset import Preset, find_preset
+from moot.protocols.regular_files import MOST_TEXT_BYTES, read_regular
 from moot.protocols.yaml_file import read_keys_and_values
 
 RECORD_KEYS = frozenset(
@@ -301,7 +302,7 @@ def read_sealed(file: Path) -> dict[str, Any]:
         ConfigError: it cannot be read, or is damaged.
     """
     try:
-        check_seal(file, file.read_bytes())
+        check_seal(file, read_regular(file, MOST_TEXT_BYTES))
     except RecordError as error:
         raise ConfigError(str(error)) from None
     except OSError as error:

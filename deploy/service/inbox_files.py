@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from moot.actors.record.frames import Frame, frame_at, frame_header, frames_until_damage, whole_frames
 from moot.protocols.errors import RecordError
+from moot.protocols.regular_files import map_regular
 
 REQUESTS, IDS = "requests.log", "ids.log"
 ASIDE = "damaged"
@@ -123,7 +124,7 @@ def read_changes(path: Path) -> Content:
             return found
         if not path.is_file():
             raise RecordError(f"{path} is not a file")
-        content = _mapped(path)
+        content = pa.py_buffer(map_regular(path))
     except OSError as error:
         raise RecordError(f"{path} cannot be read: {error.strerror}") from None
     for frame in whole_frames(content):
@@ -147,13 +148,6 @@ def read_changes(path: Path) -> Content:
     if found.begin is None and found.changes and not found.damage:
         found.damage.append(f"{path}: its beginning is missing")
     return found
-
-
-def _mapped(path: Path) -> pa.Buffer:
-    if not path.stat().st_size:
-        return pa.py_buffer(b"")
-    with pa.memory_map(str(path)) as source:
-        return source.read_buffer()
 
 
 @dataclass

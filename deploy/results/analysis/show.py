@@ -27,6 +27,7 @@ from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import visible
 from moot.metrics.jackknife import LEAST_CLUSTERS
 from moot.protocols.errors import ConfigError, RecordError
+from moot.protocols.regular_files import MOST_TEXT_BYTES, read_regular
 
 MOST_ROWS = 200
 """Rows of a table that the page shows at most; the files contain all."""
@@ -234,7 +235,7 @@ def _earlier(folder: Path) -> set[str]:
         RecordError: the manifest cannot be read.
     """
     try:
-        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=_Manifest)
+        manifest = msgspec.json.decode(read_regular(folder / MANIFEST, MOST_TEXT_BYTES), type=_Manifest)
         return {name for name, crc in manifest.checksums.items() if _is_as_written(folder, name, crc)}
     except (FileNotFoundError, NotADirectoryError):
         return set()

@@ -24,6 +24,7 @@ from moot.deploy.results.report.charts import chart_data, chart_table
 from moot.deploy.results.report.long_texts import bounded
 from moot.deploy.results.text import escape_hidden, visible
 from moot.protocols.errors import ConfigError
+from moot.protocols.regular_files import cause, open_regular
 
 PAGE = Path(__file__).parent / "page"
 STYLES = ("page.css",)
@@ -67,14 +68,14 @@ def replaced_title(file: Path) -> str | None:
             return None
         if not file.is_file():
             raise ConfigError(f"{file} is not a regular file: name another file with --out")
-        with open(file, "rb") as page:
+        with open_regular(file) as page:
             head = page.read(_HEAD_BYTES)
         if GENERATOR.encode() not in head:
             raise ConfigError(f"{file} exists and has no mark of a report of moot: name another file with --out")
         found = _TITLE.search(head.decode(errors="replace"))
         return unescape(found[1]) if found else ""
     except OSError as error:
-        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise ConfigError(f"{file}: {cause(error)}") from None
 
 
 _HEAD_BYTES = 20_000
