@@ -156,7 +156,7 @@ def closed_body(body: bytes) -> bytes:
     if body.lstrip()[:1] not in (b"{", b"["):
         events, blank_line, _ = body.replace(b"\r\n", b"\n").rpartition(b"\n\n")
         return events + blank_line + _ENDED
-    still_open, end, left_open = bytearray(), 0, b""
+    still_open, end, depth = bytearray(), 0, 0
     for found in _STRUCTURE.finditer(body):
         first = body[found.start()]
         if first in _CLOSING:
@@ -169,11 +169,11 @@ def closed_body(body: bytes) -> bytes:
         elif not found["end"]:
             text = _TORN_CHARACTER.sub(rb"\1", found[0])
             return body[: found.start()] + text + b'"' + _closing(still_open)
-        end, left_open = found.end(), bytes(still_open)
-    return body[:end] + _closing(left_open)
+        end, depth = found.end(), len(still_open)
+    return body[:end] + _closing(still_open[:depth])  # behind `end`, nothing but keys and opening brackets
 
 
-def _closing(left_open: bytes | bytearray) -> bytes:
+def _closing(left_open: bytearray) -> bytes:
     return bytes(_CLOSING[bracket] for bracket in reversed(left_open))
 
 

@@ -208,6 +208,12 @@ def test_secrets_in_messages() -> None:
         assert secret not in shown
 
 
+@pytest.mark.parametrize("part", ["//a:", "https://a", "https://", "//a:1", "a:/", "/", "bearer "])
+def test_secrets_in_a_hostile_message_take_linear_time(part: str) -> None:
+    said = part * 2**18
+    assert redact(f"{said} https://me:pw@host/").endswith(" https://[secret]@host/"), "quadratic time would be minutes"
+
+
 def test_a_long_message_is_cut_before_it_is_read_and_not_through_a_key() -> None:
     key = "k" * 40
     for blanks in range(64 * 300 - 60, 64 * 300 + 5):

@@ -235,6 +235,11 @@ def is_part(one: Any, whole: Any) -> bool:
     return bool(one == whole)
 
 
+def test_deeply_nested_json_is_completed_in_linear_time() -> None:
+    closed = closed_body(b"[" * 400_000 + b'"",[' * 100_000 + b'"","It')
+    assert closed.endswith(b'"It"' + b"]" * 500_000), "quadratic time would be seconds"
+
+
 def test_the_text_of_a_beginning_is_kept_at_every_place() -> None:
     whole = json.dumps(completion('It "rained".\n今日は晴れ🎉')).encode()
     text_at = whole.index(b"It ")
