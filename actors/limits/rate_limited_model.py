@@ -18,6 +18,7 @@ from moot.actors.models.prompt_cuts import with_prompt_mark
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.retry import RETRIED_KINDS
 from moot.actors.models.token_bounds import prompt_bound, prompt_estimate, schema_bound, with_plausible_usage
+from moot.actors.models.token_logprobs import logprobs_given
 from moot.actors.telemetry.meter import (
     CALL_SECONDS,
     CALLS,
@@ -204,8 +205,7 @@ def _at_most(messages: Sequence[Message], decoding: Decoding, schema: ReplySchem
 
 def _with_logprob_mark(reply: ModelReply, decoding: Decoding) -> ModelReply:
     """The reply, marked if its text came without the log-probabilities that were requested."""
-    lacks = decoding.top_logprobs is not None and bool(reply.text) and reply.tokens is None and not reply.overlong
-    return replace(reply, without_logprobs=True) if lacks else reply
+    return replace(reply, without_logprobs=True) if logprobs_given(reply, decoding) is False else reply
 
 
 def _drained(limits: RateHeaders | None) -> bool:

@@ -22,6 +22,8 @@ from moot.actors.models.listed_model import listed_differences
 from moot.actors.models.refusals import names_logprobs
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.resolve import pool_name
+from moot.actors.models.retry import RETRIED_KINDS
+from moot.actors.models.token_logprobs import logprobs_given
 from moot.protocols.errors import ModelUnavailable
 from moot.protocols.messages import Decoding, Message
 
@@ -123,8 +125,8 @@ class ServerPool:
         with self._chosen(decoding) as member:
             call = member.model.complete(messages, decoding, step_key=step_key, schema=schema)
             reply = await self._unless_hung(member, call)
-        if reply.text and decoding.top_logprobs is not None and not reply.overlong:
-            self._note_logprobs(member, given=reply.tokens is not None)
+        if (given := logprobs_given(reply, decoding)) is not None:
+            self._note_logprobs(member, given=given)
         self._note_model(member, reply.served_model)
         return replace(reply, server=member.model.base_url)
 
@@ -144,12 +146,12 @@ class ServerPool:
                 ) as pieces:
                     async for piece in pieces:
                         member.heard_at = self._clock()
-                        if piece.text:
-                            listed.append(piece.tokens is not None)
+                        if (given := logprobs_given(piece, decoding)) is not None:
+                            listed.append(given)
                         self._note_model(member, piece.served_model)
                         yield replace(piece, server=member.model.base_url)
             finally:
-                if decoding.top_logprobs is not None and listed:
+                if listed:
                     self._note_logprobs(member, given=all(listed))
 
     async def _unless_hung(self, member: _Member, call: Coroutine[Any, Any, ModelReply]) -> ModelReply:
@@ -205,14 +207,15 @@ class ServerPool:
     def _is_own_fault(self, member: _Member, error: ModelError, *, logprobs: bool) -> bool:
         """Whether a call should be tried again at another server, although its failure is not one that is retried.
 
-        So it is where the server was never tried, or refuses the log-probabilities that it used to give.
+        So it is where the server was never tried, while another one was, or refuses the log-probabilities that it used
+        to give.
         """
-        if error.kind != "request":
+        if error.kind in RETRIED_KINDS:
             return False
-        if logprobs and names_logprobs(error.message):
+        if logprobs and error.kind == "request" and names_logprobs(error.message):
             self._note_logprobs(member, given=False)
             return any(other.gives_logprobs for other in self._members)
-        return member.untried
+        return member.untried and not all(each.untried for each in self._members)
 
     def _leave_out(self, member: _Member, why: str) -> None:
         if member.out_until == 0.0:
@@ -286,9 +289,9 @@ class ServerPool:
 
 
 def servers_of(model: Model) -> tuple[Model, ...]:
-    """The servers behind a model that are tried before a run: those of a pool that are not ejected, or the model
-    itself."""
-    return model.available if isinstance(model, ServerPool) else (model,)
+    """The servers behind a model that are tried before a run: the model itself, or those of a pool that are not
+    ejected, or all of them where each is: then their own failures say why."""
+    return (model.available or model.servers) if isinstance(model, ServerPool) else (model,)
 
 
 async def _lists_models(model: CompatibleModel) -> bool:

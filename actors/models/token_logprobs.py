@@ -15,13 +15,24 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from moot.actors.models.interface import TokenLogprobs
+from moot.actors.models.interface import ModelReply, StreamPiece, TokenLogprobs
 from moot.actors.models.wire_json import decode_json
+from moot.protocols.messages import Decoding
 
 FLOOR = -1000.0
 """Log-probabilities at or below this are a server's representation of minus infinity (vLLM sends -9999)."""
 
 _SLACK = 1e-3
+
+
+def logprobs_given(part: ModelReply | StreamPiece, decoding: Decoding) -> bool | None:
+    """Whether a reply, or a piece of one, has the requested log-probabilities; None where it cannot show it.
+
+    So it is where none were requested, without a text, and where the text was cut, and its log-probabilities with it.
+    """
+    if decoding.top_logprobs is None or not part.text or part.overlong:
+        return None
+    return part.tokens is not None
 
 
 class WireAlternative(msgspec.Struct, gc=False):

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from openai_server import DECODING, MESSAGES, WITH_LOGPROBS
 from pool_servers import PoolServer, pool_of
 from structlog.testing import capture_logs
 
-from moot.actors.models.interface import ModelError, ModelReply
+from moot.actors.models.compatible import CompatibleModel
+from moot.actors.models.interface import ModelError, ModelReply, StreamPiece
+from moot.actors.models.reply_bounds import CUT_OFF
+from moot.actors.models.retry import RETRIED_KINDS
 from moot.actors.models.server_pool import LACKING_S, LEFT_OUT_S, ServerPool
+from moot.actors.models.token_logprobs import WireToken, token_logprobs
 from moot.protocols.messages import Decoding
 
 
@@ -61,6 +68,25 @@ async def test_a_server_that_stops_giving_log_probabilities_gets_no_calls_that_n
         assert len(changed.bodies) - before[0] == 4
 
 
+async def test_a_stream_that_is_cut_as_overlong_shows_nothing_of_log_probabilities(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    async def stream(server: CompatibleModel, *_: Any, **__: Any) -> AsyncIterator[StreamPiece]:
+        asked.append(server.base_url)
+        yield StreamPiece("It rains", tokens=token_logprobs([WireToken("It rains", -0.1)], 2))
+        yield replace(CUT_OFF, text=" and")
+
+    monkeypatch.setattr(CompatibleModel, "stream", stream)
+    async with pool_of(PoolServer(), PoolServer()) as (pool, urls):
+        with capture_logs() as logs:
+            for _ in range(4):
+                async with aclosing(pool.stream(MESSAGES, WITH_LOGPROBS, step_key="c")) as pieces:
+                    assert [piece.overlong async for piece in pieces] == [False, True]
+    assert (asked, logs) == (urls * 2, [])
+
+
 async def test_replies_without_log_probabilities_are_used_where_no_server_gives_them() -> None:
     one, other = PoolServer(logprobs=False), PoolServer(logprobs=False)
     async with pool_of(one, other) as (pool, _):
@@ -98,6 +124,29 @@ async def test_a_server_that_was_not_tried_gets_one_call_until_it_has_replied(re
         now[0] += LEFT_OUT_S
         await asyncio.gather(*(ask(pool) for _ in range(6)), return_exceptions=True)
         assert len(late.bodies) == (2 if refuses else 7)
+
+
+@pytest.mark.parametrize("kind", ["request", "refused", "unparsable", "content_filter", "context_length"])
+async def test_any_failure_of_a_server_that_was_not_tried_is_retried_at_another(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = CompatibleModel.complete
+
+    async def complete(server: CompatibleModel, *args: Any, **named: Any) -> ModelReply:
+        if server.base_url == urls[0]:
+            raise ModelError(kind, "no")
+        return await whole(server, *args, **named)
+
+    monkeypatch.setattr(CompatibleModel, "complete", complete)
+    async with pool_of(PoolServer(), PoolServer(), untried=[0], now=[100.0]) as (pool, urls):
+        with pytest.raises(ModelError) as failed:
+            await ask(pool)
+        assert failed.value.kind in RETRIED_KINDS
+        assert (await ask(pool)).server == urls[1]
+    async with pool_of(PoolServer(), PoolServer(), untried=[0, 1], now=[100.0]) as (pool, urls):
+        with pytest.raises(ModelError) as failed:
+            await ask(pool)
+        assert failed.value.kind == kind, "no other is known to work"
 
 
 async def test_a_server_that_replies_as_another_model_is_said() -> None:

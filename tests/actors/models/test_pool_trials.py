@@ -98,6 +98,16 @@ async def test_a_server_that_does_not_answer_is_left_untried_and_one_without_the
         await tried(PoolServer(), PoolServer(refuses={"model": "no such model"}))
 
 
+async def test_a_pool_whose_servers_are_all_left_out_is_tried_again() -> None:
+    server = PoolServer()
+    async with pool_of(server, PoolServer(), untried=[0, 1]) as (pool, _):
+        assert pool.available == ()
+        assert (await probe(pool, NEEDED)).gives_logprobs
+    async with pool_of(PoolServer(status=401), PoolServer(status=401), untried=[0, 1]) as (pool, _):
+        with pytest.raises(ModelUnavailable, match="not now"):
+            await probe(pool, NEEDED)
+
+
 @pytest.mark.parametrize(
     ("one", "other", "said"),
     [
