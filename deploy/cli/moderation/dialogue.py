@@ -145,7 +145,7 @@ def form_text(form: Form) -> RenderableType:
     """Rendered form: title, body and numbered actions. Texts of models are not parsed as markup."""
     parts: list[RenderableType] = [Rule(Text(visible_line(form.title)), align="left")]
     if form.body:
-        parts.append(Padding(Text(visible(beginning(form.body))), (0, 0, 0, 2), expand=False))
+        parts.append(Padding(Text(visible(beginning(form.body, whole=""))), (0, 0, 0, 2), expand=False))
     return Group(*parts, _actions(form))
 
 

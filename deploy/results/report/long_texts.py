@@ -12,18 +12,24 @@ MOST_SHOWN = 100_000
 limits, and few passages, are as long."""
 
 
-def beginning(text: str) -> str:
-    """The text, or its first `MOST_SHOWN` characters and a line on the rest.
+_LINE = 100
+"""Characters that the line on the rest has at most."""
 
-    >>> beginning("short"), beginning("x" * 100_001)[-74:]
-    ('short', '... and 1 more characters: `moot show RUN CASE --format json` has them all')
+
+def beginning(text: str, whole: str = ": `moot show RUN CASE --format json` has them all") -> str:
+    """The text, or its beginning and a line on the rest, `MOST_SHOWN` characters at most.
+
+    Args:
+        text: any.
+        whole: end of that line: where the whole text is; empty where there is no record of it yet.
+
+    >>> beginning("short"), beginning("x" * 100_001)[-76:]
+    ('short', '... and 101 more characters: `moot show RUN CASE --format json` has them all')
     """
-    more = len(text) - MOST_SHOWN
-    return (
-        f"{text[:MOST_SHOWN]}\n... and {more:,} more characters: `moot show RUN CASE --format json` has them all"
-        if more > 0
-        else text
-    )
+    if len(text) <= MOST_SHOWN:
+        return text
+    shown = MOST_SHOWN - _LINE
+    return f"{text[:shown]}\n... and {len(text) - shown:,} more characters{whole}"
 
 
 def bounded(blocks: Iterable[Block]) -> Iterator[Block]:

@@ -167,7 +167,7 @@ class _Page:
 
     def _turn(self, turn: TurnView) -> dict[str, Any]:
         noted = self._noted.get(turn.path, [])
-        body = beginning(turn_body(turn))
+        body = turn_body(turn)
         tokens = self._sent.tokens(turn) if len(turn.text) <= MOST_SHOWN else None
         data: dict[str, Any] = {
             "path": turn.path,
@@ -175,7 +175,7 @@ class _Page:
             "facts": turn_facts(turn),
             "marks": turn_marks(turn),
             "failed": turn.outcome in ("failed", "invalid"),
-            "body": body,
+            "body": beginning(body),
             "changes": self._changes(turn, noted),
             "sent": self._sent.request(turn, self.texts.place),
         }

@@ -10,16 +10,18 @@ import pytest
 from planted_records import PlantedSession
 from rich.console import Console
 
+from moot.deploy.cli.moderation.dialogue import form_text
 from moot.deploy.results.report.block_data import blocks_data
 from moot.deploy.results.report.blocks import Block, Code, Heading, Items, Note, Pairs, Quote, Table
 from moot.deploy.results.report.html import blocks_html
-from moot.deploy.results.report.long_texts import MOST_SHOWN
+from moot.deploy.results.report.long_texts import MOST_SHOWN, beginning
 from moot.deploy.results.report.render import report_markdown, report_string
 from moot.deploy.results.run_report.debate_page import debate_page
 from moot.deploy.results.run_report.sent_replies import SentReplies
 from moot.deploy.results.show import show
 from moot.deploy.results.transcripts.debate_tables import DebateTables
 from moot.deploy.results.transcripts.transcript import build_transcripts
+from moot.protocols.messages import Form
 
 LONG = "It rained. " * 2**19
 BLOCKS: list[Block] = [
@@ -64,5 +66,18 @@ def test_the_page_of_such_a_debate_is_small(run: Path) -> None:
     tables = DebateTables(run, ["c"], with_requests=True)
     (debate,) = build_transcripts(tables, ["c"])
     page = json.dumps(debate_page(debate, SentReplies(tables, ["c"])))
-    assert MOST_SHOWN < len(page) < 5 * MOST_SHOWN
-    assert page.count(REST) >= 2
+    assert MOST_SHOWN < len(page) < 3 * MOST_SHOWN
+    assert page.count(REST) == 2, "the reply, which is its own body, and the prompt"
+
+
+def test_the_beginning_of_a_beginning_is_the_same() -> None:
+    assert beginning(beginning(LONG)) == beginning(LONG)
+    assert len(beginning(LONG)) <= MOST_SHOWN
+
+
+def test_a_form_does_not_refer_to_a_record() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    console.print(form_text(Form("Stage", LONG)))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "more characters" in shown
+    assert "moot show" not in shown
