@@ -15,7 +15,7 @@ from moot.actors.limits.rate_limited_model import UnconfirmedUsage
 from moot.actors.models.early_stop import CUT, REPETITION
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.record.rows import SaveTokens, image_hashes, messages_json, reading_marks, token_columns
+from moot.actors.record.rows import LENGTH, SaveTokens, image_hashes, messages_json, reading_marks, token_columns
 from moot.actors.telemetry.telemetry import NO_SPAN, Span
 from moot.protocols.errors import IGNORES_LIMIT, RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED
 from moot.protocols.messages import Ask, Decoding, Message, Usage
@@ -128,9 +128,6 @@ def reply_row(
         }
     return row
 
-
-LENGTH = "length"
-"""Finish reason of a reply that ended at its token limit."""
 
 _CONSTRAINS_NONE = (
     "the trial calls found no schema that constrains its replies: another model or server may support one"

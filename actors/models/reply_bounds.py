@@ -109,7 +109,7 @@ class BoundedBody:
 def bounded_reply(reply: ModelReply, max_tokens: int, *, is_cut: bool = False) -> ModelReply:
     """The reply, cut and marked if it is longer than the requested tokens can be.
 
-    What is cut counts as truncated at the limit, and has no log-probabilities.
+    What is cut has the finish reason `length`, and no log-probabilities.
 
     Args:
         reply: as received.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from moot.actors.models.interface import TokenLogprobs
 from moot.actors.record.debate_result import VERDICT_COLUMNS, DebateResult
@@ -318,6 +319,9 @@ PROMPT_CUT = "prompt_cut"
 OVERLONG = "overlong"
 """Mark: the reply was longer than the requested tokens can be, and was cut; see `moot.actors.models.reply_bounds`."""
 
+LENGTH = "length"
+"""Finish reason of a reply that ended at its token limit, or was cut as overlong."""
+
 NO_LOGPROBS = "no_logprobs"
 """Mark: log-probabilities were requested, and none came with the text."""
 
@@ -352,3 +356,18 @@ def reading_marks(
 def has_reading_mark(column: str | None, mark: str) -> bool:
     """Whether a value of the column contains a mark."""
     return mark in (column or "").split(",")
+
+
+def is_truncated(row: Mapping[str, Any]) -> bool:
+    """Whether a reply was truncated at its token limit by the server: an overlong one was not, it is cut here.
+
+    Args:
+        row: of `turns`, with the columns `finish_reason` and `reading`.
+    """
+    return row["finish_reason"] == LENGTH and not has_reading_mark(row["reading"], OVERLONG)
+
+
+def truncated_rows(turns: pa.Table) -> pa.ChunkedArray:
+    """`is_truncated` of each row."""
+    overlong = pc.match_substring(pc.fill_null(turns["reading"], ""), OVERLONG)
+    return pc.and_not(pc.equal(pc.fill_null(turns["finish_reason"], ""), LENGTH), overlong)

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from moot.actors.agent.attempt import LENGTH
 from moot.actors.agent.backend_factory import make_model
 from moot.actors.agent.request_fingerprint import constrained_schema, sent_decoding
 from moot.actors.agent.roles import RoleBinding
@@ -30,6 +29,7 @@ from moot.actors.models.prompt_cuts import CONTEXT_REMEDY, LEAST_CONTEXT
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, is_embedded, over_responses
 from moot.actors.models.retry import call_with_retries
+from moot.actors.record.rows import LENGTH
 from moot.deploy.runs.bindings import model_defaults
 from moot.deploy.runs.capabilities import CONSTRAINED_LOGPROBS, describe_capabilities, in_one_line, model_adaptations
 from moot.deploy.runs.versions import installed_versions

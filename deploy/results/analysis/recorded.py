@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.agent.attempt import LENGTH
 from moot.actors.models.sampling import UNKNOWN, Sampling
+from moot.actors.record.rows import LENGTH, is_truncated
 from moot.actors.record.tables import read_table
 from moot.deploy.results.analysis.replies import Replies, numbers, texts
 from moot.deploy.results.analysis.tokens import Tokens, content_starts, join_tokens
@@ -30,6 +30,7 @@ from moot.protocols.rubrics.events import ReplyAssessed
 Key = tuple[str, int, str]
 
 _TRUNCATED = "truncated at the token limit (--keep-truncated keeps them)"
+_OVERLONG = "longer than the requested tokens can be, and cut (--keep-truncated keeps them)"
 
 
 class _JudgedReply(NamedTuple):
@@ -72,9 +73,10 @@ def replies_of_runs(
         found = _judged(folder, _name(folder, folders), datasets[folder], left_out)
         turns_of_run = _turns(folder, {each.key for each in found})
         if not keep_truncated:
-            whole = [each for each in found if turns_of_run.get(each.key, {}).get("finish_reason") != LENGTH]
-            left_out.update({_TRUNCATED: len(found) - len(whole)} if len(whole) < len(found) else {})
-            found = whole
+            cut = {key: row for key, row in turns_of_run.items() if row["finish_reason"] == LENGTH}
+            not_whole = [cut[each.key] for each in found if each.key in cut]
+            left_out.update(_TRUNCATED if is_truncated(row) else _OVERLONG for row in not_whole)
+            found = [each for each in found if each.key not in cut]
         judged += found
         tokens.append(_tokens(folder, [each.key for each in found]))
         turns |= {(_name(folder, folders), key): row for key, row in turns_of_run.items()}
@@ -167,7 +169,7 @@ def _tokens(folder: Path, keys: Sequence[Key]) -> Tokens:
 
 def _turns(folder: Path, keys: set[Key]) -> dict[Key, Mapping[str, Any]]:
     """Roles, models and sampling parameters of these replies."""
-    columns = ["role", "model", "temperature", "top_p", "logprob_stage", "held", "finish_reason"]
+    columns = ["role", "model", "temperature", "top_p", "logprob_stage", "held", "finish_reason", "reading"]
     table = read_table(folder, "turns", columns)
     table = table.filter(pc.invert(table["superseded"]))
     rows = table.select(columns).to_pylist()

@@ -24,7 +24,7 @@ from moot.deploy.results.summaries.case_costs import measurement_only, total_tok
 from moot.deploy.results.summaries.model_replies import USABLE
 from moot.deploy.results.text import Interval, shell_path
 from moot.metrics.distribution import Floats
-from moot.protocols.errors import RAISE_MAX_TOKENS, ConfigError
+from moot.protocols.errors import IGNORES_LIMIT, RAISE_MAX_TOKENS, ConfigError
 from moot.protocols.selene.events import BranchesCompared, GateDecided, SkipAudited
 
 Bools = npt.NDArray[np.bool_]
@@ -121,15 +121,15 @@ def read_both_branches(folder: str | Path, out: str, *, keep_truncated: bool = F
         raise ConfigError(f"{folder}: no case ran both branches{audited}; {_remedy(events, out)}")
     gates = {event.key: decided for event, decided in read_as(events, GateDecided)}
     references, left_out = References.of(folder), Counter[str]()
-    truncated = set[CaseKey]() if keep_truncated else _truncated(folder)
+    cut = {} if keep_truncated else _cut(folder)
     usable: list[_UsableCase] = []
     for verdict in latest_verdicts(folder):
         gate, both = gates.get(verdict.key), branches.get(verdict.key)
         if verdict.failed or gate is None or both is None:
             left_out["failed" if verdict.failed else "without both branches"] += 1
             continue
-        if verdict.key in truncated:
-            left_out["with a truncated reply"] += 1
+        if verdict.key in cut:
+            left_out[cut[verdict.key]] += 1
             continue
         skip_right = references.correct(verdict.case_id, both.skipped_answer, verdict.gold)
         debate_right = references.correct(verdict.case_id, both.debated_answer, verdict.gold)
@@ -137,11 +137,12 @@ def read_both_branches(folder: str | Path, out: str, *, keep_truncated: bool = F
             left_out["cannot be scored"] += 1
             continue
         usable.append(_UsableCase(verdict.key, gate, skip_right, debate_right))
-    if not usable and left_out["with a truncated reply"]:
-        raise ConfigError(
-            f"{folder}: {left_out['with a truncated reply']} cases have truncated replies, and no other is usable: "
-            f"{RAISE_MAX_TOKENS}, or give --keep-truncated"
-        )
+    for reason, remedy in _REMEDIES.items():
+        if not usable and left_out[reason]:
+            raise ConfigError(
+                f"{folder}: {left_out[reason]} cases {reason}, and no other is usable: {remedy}, or give "
+                "--keep-truncated"
+            )
     if not usable:
         raise ConfigError(f"{folder}: no case with both branches has a gold label; use labelled cases")
     return _arrays(folder, usable, references.group, dict(sorted(left_out.items())))
@@ -154,10 +155,15 @@ def _remedy(events: Iterable[EventRow], out: str) -> str:
     return "no case of it reached a gate: use a protocol that has one, with --set both_branches=true"
 
 
-def _truncated(folder: str | Path) -> set[CaseKey]:
-    """Debates with a usable reply that was truncated at its token limit."""
-    replies = read_replies(folder)
-    return {reply.key for reply in replies if reply.truncated and reply.outcome in USABLE and not reply.superseded}
+_TRUNCATED, _OVERLONG = "with a truncated reply", "with an overlong reply"
+_REMEDIES = {_TRUNCATED: RAISE_MAX_TOKENS, _OVERLONG: IGNORES_LIMIT}
+
+
+def _cut(folder: str | Path) -> dict[CaseKey, str]:
+    """Debates with a usable reply that is not whole, and why; truncated comes first."""
+    usable = [reply for reply in read_replies(folder) if reply.outcome in USABLE and not reply.superseded]
+    overlong = {reply.key: _OVERLONG for reply in usable if reply.overlong}
+    return overlong | {reply.key: _TRUNCATED for reply in usable if reply.truncated}
 
 
 def _arrays(

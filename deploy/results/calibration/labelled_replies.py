@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from moot.actors.agent.attempt import LENGTH
 from moot.actors.models.sampling import UNKNOWN, mask_forced_tokens, may_be_masked
-from moot.actors.record.rows import step_of
+from moot.actors.record.rows import LENGTH, is_truncated, step_of
 from moot.actors.record.tables import read_table
 from moot.deploy.results.record.readers import counted_rows
 from moot.deploy.results.record.references import References
@@ -72,7 +71,8 @@ def read_labelled_replies(
 ) -> tuple[list[LabelledReplies], dict[str, int]]:
     """Labelled replies of a role by model, temperature and stage, and the number of excluded replies by reason.
 
-    They are of the attempts that count (see `counted_rows`). Truncated replies are excluded unless `keep_truncated`.
+    They are of the attempts that count (see `counted_rows`). Truncated and overlong replies are excluded unless
+    `keep_truncated`.
     Replies that were stopped early are excluded, and so are their replacements, which are a biased sample.
 
     Raises:
@@ -83,7 +83,7 @@ def read_labelled_replies(
     references = References.of(folder)
     logprobs = _logprobs(folder)
     columns = ["role", "model", "temperature", "answer", "outcome", "reply_id", "finish_reason"]
-    columns += ["logprob_stage", "held"]
+    columns += ["reading", "logprob_stage", "held"]
     turns = counted_rows(read_table(folder, "turns", columns), read_table(folder, "verdicts", []))
     rows = [row for row in turns.to_pylist() if family_of(row["role"] or "") == role]
     replaced = {(row["case_id"], row["attempt"], step_of(row["path"])) for row in rows if row["outcome"] == "cut"}
@@ -97,7 +97,7 @@ def read_labelled_replies(
         if (row["case_id"], row["attempt"], row["path"]) in replaced:
             left_out["replacing one that was stopped"] += 1
         elif row["finish_reason"] == LENGTH and not keep_truncated:
-            left_out["truncated"] += 1
+            left_out["truncated" if is_truncated(row) else "overlong"] += 1
         elif correct is None:
             left_out["cannot be scored"] += 1
         elif tokens is None or not len(tokens):

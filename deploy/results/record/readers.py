@@ -11,8 +11,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.agent.attempt import LENGTH
 from moot.actors.record.debate_result import WITHDRAWN
+from moot.actors.record.rows import OVERLONG, truncated_rows
 from moot.actors.record.schema import CANCELLED, RESUMED
 from moot.actors.record.tables import read_table
 from moot.deploy.results.record.references import scored_verdicts
@@ -27,6 +27,7 @@ E = TypeVar("E", bound=DebateEvent)
 _REPLY_TEXTS = ["role", "model", "outcome", "failure"]
 _REPLY_COLUMNS = ["prompt_tokens", "completion_tokens", "reused_from", "finish_reason", "completion_tokens_estimate"]
 _REPLY_COLUMNS += ["unconfirmed_attempts", "unconfirmed_tokens_max", "prompt_tokens_stated", "completion_tokens_stated"]
+_REPLY_COLUMNS += ["reading"]
 
 
 def data_frame(table: pa.Table) -> Any:
@@ -64,7 +65,8 @@ def reply_rows(turns: pa.Table) -> pa.Table:
         "unconfirmed_tokens": pc.fill_null(table["unconfirmed_tokens_max"], 0),
         "received": table["completion_tokens_estimate"],
         "estimated": estimated,
-        "truncated": pc.equal(pc.fill_null(table["finish_reason"], ""), LENGTH),
+        "truncated": truncated_rows(table),
+        "overlong": pc.match_substring(pc.fill_null(table["reading"], ""), OVERLONG),
     }
     return pa.table({name: columns[name] for name in ReplyRow._fields})
 

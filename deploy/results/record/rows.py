@@ -31,6 +31,7 @@ class ReplyRow(NamedTuple):
         received: estimate of the received tokens of a reply that was stopped early; None for any other.
         estimated: whether `prompt` or `completion` is an estimate, because the server reported too few.
         truncated: whether it was truncated at its token limit.
+        overlong: whether it was longer than the requested tokens can be, and was cut.
     """
 
     case_id: str
@@ -49,6 +50,7 @@ class ReplyRow(NamedTuple):
     received: int | None = None
     estimated: bool = False
     truncated: bool = False
+    overlong: bool = False
 
     @property
     def key(self) -> CaseKey:

@@ -10,7 +10,7 @@ from typing import Any, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.agent.attempt import LENGTH
+from moot.actors.record.rows import truncated_rows
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.endings import failure_words
 from moot.deploy.results.record.readers import data_frame
@@ -206,7 +206,7 @@ def case_list(run: RunData | str | Path) -> CaseList:
 def _truncated(run: RunData) -> dict[str, int]:
     """By case, the replies that ended at their token limit, of the attempts that count."""
     turns = run.turns
-    cut = turns.filter(pc.and_(pc.equal(turns["finish_reason"], LENGTH), pc.invert(turns["superseded"])))
+    cut = turns.filter(pc.and_not(truncated_rows(turns), turns["superseded"]))
     return Counter(run.rows_that_count(cut)["case_id"].to_pylist())
 
 

@@ -11,12 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.agent.attempt import LENGTH
 from moot.actors.models.early_stop import CUT, REPETITION
 from moot.actors.models.openai_errors import STATED
 from moot.actors.models.prompt_cuts import CONTEXT_REMEDY
 from moot.actors.models.token_logprobs import UNALIGNED
-from moot.actors.record.rows import FROM_REASONING, NO_LOGPROBS, OVERLONG, has_reading_mark
+from moot.actors.record.rows import FROM_REASONING, NO_LOGPROBS, OVERLONG, has_reading_mark, is_truncated
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.prompt_cuts import cut_prompts
@@ -184,7 +183,7 @@ def _marks(row: dict[str, Any]) -> Iterator[str]:
     yield "replies"
     if has_reading_mark(row["reading"], OVERLONG):
         yield "overlong"
-    elif row["finish_reason"] == LENGTH:
+    if is_truncated(row):
         yield "truncated"
     if row["finish_reason"] == REPETITION or row["repetitive"]:
         yield "repetitive"

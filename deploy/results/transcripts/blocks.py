@@ -262,8 +262,7 @@ _READINGS = {
 
 def turn_marks(turn: TurnView) -> list[str]:
     """Anomalies of a reply, as texts."""
-    truncated = turn.truncated and not has_reading_mark(turn.reading, OVERLONG)
-    why = _TRUNCATED if truncated and not turn.error.startswith(TRUNCATED) else turn.error
+    why = _TRUNCATED if turn.truncated and not turn.error.startswith(TRUNCATED) else turn.error
     marks = {
         "repaired": "its JSON was repaired",
         "reasked": "asked again after an unreadable reply",
@@ -272,7 +271,7 @@ def turn_marks(turn: TurnView) -> list[str]:
         "failed": f"FAILED ({turn.failure}): {why}",
     }
     found = [marks[turn.outcome]] if turn.outcome in marks else []
-    if truncated and turn.outcome not in ("invalid", "failed"):
+    if turn.truncated and turn.outcome not in ("invalid", "failed"):
         found.append(_TRUNCATED)
     if turn.outcome != "repaired" and has_reading_mark(turn.reading, MENDED):
         found.append(marks["repaired"])

@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from moot.actors.agent.attempt import LENGTH
-from moot.actors.record.rows import USAGE, tokens_of
+from moot.actors.record.rows import USAGE, is_truncated, tokens_of
 from moot.actors.record.schema import ASKED, CANCELLED, RESUMED
 from moot.actors.record.tables import read_table
 from moot.deploy.results.record.readers import decode_json, read_as, withdrawn_cases
@@ -162,7 +161,7 @@ def _turn(row: dict[str, Any], asked: Counter[str]) -> TurnView:
         data=data,
         asked=asked[row["path"]],
         reused=row["reused_from"] is not None,
-        truncated=row["finish_reason"] == LENGTH,
+        truncated=is_truncated(row),
     )
 
 

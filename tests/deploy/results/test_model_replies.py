@@ -14,6 +14,7 @@ from openai_server import answers, completion, serving_in_thread
 from planted_records import PlantedSession
 
 import moot
+from moot.actors.record.rows import OVERLONG
 from moot.deploy.cli.protocol_runs import execute
 from moot.deploy.results.analysis.recorded import replies_of_runs
 from moot.deploy.results.calibration.calibrate import calibrate
@@ -21,6 +22,7 @@ from moot.deploy.results.calibration.early_stop import calibrate_early_stop
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.summaries.model_replies import ModelReplies, commonest_failure, model_replies, warnings_of
 from moot.deploy.results.summaries.summary import summarise
+from moot.protocols.errors import IGNORES_LIMIT, RAISE_MAX_TOKENS, ConfigError
 from moot.protocols.rubrics.events import ReplyAssessed
 
 OUTSIDE = "`answer` is 'perhaps', expected one of: Yes, No"
@@ -119,12 +121,23 @@ def test_calibrating_leaves_cases_with_truncated_replies_out(session: PlantedSes
     assert whole.left_out == {}
 
 
+def test_calibrating_leaves_cases_with_overlong_replies_out_with_another_remedy(session: PlantedSession) -> None:
+    for number in range(2):
+        add_case(session, number, "Yes", "Yes", gate())
+    for row in session.replies:
+        row |= {"finish_reason": "length", "reading": OVERLONG}
+    with pytest.raises(ConfigError, match=IGNORES_LIMIT) as refused:
+        calibrate(session.plant(protocol="selene", encoder="e"))
+    assert RAISE_MAX_TOKENS not in str(refused.value)
+
+
 def test_early_signals_leave_truncated_replies_out(session: PlantedSession) -> None:
     _plant(session, -0.8)
     for row in session.replies[:7]:
         row["finish_reason"] = "length"
+    session.replies[0]["reading"] = OVERLONG
     run = session.plant()
-    assert calibrate_early_stop(run).left_out == {"truncated": 7}
+    assert calibrate_early_stop(run).left_out == {"truncated": 6, "overlong": 1}
     assert calibrate_early_stop(run, keep_truncated=True).left_out == {}
 
 
@@ -133,11 +146,12 @@ def test_analysing_leaves_truncated_replies_out(session: PlantedSession) -> None
         session.case(f"c{number}")
         _judged(session, f"c{number}", number)
         session.verdict(f"c{number}")
-    session.replies[0]["finish_reason"] = "length"
+    for row, reading in zip(session.replies, (None, OVERLONG), strict=False):
+        row |= {"finish_reason": "length", "reading": reading}
     run = session.plant()
     found = replies_of_runs([run])
-    assert len(found) == 2
-    assert list(found.left_out.values()) == [1]
+    assert len(found) == 1
+    assert list(found.left_out.values()) == [1, 1]
     assert len(replies_of_runs([run], keep_truncated=True)) == 3
 
 

@@ -12,6 +12,8 @@ import moot
 from moot.actors.models.reply_bounds import most_characters
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.record.rows import OVERLONG, has_reading_mark
+from moot.deploy.results.record.readers import read_replies
+from moot.deploy.results.run_report.case_list import case_list
 from moot.deploy.results.summaries.model_replies import model_replies, warnings_of
 from moot.deploy.results.transcripts.blocks import turn_marks
 from moot.deploy.results.transcripts.transcript import build_transcript
@@ -38,8 +40,11 @@ def test_an_overlong_reply_is_cut_in_later_prompts_and_counted(tmp_path: Path) -
     (counts,) = model_replies(done.path)
     assert (counts.overlong, counts.truncated) == (len(rows), 0)
     assert any("max_tokens" in line for line in warnings_of([counts]))
+    assert not any(reply.truncated for reply in read_replies(done.path))
+    assert len(case_list(done.path).only("truncated")) == 0
     (section,) = build_transcript(done.path, rows[0]["case_id"]).sections
     assert all("longer than the requested tokens can be, and cut" in turn_marks(turn) for turn in section.turns)
+    assert not any(turn.truncated for turn in section.turns)
 
 
 async def test_the_doctor_says_that_a_server_ignores_the_limit() -> None:
