@@ -84,7 +84,7 @@ def decode(frame: Frame) -> tuple[Change | Begin, pa.Buffer]:
     line, end, _ = frame.payload.slice(0, min(_LONGEST_CHANGE, frame.payload.size)).to_pybytes().partition(b"\n")
     try:
         return _DECODER.decode(line), frame.payload.slice(len(line) + len(end))
-    except msgspec.MsgspecError as error:
+    except (ValueError, RecursionError) as error:  # msgspec raises UnicodeDecodeError, too
         raise RecordError(f"a frame holds no change of an inbox: {error}") from None
 
 
