@@ -36,6 +36,11 @@ _GROWTH_BYTES = 2**18
 What = Literal["accept", "end", "cancel", "lose"]
 
 
+def inbox_folder(server: Path) -> Path:
+    """Folder of the accepted requests of a server."""
+    return server / "inbox"
+
+
 class Change(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Change of the queue.
 

@@ -65,7 +65,7 @@ class InboxStore:
     """Files of an inbox, opened by their only writer. Not thread-safe.
 
     Args:
-        folder: created if missing. An inbox of an earlier version beside it, `inbox.sqlite`, is moved into it.
+        folder: created if missing. An inbox of an earlier version beside it is moved into it.
 
     Attributes:
         lost_ids: whether ids of accepted requests were lost, so that an unknown id may be one of them.
@@ -87,7 +87,7 @@ class InboxStore:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder / "owner.lock")
             self._recover()
-            self._take_earlier(EarlierInbox(folder.with_name("inbox.sqlite")))
+            self._take_earlier(EarlierInbox(folder.parent))
         except OSError as error:
             self.close()
             raise RecordError(f"{folder} cannot be opened: {error.strerror}") from None
