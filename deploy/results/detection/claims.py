@@ -10,7 +10,8 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.classifiers.card import CARD, read_card
+from moot.actors.classifiers.card import read_card
+from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.record.readers import decode_json
 from moot.deploy.results.record.rows import VerdictRow
@@ -135,7 +136,7 @@ def trained_groups(folder: str | Path) -> frozenset[str] | None:
         ConfigError: the copy of the classifier's card was changed.
     """
     run = Path(folder)
-    return frozenset(read_card(run).trained_on_groups) if (run / CARD).is_file() else None
+    return frozenset(read_card(run).trained_on_groups) if (run / CLASSIFIER_CARD).is_file() else None
 
 
 def training_data(payload: Mapping[str, Any], group: str, groups: frozenset[str]) -> Literal["claim", "group"] | None:
