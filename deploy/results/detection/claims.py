@@ -30,7 +30,7 @@ class Claim:
         gold: `supported` or `hallucinated`; None when the file has no label.
         group: the group of dependent claims; the case's id for an independent claim.
         tags: tags of the claim's reference.
-        state: `open` without a verdict.
+        state: `open` and `withdrawn` are without a verdict.
         answer: the verdict's label; None for an abstention, and without a verdict.
         judged: whether the verdict contains the judges' bare verdict.
         bare: the judges' bare verdict as a label; None for a tie, or without a usable judgment.
@@ -47,7 +47,7 @@ class Claim:
     gold: str | None
     group: str
     tags: Mapping[str, str] = field(default_factory=dict)
-    state: Literal["open", "failed", "finished"] = "finished"
+    state: Literal["open", "withdrawn", "failed", "finished"] = "finished"
     answer: str | None = None
     judged: bool = False
     bare: str | None = None
@@ -102,7 +102,7 @@ def read_claims(record: RunRecord, tokens: Mapping[CaseKey, int | None] | None =
         }
         verdict = latest.get(row["case_id"])
         if verdict is None or verdict.failed:
-            found.append(Claim(**given, state="open" if verdict is None else "failed"))
+            found.append(Claim(**given, state="failed" if verdict else record.without_verdict(row["case_id"])))
         else:
             payload, wall_s = stated[verdict.key]
             outcome = _outcome(verdict, data := decode_json(payload))
