@@ -123,6 +123,11 @@ def template_headers() -> dict[str, TemplateHeader]:
     return {name: TemplateHeader.of(source) for name, source in sorted(_packaged().items())}
 
 
+def template_hash(text: bytes) -> str:
+    """16 hex digits over a template's text, in UTF-8."""
+    return blake2b(text, digest_size=8).hexdigest()
+
+
 class Templates:
     """Prompt templates: the package's own, overridden file by file from a user's folder.
 
@@ -198,7 +203,7 @@ class Templates:
         """
         known = self._hashes.get(name)
         if known is None:
-            known = blake2b(self._source(name).encode(), digest_size=8).hexdigest()
+            known = template_hash(self._source(name).encode())
             self._hashes[name] = known
         return known
 

@@ -26,11 +26,9 @@ from moot.protocols.errors import ConfigError
 from moot.protocols.regular_files import cause, read_regular
 from moot.protocols.validation_messages import expected_value
 
-CARD = CLASSIFIER_CARD
 BODY = "body"
 """The folder of the fine-tuned sentence encoder, of the kind `setfit`."""
 
-MOST_BYTES = MOST_CARD_BYTES
 _MOST_CASES = 500_000
 _MOST_DIMENSIONS = 16_384
 
@@ -217,11 +215,13 @@ def read_card(folder: Path) -> ClassifierCard:
     Raises:
         ConfigError: one line: the file is missing, too large, malformed, or was changed since it was written.
     """
-    file = folder / CARD
+    file = folder / CLASSIFIER_CARD
     try:
         if not file.is_file():
-            raise ConfigError(f"{folder}: no classifier there (no {CARD}); `moot train-classifier` makes one")
-        card = ClassifierCard.model_validate(msgspec.json.decode(read_regular(file, MOST_BYTES)))
+            raise ConfigError(
+                f"{folder}: no classifier there (no {CLASSIFIER_CARD}); `moot train-classifier` makes one"
+            )
+        card = ClassifierCard.model_validate(msgspec.json.decode(read_regular(file, MOST_CARD_BYTES)))
     except OSError as error:
         raise ConfigError(f"{file}: {cause(error)}") from None
     except ValidationError as error:

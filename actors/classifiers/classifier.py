@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from moot.actors.classifiers.card import BODY, CARD, ClassifierCard, Head, read_card
+from moot.actors.classifiers.card import BODY, ClassifierCard, Head, read_card
 from moot.actors.encoders.batching import BatchedEncoder
 from moot.actors.encoders.interface import Encoder
 from moot.actors.encoders.sentence_model import SentenceModel, check_modules, folder_digest, is_hidden
 from moot.actors.models.retry import RetryPolicy
+from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.metrics.logistic_regression import bounded
 from moot.protocols.claims import text_hash
 from moot.protocols.errors import ConfigError, EncoderFailed
@@ -88,7 +89,7 @@ def find_classifier(name: str | Path, encoder: str) -> ResolvedClassifier:
     """
     folder = Path(name).expanduser().absolute()
     card = read_card(folder)
-    foreign = {path.name for path in folder.iterdir()} - {CARD, *((BODY,) if card.body is not None else ())}
+    foreign = {path.name for path in folder.iterdir()} - {CLASSIFIER_CARD, *((BODY,) if card.body is not None else ())}
     if foreign:
         raise ConfigError(f"{folder / min(foreign)}: a classifier's folder holds nothing else; remove it")
     if card.body is not None:

@@ -117,7 +117,7 @@ def build_limiter_client(spec: RunSpec, exchange: Exchange) -> LimiterClient:
 def build_debate_context(
     spec: RunSpec, agent_pool: AgentPool, record_client: RecordClient, telemetry: Telemetry = NO_TELEMETRY
 ) -> DebateContext:
-    """Builds the debate context of this process."""
+    """Builds the debate context of this process. Reads a library of documents as a whole: not for an event loop."""
     return DebateContext(
         agents=agent_pool,
         record=record_client,

@@ -166,7 +166,9 @@ class InlineRuntime:
         self._agent_pool = await asyncio.to_thread(
             LocalAgentPool, self._spec, self._record_client, self._limiter_client, telemetry
         )
-        self._context = build_debate_context(self._spec, self._agent_pool, self._record_client, telemetry)
+        self._context = await asyncio.to_thread(
+            build_debate_context, self._spec, self._agent_pool, self._record_client, telemetry
+        )
         self.moderators = [Moderator(self._protocol, self._context, self.max_open, self._spec.debate_timeout_s)]
 
     async def limiter_state(self) -> LimiterState | None:

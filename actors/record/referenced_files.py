@@ -10,15 +10,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from moot.protocols.regular_files import MOST_TEXT_BYTES, read_regular
-from moot.protocols.templates import Templates
+from moot.protocols.templates import Templates, template_hash
 
 CLASSIFIER_CARD = "classifier.json"
 """A classifier's card, in its folder and as a copy in a run's folder."""
 
 MOST_CARD_BYTES = 2**26
-
-_TEMPLATE_HASH_BYTES = 8
-"""As `moot.protocols.templates.Templates.hash`."""
 
 
 class ReferencedFile(NamedTuple):
@@ -77,7 +74,7 @@ def _template_fault(file: Path, wanted: str) -> str:
     if not file.is_file():
         return "it is missing"
     try:
-        found = hashlib.blake2b(read_regular(file, MOST_TEXT_BYTES), digest_size=_TEMPLATE_HASH_BYTES).hexdigest()
+        found = template_hash(read_regular(file, MOST_TEXT_BYTES))
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
     return "" if found == wanted else "its hash is not the one in run.yaml"

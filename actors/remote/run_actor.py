@@ -293,7 +293,9 @@ class ModeratorActor(RunActor):
         agent_pool = self._remote or self._local
         assert agent_pool is not None
         places = max(1, self._spec.max_open // len(self._directory.moderators))
-        self._context = build_debate_context(self._spec, agent_pool, self._record_client, telemetry)
+        self._context = await asyncio.to_thread(
+            build_debate_context, self._spec, agent_pool, self._record_client, telemetry
+        )
         self._moderator = Moderator(protocol, self._context, places, self._spec.debate_timeout_s)
         self._channel = ReliableChannelServer(self._moderator)
 

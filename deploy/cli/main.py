@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import sys
 from contextlib import suppress
 from functools import cache
@@ -52,12 +53,15 @@ def main() -> NoReturn:
         _print_error(with_uris(str(error)))
         sys.exit(2 if isinstance(error, UserError | RecordError) else 1)
     except OSError as error:
-        if error.errno not in (errno.EPIPE, *_OF_THE_MACHINE):
-            raise
-        _drop_output()
-        if error.errno == errno.EPIPE:  # whoever read the output has read enough, as `head`
+        if error.errno == errno.EPIPE and _has_no_reader():  # who read the output has read enough, as `head`
+            _drop_output()
             sys.exit(1)
-        _print_error(f"{error.filename or 'the output'} cannot be written: {error.strerror}")
+        if error.errno not in _OF_THE_MACHINE:
+            raise
+        if error.filename is None:
+            _drop_output()
+        how = "read or written" if error.errno == errno.EIO else "written"
+        _print_error(f"{error.filename or 'the output'} cannot be {how}: {error.strerror}")
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -66,7 +70,18 @@ def main() -> NoReturn:
 
 
 _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG)
-"""Errors of a write that say nothing about moot: a full, read-only or broken disk."""
+"""Errors that say nothing about moot: a full, read-only or broken disk."""
+
+
+def _has_no_reader() -> bool:
+    """Whether standard output is a pipe whose reader has gone: a broken pipe may also be a connection of the command's
+    own."""
+    poll = select.poll()
+    try:
+        poll.register(sys.stdout.fileno(), 0)
+    except (AttributeError, OSError, ValueError):  # it is closed, or no file
+        return False
+    return any(found & (select.POLLERR | select.POLLHUP) for _, found in poll.poll(0))
 
 
 def _drop_output() -> None:

@@ -30,10 +30,13 @@ def verify(
     A server's folder is checked with its accepted requests and all of its runs, a run with its library of documents. A
     library's folder can be named, too.
     """
-    from moot.deploy.cli.verify_folder import runs_in, verify_others
+    from moot.deploy.cli.verify_folder import is_damaged, runs_in, verify_others
 
     runs = runs_in(folder)
-    damaged = [_verify_run(run, salvage=salvage) for run in runs]
+    if runs == [folder]:
+        damaged = [_verify_run(folder, salvage=salvage)]
+    else:
+        damaged = [is_damaged(run, lambda run: _verify_run(run, salvage=salvage)) for run in runs]
     if verify_others(folder, runs) or any(damaged):
         raise typer.Exit(DAMAGED)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
-from moot.actors.record.store.mirror import display_name
+from moot.actors.record.store.mirror import display_name, with_uris
 from moot.actors.retrieval.library_folder import LibraryFolder
 from moot.actors.retrieval.verify import verify_library
 from moot.deploy.results.text import visible_line
 from moot.deploy.runs.run_library import recorded_library
-from moot.deploy.service.verify_inbox import InboxReport, has_inbox, inbox_folder, verify_inbox
+from moot.deploy.service.inbox_files import inbox_folder
+from moot.deploy.service.verify_inbox import InboxReport, has_inbox, verify_inbox
 from moot.protocols.errors import RecordError
 
 _SHOWN = 20
@@ -31,17 +33,29 @@ def verify_others(folder: Path, runs: list[Path]) -> bool:
 
     Returns:
         Whether anything is damaged.
-
-    Raises:
-        RecordError: a file cannot be read.
     """
     damaged = False
     if not RunFolder(folder).exists() and has_inbox(folder):
-        damaged = _print_inbox(folder, verify_inbox(folder))
+        damaged = is_damaged(inbox_folder(folder), lambda _: _print_inbox(folder, verify_inbox(folder)))
     libraries = [folder] if not runs else [library for run in runs if (library := _library_of(run)) is not None]
     for library in dict.fromkeys(each for each in libraries if LibraryFolder(each).exists()):
-        damaged = _verify_library(library) or damaged
+        damaged = is_damaged(library, _verify_library) or damaged
     return damaged
+
+
+def is_damaged(folder: Path, verify: Callable[[Path], bool]) -> bool:
+    """Verify one of several folders: what cannot be read is damaged, and ends the verification of no other one.
+
+    Args:
+        folder: the folder.
+        verify: prints its report, and returns whether it is damaged.
+    """
+    try:
+        return verify(folder)
+    except RecordError as error:
+        print(f"{display_name(folder)}: damaged")
+        print(f"  {visible_line(with_uris(str(error)))}")
+        return True
 
 
 def _library_of(run: Path) -> Path | None:

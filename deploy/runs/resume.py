@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 import structlog
 
-from moot.actors.classifiers.card import CARD
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.referenced_files import template_file
+from moot.actors.record.referenced_files import CLASSIFIER_CARD, template_file
 from moot.actors.record.run_yaml import EDITED, read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION
 from moot.actors.record.sealed_yaml import seal_yaml
@@ -265,7 +264,7 @@ class RunYaml:
             sources = prepared.templates.sources
             folder.put_all({template_file(name): source.encode() for name, source in sources.items()})
         if prepared.classifier is not None:  # readers need it even if the folder moves
-            folder.put(CARD, prepared.classifier.card.to_json())
+            folder.put(CLASSIFIER_CARD, prepared.classifier.card.to_json())
         self._write()
 
     def stopped_by(self, why: str) -> None:

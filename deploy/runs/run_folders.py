@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from moot.actors.classifiers.card import CARD
+from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.actors.record.store.mirror import Mirror, is_copy
 from moot.actors.record.store.store import Store
 from moot.actors.record.store.uri import is_uri, local_path
@@ -18,7 +18,7 @@ _MAX_MODEL_NAME = 60
 """Maximum length of a model's name in a default folder's name, in characters."""
 
 _BEFORE_RUN_YAML = frozenset(
-    {"journal", "parts", "prompts", CARD, "owner.lock", "owner.json", "claims", "epochs.json", "limits.json"}
+    {"journal", "parts", "prompts", CLASSIFIER_CARD, "owner.lock", "owner.json", "claims", "epochs.json", "limits.json"}
 )
 """Names in the folder of a run that ended before its run.yaml was written."""
 

@@ -29,14 +29,14 @@ class EarlierInbox:
     """SQLite file of accepted requests and its write-ahead log.
 
     Args:
-        file: need not exist.
+        server: folder of the server, which need not have one.
 
     Attributes:
         damage: what is wrong with it, from the end of `rows` on; empty when nothing was noticed.
     """
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, server: Path) -> None:
+        self._file = server / "inbox.sqlite"
         self.damage = ""
 
     def exists(self) -> bool:

@@ -36,6 +36,11 @@ _GROWTH_BYTES = 2**18
 What = Literal["accept", "end", "cancel", "lose"]
 
 
+def inbox_folder(server: Path) -> Path:
+    """Folder of the accepted requests of a server."""
+    return server / "inbox"
+
+
 class Change(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Change of the queue.
 
@@ -84,7 +89,7 @@ def decode(frame: Frame) -> tuple[Change | Begin, pa.Buffer]:
     line, end, _ = frame.payload.slice(0, min(_LONGEST_CHANGE, frame.payload.size)).to_pybytes().partition(b"\n")
     try:
         return _DECODER.decode(line), frame.payload.slice(len(line) + len(end))
-    except msgspec.MsgspecError as error:
+    except (ValueError, RecursionError) as error:  # msgspec raises UnicodeDecodeError, too
         raise RecordError(f"a frame holds no change of an inbox: {error}") from None
 
 

@@ -65,7 +65,7 @@ class InboxStore:
     """Files of an inbox, opened by their only writer. Not thread-safe.
 
     Args:
-        folder: created if missing. An inbox of an earlier version beside it, `inbox.sqlite`, is moved into it.
+        folder: created if missing. An inbox of an earlier version beside it is moved into it.
 
     Attributes:
         lost_ids: whether ids of accepted requests were lost, so that an unknown id may be one of them.
@@ -87,7 +87,7 @@ class InboxStore:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder / "owner.lock")
             self._recover()
-            self._take_earlier(EarlierInbox(folder.with_name("inbox.sqlite")))
+            self._take_earlier(EarlierInbox(folder.parent))
         except OSError as error:
             self.close()
             raise RecordError(f"{folder} cannot be opened: {error.strerror}") from None
@@ -155,8 +155,9 @@ class InboxStore:
 
         Raises:
             OSError: they cannot be written, and none of them is stored.
+            RecordError: the files are closed.
         """
-        requests, ids = self._files
+        requests, ids = self._opened()
         new: list[tuple[Change, Span]] = []
         bodies, names = bytearray(), bytearray()
         present: dict[Key, bool] = {}
@@ -232,6 +233,7 @@ class InboxStore:
 
         Raises:
             OSError: it cannot be read.
+            RecordError: the files are closed.
         """
         entry = self._queue.entries.get(key)
         if entry is None or entry.state != "pending":
@@ -245,10 +247,13 @@ class InboxStore:
 
     def _body(self, entry: Entry) -> bytes | None:
         """Body of a pending request; None when it was damaged since the file was opened."""
-        frame = None if entry.span is None else self._files[0].frame(entry.span)
+        frame = None if entry.span is None else self._opened()[0].frame(entry.span)
         if frame is None:
             return None
-        change, body = decode(frame)
+        try:
+            change, body = decode(frame)
+        except RecordError:
+            return None
         return bytes(memoryview(body)) if change == entry.change else None
 
     def pending(self, kind: str) -> list[Key]:
@@ -265,6 +270,11 @@ class InboxStore:
         self._close_files()
         if self._lock is not None:
             self._lock.close()
+
+    def _opened(self) -> list[ChangeFile]:
+        if not self._files:  # after `close`, or when new files could not be opened
+            raise RecordError(f"{self._folder} is not open")
+        return self._files
 
     def _close_files(self) -> None:
         for file in self._files:

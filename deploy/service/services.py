@@ -10,6 +10,7 @@ from pathlib import Path
 from moot.deploy.runs.prepare import Bindings
 from moot.deploy.service.errors import RequestError
 from moot.deploy.service.inbox import Inbox
+from moot.deploy.service.inbox_files import inbox_folder
 from moot.deploy.service.response_models import ServerStats
 from moot.deploy.service.service import Service
 from moot.deploy.service.settings import Kind, ServeConfig
@@ -40,7 +41,7 @@ class Services:
         self, config: ServeConfig, tried: Mapping[Kind, Bindings] | None = None, address: str | None = None
     ) -> None:
         self.config, self.token = config, config.read_token()
-        self._inbox = Inbox(Path(config.out).expanduser().absolute() / "inbox")
+        self._inbox = Inbox(inbox_folder(Path(config.out).expanduser().absolute()))
         self._by_kind = {
             kind: Service(
                 kind, config, run.model_copy(update={"address": address}), self._inbox, (tried or {}).get(kind)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moot.deploy.service.earlier_inbox import EarlierInbox
-from moot.deploy.service.inbox_files import IDS, REQUESTS, merge, read_changes
+from moot.deploy.service.inbox_files import IDS, REQUESTS, inbox_folder, merge, read_changes
 from moot.deploy.service.request_queue import Key, RequestQueue
 
 
@@ -32,19 +32,9 @@ class InboxReport:
     lost_ids: bool = False
 
 
-def inbox_folder(server: Path) -> Path:
-    """Folder of the accepted requests of a server."""
-    return server / "inbox"
-
-
-def earlier_inbox(server: Path) -> EarlierInbox:
-    """Accepted requests that a server of an earlier version has left in its folder."""
-    return EarlierInbox(server / "inbox.sqlite")
-
-
 def has_inbox(server: Path) -> bool:
     """Whether a folder is a server's."""
-    return inbox_folder(server).is_dir() or earlier_inbox(server).exists()
+    return inbox_folder(server).is_dir() or EarlierInbox(server).exists()
 
 
 def verify_inbox(server: Path) -> InboxReport:
@@ -63,7 +53,7 @@ def verify_inbox(server: Path) -> InboxReport:
     merged = merge(requests, ids)
     report = InboxReport(requests.damage + ids.damage, lost_ids=merged.lost_ids)
     report.files = sum(content.begin is not None or bool(content.changes) for content in (requests, ids))
-    report.unchecked = int(earlier_inbox(server).exists())
+    report.unchecked = int(EarlierInbox(server).exists())
     newly: list[Key] = []
     for key, entry in RequestQueue(merged.changes).entries.items():
         report.requests[entry.state] += 1

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from moot.actors.classifiers.card import CARD, Body, ClassifierCard, Head, HeldOutMetrics, MetricEstimate, Training
+from moot.actors.classifiers.card import Body, ClassifierCard, Head, HeldOutMetrics, MetricEstimate, Training
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
+from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case
 from moot.protocols.claims import classified_label
@@ -79,5 +80,5 @@ def card(trained_on: Sequence[str] = (), *, body: Body | None = None, **changes:
 def write_classifier_folder(folder: Path, made: ClassifierCard) -> Path:
     """Write the folder of a classifier."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / CARD).write_bytes(made.to_json())
+    (folder / CLASSIFIER_CARD).write_bytes(made.to_json())
     return folder

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.classifiers.card import CARD, read_card
+from moot.actors.classifiers.card import read_card
+from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.record.readers import decode_json
 from moot.deploy.results.record.rows import VerdictRow
@@ -29,7 +30,7 @@ class Claim:
         gold: `supported` or `hallucinated`; None when the file has no label.
         group: the group of dependent claims; the case's id for an independent claim.
         tags: tags of the claim's reference.
-        state: `open` without a verdict.
+        state: `open` and `withdrawn` are without a verdict.
         answer: the verdict's label; None for an abstention, and without a verdict.
         judged: whether the verdict contains the judges' bare verdict.
         bare: the judges' bare verdict as a label; None for a tie, or without a usable judgment.
@@ -46,7 +47,7 @@ class Claim:
     gold: str | None
     group: str
     tags: Mapping[str, str] = field(default_factory=dict)
-    state: Literal["open", "failed", "finished"] = "finished"
+    state: Literal["open", "withdrawn", "failed", "finished"] = "finished"
     answer: str | None = None
     judged: bool = False
     bare: str | None = None
@@ -101,7 +102,7 @@ def read_claims(record: RunRecord, tokens: Mapping[CaseKey, int | None] | None =
         }
         verdict = latest.get(row["case_id"])
         if verdict is None or verdict.failed:
-            found.append(Claim(**given, state="open" if verdict is None else "failed"))
+            found.append(Claim(**given, state="failed" if verdict else record.without_verdict(row["case_id"])))
         else:
             payload, wall_s = stated[verdict.key]
             outcome = _outcome(verdict, data := decode_json(payload))
@@ -135,7 +136,7 @@ def trained_groups(folder: str | Path) -> frozenset[str] | None:
         ConfigError: the copy of the classifier's card was changed.
     """
     run = Path(folder)
-    return frozenset(read_card(run).trained_on_groups) if (run / CARD).is_file() else None
+    return frozenset(read_card(run).trained_on_groups) if (run / CLASSIFIER_CARD).is_file() else None
 
 
 def training_data(payload: Mapping[str, Any], group: str, groups: frozenset[str]) -> Literal["claim", "group"] | None:

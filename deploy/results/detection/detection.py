@@ -36,6 +36,7 @@ class Detection(FrozenModel):
 
     Attributes:
         claims: number of claims, `finished + failed + open`.
+        open: claims without a verdict; `withdrawn` of them are withdrawn.
         unlabelled: finished claims without a gold label.
         trained_on: labelled finished claims that the classifier was trained on, in any spelling.
         group_trained_on: other labelled finished claims with a training claim in their group. These three kinds are
@@ -52,6 +53,7 @@ class Detection(FrozenModel):
     finished: int
     failed: int
     open: int
+    withdrawn: int = 0
     unlabelled: int
     trained_on: int
     group_trained_on: int
@@ -72,7 +74,8 @@ def measure_detection(claims: Sequence[Claim]) -> Detection:
         claims=len(claims),
         finished=len(finished),
         failed=sum(claim.state == "failed" for claim in claims),
-        open=sum(claim.state == "open" for claim in claims),
+        open=sum(claim.state in ("open", "withdrawn") for claim in claims),
+        withdrawn=sum(claim.state == "withdrawn" for claim in claims),
         unlabelled=len(finished) - len(labelled),
         trained_on=sum(claim.trained_on == "claim" for claim in labelled),
         group_trained_on=sum(claim.trained_on == "group" for claim in labelled),

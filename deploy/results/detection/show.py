@@ -54,7 +54,8 @@ def _claims(found: Detection) -> str:
         f"{n:,} {why}"
         for n, why in (
             (found.failed, "failed"),
-            (found.open, "without verdict"),
+            (found.open - found.withdrawn, "without verdict"),
+            (found.withdrawn, "withdrawn"),
             (found.unlabelled, "without a label"),
             (found.trained_on, "in the classifier's training data"),
             (found.group_trained_on, "of a group in the classifier's training data"),

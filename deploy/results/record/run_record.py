@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property, wraps
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -139,6 +139,10 @@ class RunRecord:
     def withdrawn(self) -> frozenset[str]:
         """Ids of the cases without a verdict that were withdrawn; see `withdrawn_cases`."""
         return frozenset(withdrawn_cases(self.bookkeeping).difference(self.by_case))
+
+    def without_verdict(self, case_id: str) -> Literal["open", "withdrawn"]:
+        """State of a case that has no verdict."""
+        return "withdrawn" if case_id in self.withdrawn else "open"
 
     @cached_property
     def _events(self) -> pa.Table:

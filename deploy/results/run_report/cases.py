@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.run_report.case_table import DEBATED, CaseTable, case_table
 from moot.deploy.results.run_report.data import RunData
 
@@ -90,10 +89,11 @@ def case_columns(run: RunData) -> list[CaseColumn]:
     ]
 
 
-def outcome(verdict: VerdictRow | None) -> Outcome:
+def outcome(run: RunData, case_id: str) -> Outcome:
     """Outcome of a case, in one word."""
+    verdict = run.by_case.get(case_id)
     if verdict is None:
-        return "open"
+        return run.without_verdict(case_id)
     if verdict.failed:
         return "failed"
     return "unscored" if verdict.correct is None else "right" if verdict.correct else "wrong"

@@ -32,7 +32,7 @@ def side_by_side(runs: Sequence[RunData]) -> list[CaseColumn]:
     ids = [str(case_id) for case_id in by_name["case"].values]
     verdicts = [[run.by_case.get(case_id) for case_id in ids] for run in runs]
     answers = [[verdict and verdict.answer for verdict in of_run] for of_run in verdicts]
-    outcomes = [[outcome(verdict) for verdict in of_run] for of_run in verdicts]
+    outcomes = [[outcome(run, case_id) for case_id in ids] for run in runs]
     others = {each.case_id for each in differing_cases(runs)}
     differ = ["differ" if case_id in others else "same" for case_id in ids]
     note = "whether outcome or answer differ, on cases that all runs share"

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.classifiers.card import CARD
 from moot.actors.models.prices import Price, price_of
+from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.readers import latest_rows
@@ -53,7 +53,7 @@ def run_figures(folder: str | Path) -> RunFigures:
     Raises:
         RecordError: the folder has no run or cannot be read.
     """
-    if (Path(folder) / CARD).exists():  # accuracies exclude claims that the classifier was trained on
+    if (Path(folder) / CLASSIFIER_CARD).exists():  # accuracies exclude claims that the classifier was trained on
         summary = summarise(folder)
         return RunFigures(**{name: getattr(summary, name) for name in RunFigures.model_fields})
     info = read_run_info(folder)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.claims import ids_trained_on, read_claims
-from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.report.blocks import Block, Note, Table
 from moot.deploy.results.text import cases as number_of_cases
@@ -24,9 +23,9 @@ class RunAnswer(FrozenModel):
     """Answer of one run to a case.
 
     Attributes:
-        answer: the answer; None for a verdict without one, a failed case and an open one.
+        answer: the answer; None for a verdict without one, a failed case and one that has no verdict.
         correct: whether it is right; None when unknown.
-        state: `finished`, `failed`, or `open` (no verdict).
+        state: `finished`, `failed`, or without a verdict `open` or `withdrawn`.
     """
 
     answer: str | None
@@ -64,7 +63,6 @@ def differing_cases(runs: Sequence[RunRecord | str | Path]) -> list[DifferingCas
     """
     records = [RunRecord.of(run) for run in runs]
     tables = [_contents(record) for record in records]
-    verdicts = [record.by_case for record in records]
     trained_on = frozenset[str]().union(*(ids_trained_on(read_claims(record)) for record in records))
     found = []
     columns = ["case_id", "content_hash", "question", "gold", "index"]
@@ -72,7 +70,7 @@ def differing_cases(runs: Sequence[RunRecord | str | Path]) -> list[DifferingCas
         case_id = row["case_id"]
         if case_id in trained_on or any(each.get(case_id) != row["content_hash"] for each in tables):
             continue
-        answers = [_answer(each.get(case_id)) for each in verdicts]
+        answers = [_answer(record, case_id) for record in records]
         if len({(each.answer, each.correct, each.state) for each in answers}) > 1:
             found.append(DifferingCase(case_id=case_id, question=row["question"], gold=row["gold"], answers=answers))
     return sorted(found, key=lambda each: not each.outcome_differs)
@@ -83,9 +81,10 @@ def _contents(record: RunRecord) -> dict[str, str]:
     return dict(zip(*columns, strict=True))
 
 
-def _answer(verdict: VerdictRow | None) -> RunAnswer:
+def _answer(record: RunRecord, case_id: str) -> RunAnswer:
+    verdict = record.by_case.get(case_id)
     if verdict is None:
-        return RunAnswer(answer=None, correct=None, state="open")
+        return RunAnswer(answer=None, correct=None, state=record.without_verdict(case_id))
     state = "failed" if verdict.failed else "finished"
     return RunAnswer(answer=None if verdict.failed else verdict.answer, correct=verdict.correct, state=state)
 

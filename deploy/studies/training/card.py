@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from moot.actors.classifiers.card import (
     BODY,
-    CARD,
     Body,
     ClassifierCard,
     HeldOutMetrics,
@@ -23,6 +22,7 @@ from moot.actors.classifiers.card import (
 )
 from moot.actors.classifiers.classifier import check_body
 from moot.actors.record.files import write_whole
+from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.actors.record.store.mirror import display_name
 from moot.deploy.results.detection.calibration import BINS
 from moot.deploy.results.detection.estimates import IntervalEstimate, coefficient, mean_estimate, share_estimate
@@ -191,7 +191,7 @@ def find_classifier(out: str | Path, training_digest: str) -> ClassifierCard | N
             return None
     except OSError as error:
         raise ConfigError(f"--out {out}: {(error.strerror or 'cannot be read').lower()}") from None
-    if not (folder / CARD).is_file():
+    if not (folder / CLASSIFIER_CARD).is_file():
         raise ConfigError(f"--out {out}: the folder has other content; name another folder")
     card = read_card(folder)
     if card.training.digest != training_digest:
@@ -218,7 +218,7 @@ def write_classifier(out: str | Path, make: Callable[[Path], ClassifierCard]) ->
     try:
         draft.mkdir(parents=True)
         card = make(draft)
-        write_whole(draft / CARD, card.to_json())
+        write_whole(draft / CLASSIFIER_CARD, card.to_json())
         draft.rename(folder)
     except OSError as error:
         raise ConfigError(f"--out {out}: {(error.strerror or 'cannot be written').lower()}") from None

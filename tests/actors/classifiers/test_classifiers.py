@@ -14,11 +14,12 @@ from summary_debate import BAD, ENCODER, GOOD, SummaryDebate, card, write_classi
 
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.classifiers import card as card_module
-from moot.actors.classifiers.card import BODY, CARD, Body, read_card
+from moot.actors.classifiers.card import BODY, Body, read_card
 from moot.actors.classifiers.classifier import check_body, find_classifier, load_classifier
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.sentence_model import folder_digest
 from moot.actors.models.retry import RetryPolicy
+from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.actors.record.tables import read_table
 from moot.protocols.claims import CLAIM_LABELS, SUPPORTED, text_hash
 from moot.protocols.errors import ConfigError, EncoderFailed
@@ -82,12 +83,12 @@ CHANGED = "it was changed since it was written"
 )
 def test_what_is_no_card_or_a_changed_one_is_refused(tmp_path: Path, content: str, why: str) -> None:
     refused("no classifier there", tmp_path)
-    (tmp_path / CARD).write_text(content, encoding="latin-1")
+    (tmp_path / CLASSIFIER_CARD).write_text(content, encoding="latin-1")
     refused(why, tmp_path)
 
 
 def test_a_huge_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(card_module, "MOST_BYTES", 100)
+    monkeypatch.setattr(card_module, "MOST_CARD_BYTES", 100)
     refused("larger than", write_classifier_folder(tmp_path, card()))
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 from made_pdfs import made_pdf
 from PIL import Image
 from planted_records import Command
+
+from moot.deploy.cli import main
 
 RUN = ("run", "--engine", "inline", "--quiet")
 CHECK = ("check", "The bridge opened in 1932.", "-q")
@@ -178,3 +183,35 @@ def test_a_full_disk_behind_the_output_is_one_line(words: list[str]) -> None:
     with open("/dev/full", "w") as full:
         ended = subprocess.run([sys.executable, "-m", "moot", *words], stdout=full, stderr=subprocess.PIPE, text=True)
     assert (ended.returncode, ended.stderr) == (2, "error: the output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("length", [1, 2**20])
+def test_a_reader_that_has_gone_is_no_error(length: int) -> None:
+    """Whether the text is still buffered when writing it fails, or not."""
+    show = f"from moot.deploy.cli import main; main._command = lambda: lambda **_: print('x' * {length}); main.main()"
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run([sys.executable, "-c", show], stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), None),
+        (OSError(errno.EIO, "Input/output error", "there"), "error: there cannot be read or written: "),
+        (OSError(errno.ENOSPC, "No space left on device", "there"), "error: there cannot be written: "),
+        (OSError(errno.EMFILE, "Too many open files"), None),
+    ],
+)
+def test_only_errors_of_a_disk_are_said_in_one_line(
+    error: OSError, said: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(**_: Any) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(main, "_command", lambda: fail)
+    with pytest.raises(OSError if said is None else SystemExit) as raised:
+        main.main()
+    assert raised.value is error if said is None else capsys.readouterr().err.startswith(said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,20 @@ def test_a_server_is_verified_with_its_requests_and_its_runs(command: Command, s
     flip(verdicts)
     code, out, _ = command("verify", str(server))
     assert (code, str(verdicts) in out) == (2, True)
+
+
+def test_what_cannot_be_read_of_a_server_leaves_the_rest_verified(command: Command, server: Path) -> None:
+    shutil.copytree(server / "debates", server / "checks")
+    (server / "checks" / "run.yaml").unlink()
+    flip(server / "inbox" / "requests.log", b"is it")
+    code, out, _ = command("verify", str(server))
+    assert (code, out.count(": damaged\n"), out.count(": whole\n")) == (2, 2, 1)
+    assert "debates/two is lost" in out
+    (server / "inbox" / "requests.log").unlink()
+    (server / "inbox" / "requests.log").mkdir()
+    code, out, _ = command("verify", str(server))
+    assert (code, out.count(": damaged\n"), out.count(": whole\n")) == (2, 2, 1)
+    assert "requests.log is not a file" in out
 
 
 def test_a_run_is_verified_with_its_library(command: Command, tmp_path: Path) -> None:

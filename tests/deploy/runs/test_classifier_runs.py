@@ -13,7 +13,8 @@ from planted_rulings import FACTS, HASHED, add_claims
 from summary_debate import BAD, GOOD, Classifying, SummaryDebate, card, write_classifier_folder
 from typer.testing import CliRunner
 
-from moot.actors.classifiers.card import CARD, ClassifierCard, read_card
+from moot.actors.classifiers.card import ClassifierCard, read_card
+from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.deploy.cli.main import app
 from moot.deploy.results.record.readers import read_events
 from moot.deploy.results.report.render import show_report
@@ -114,7 +115,7 @@ def test_the_command_trains_shows_and_says_when_it_is_done_already(session: Plan
     assert ClassifierCard.model_validate_json(second.output) == read_card(tmp_path / "clf")
     third = invoke("train-classifier", folder, "--out", tmp_path / "clf")
     assert "already contains this classifier" in third.output
-    assert [path.name for path in (tmp_path / "clf").iterdir()] == [CARD]
+    assert [path.name for path in (tmp_path / "clf").iterdir()] == [CLASSIFIER_CARD]
     refused = invoke("train-classifier", folder, "--out", tmp_path / "clf2", "--folds", "99")
     assert isinstance(refused.exception, ConfigError)
     assert "--folds" in str(refused.exception)

@@ -14,9 +14,9 @@ from planted_records import Command
 from small_runs import sorted_rows
 from summary_debate import Classifying, card, write_classifier_folder
 
-from moot.actors.classifiers.card import CARD, read_card
+from moot.actors.classifiers.card import read_card
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.referenced_files import referenced_files
+from moot.actors.record.referenced_files import CLASSIFIER_CARD, referenced_files
 from moot.actors.record.run_yaml import EDITED_REMARK, read_run_yaml
 from moot.actors.record.salvage import salvage
 from moot.actors.record.schema import TABLES
@@ -95,12 +95,12 @@ def test_damage_of_a_classifiers_card_is_found(tmp_path: Path) -> None:
     case = {"id": "c", "question": "a figure differs", "labels": list(CLAIM_LABELS), "gold": SUPPORTED}
     classifier = write_classifier_folder(tmp_path / "classifier", card())
     out = run(task=[case], protocol=Classifying(), classifier=classifier, engine="inline", out=tmp_path / "run").path
-    data, settings, random = (out / CARD).read_bytes(), read_run_yaml(RunFolder(out)), Random(1)
+    data, settings, random = (out / CLASSIFIER_CARD).read_bytes(), read_run_yaml(RunFolder(out)), Random(1)
     for damaged in (*harmed(data, random, 100), json.dumps(json.loads(data) | {"digest": "0" * 32}).encode()):
-        (out / CARD).write_bytes(damaged)
-        if not any(each.fault for each in referenced_files(out, settings) if each.name == CARD):
+        (out / CLASSIFIER_CARD).write_bytes(damaged)
+        if not any(each.fault for each in referenced_files(out, settings) if each.name == CLASSIFIER_CARD):
             assert read_card(out) == card(), "only blanks may differ"
-    assert any(CARD in fault for fault in verify(RunFolder(out)).faults)
+    assert any(CLASSIFIER_CARD in fault for fault in verify(RunFolder(out)).faults)
 
 
 def _changed(file: Path) -> None:

@@ -64,7 +64,12 @@ def embedded(port: int) -> int:
     return int(stats_of(port)["embedded_texts"])
 
 
-def test_a_run_finds_passages_of_its_documents(tmp_path: Path, docs: Path) -> None:
+def test_a_run_finds_passages_of_its_documents(tmp_path: Path, docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(folder: str, encoder: str) -> StoredLibrary:
+        assert asyncio._get_running_loop() is None, "it reads the whole library"
+        return StoredLibrary(folder, encoder)
+
+    monkeypatch.setattr("moot.actors.debate.context_factory.StoredLibrary", opened)
     (docs / "fish.txt").unlink()
     (docs / "fish.pdf").write_bytes(made_pdf(FISH))
     done = run(**options(tmp_path / "run", docs=docs))

@@ -124,6 +124,8 @@ def test_it_is_shown(name: str, kept: Path, copied: Path, command: Command) -> N
     texts = ""
     for run, of in expected.items():
         figures = LATER | of["run"]
+        if figures["detection"]:
+            figures["detection"] |= {"withdrawn": 0}
         figures["model_replies"] = [each | LATER_OF_REPLIES for each in figures["model_replies"]]
         assert shown(command, run) == figures
         assert shown(command, run, of["case"]["case_id"]) == of["case"]

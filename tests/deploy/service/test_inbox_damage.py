@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from server_client import CASE, SLOW, pending, served
 
+from moot.actors.record.frames import frame_header
 from moot.deploy.service import inbox_files, inbox_store, request_queue
 from moot.deploy.service.inbox_store import InboxStore, StoredRequest, WantedChange
 from moot.deploy.service.request_queue import Key
@@ -125,6 +126,38 @@ def test_damage_while_the_server_runs_is_noticed_on_reading(tmp_path: Path) -> N
     store.commit([WantedChange("accept", key("q4"), body("q4"))])
     assert (store.find(key("q4")), store.lost("debates")) == (("pending", body("q4")), 0)
     store.close()
+
+
+@pytest.mark.parametrize("line", [b'["Change",1,"accept","debates","\xff"]', b"[" * 4000, b'["Change",1]', b"\xff"])
+def test_a_frame_with_a_right_checksum_and_no_change_is_damage(line: bytes, tmp_path: Path) -> None:
+    store = InboxStore(tmp_path / "inbox")
+    fill(store)
+    payload = line + b"\n"
+    entry = store._queue.entries[key("q4")]
+    assert entry.span is not None
+    file = tmp_path / "inbox" / "requests.log"
+    whole = file.read_bytes()
+    frame = frame_header(payload) + payload
+    if len(frame) < entry.span.length:
+        with file.open("r+b") as content:
+            content.seek(entry.span.at)
+            content.write(frame)
+        assert store.find(key("q4")) == ("lost", b"")
+    store.close()
+    file.write_bytes(whole[: entry.span.at] + frame + whole[entry.span.at + entry.span.length :])
+    assert verify_inbox(tmp_path).faults[1:] == [f"{tmp_path / 'inbox'}: the accepted request debates/q4 is lost"]
+    state, lost_ids = reopened(tmp_path)
+    assert (state[key("q4")], state[key("q5")], lost_ids) == (("lost", b""), ("pending", body("q5")), False)
+
+
+def test_a_closed_inbox_says_so(tmp_path: Path) -> None:
+    store = InboxStore(tmp_path / "inbox")
+    fill(store)
+    store.close()
+    with pytest.raises(RecordError, match="is not open"):
+        store.find(key("q4"))
+    with pytest.raises(RecordError, match="is not open"):
+        store.commit([WantedChange("accept", key("q9"), body("q9"))])
 
 
 def test_the_files_shrink_when_requests_have_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,9 +167,9 @@ def test_what_cannot_count_is_left_out_and_counted() -> None:
     claims[0] = replace(claims[0], trained_on="claim", answer=OTHER[str(claims[0].gold)])
     claims[1] = replace(claims[1], gold=None)
     claims[2] = replace(claims[2], state="failed", answer=None)
-    claims[3] = replace(claims[3], state="open", answer=None)
+    claims[3] = replace(claims[3], state="withdrawn", answer=None)
     found = measure_detection(claims)
-    assert (found.claims, found.finished, found.failed, found.open) == (20, 18, 1, 1)
+    assert (found.claims, found.finished, found.failed, found.open, found.withdrawn) == (20, 18, 1, 1, 1)
     assert (found.unlabelled, found.trained_on) == (1, 1)
     assert not_none(found.whole).n == 16
     assert not_none(found.whole).detectors[0].accuracy.value == 1.0

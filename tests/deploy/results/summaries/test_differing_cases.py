@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from planted_records import Command, PlantedSession
 
+from moot.actors.record.debate_result import WITHDRAWN
+from moot.actors.record.schema import CANCELLED
 from moot.deploy.results.summaries.compare import compare
 from moot.deploy.results.summaries.differing_cases import answer_words, differing_cases
 from moot.protocols.errors import ConfigError
@@ -17,7 +19,9 @@ def run_of(session: PlantedSession, answers: Mapping[str, str | None], name: str
     made = session.new()
     for case_id, answer in answers.items():
         made.case(case_id)
-        if answer != "open":
+        if answer == "withdrawn":
+            made.event(case_id, CANCELLED, "cancelled", {"why": WITHDRAWN})
+        elif answer != "open":
             made.verdict(case_id, answer, "single")
     folder = made.plant()
     return folder.rename(folder.parent / name)
@@ -25,16 +29,17 @@ def run_of(session: PlantedSession, answers: Mapping[str, str | None], name: str
 
 @pytest.fixture
 def runs(session: PlantedSession) -> list[Path]:
-    first = {"same": "Yes", "both-wrong": "No", "flips": "No", "open": "open", "only-here": "No"}
-    second = {"same": "Yes", "both-wrong": None, "flips": "Yes", "open": "Yes"}
+    first = {"same": "Yes", "both-wrong": "No", "flips": "No", "open": "open", "gone": "withdrawn", "only-here": "No"}
+    second = {"same": "Yes", "both-wrong": None, "flips": "Yes", "open": "Yes", "gone": "open"}
     return [run_of(session, first, "first"), run_of(session, second, "second")]
 
 
 def test_cases_whose_outcome_differs_come_first(runs: list[Path]) -> None:
     found = {each.case_id: [answer_words(answer) for answer in each.answers] for each in differing_cases(runs)}
-    assert list(found) == ["flips", "open", "both-wrong"]
+    assert list(found) == ["flips", "open", "both-wrong", "gone"]
     assert found["flips"] == ["No (wrong)", "Yes (right)"]
     assert found["open"] == ["open", "Yes (right)"]
+    assert found["gone"] == ["withdrawn", "open"]
     assert found["both-wrong"] == ["No (wrong)", "none (wrong)"]
 
 
@@ -51,4 +56,4 @@ def test_cases_are_listed_only_when_asked_for(runs: list[Path], command: Command
     assert compare(runs).cases is None
     code, out, _ = command("compare", *map(str, runs), "--cases")
     assert code == 0
-    assert "3 cases with different answers, 2 of them right in some runs only" in out
+    assert "4 cases with different answers, 2 of them right in some runs only" in out

@@ -20,11 +20,12 @@ from places import ROOT
 from planted_records import PlantedSession
 from planted_rulings import FACTS, add_claims
 
-from moot.actors.classifiers.card import BODY, CARD, Body
+from moot.actors.classifiers.card import BODY, Body
 from moot.actors.classifiers.classifier import find_classifier, load_classifier
 from moot.actors.encoders.interface import Encoder, Rows
 from moot.actors.encoders.sentence_model import find_folder, folder_digest
 from moot.actors.models.retry import RetryPolicy
+from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.deploy.studies.training.card import MASKED, MASKED_HEAD, OWN
 from moot.deploy.studies.training.contrastive import PACKAGES, FineTuningSettings, fine_tune, load, training_pairs
 from moot.deploy.studies.training.examples import read_examples
@@ -85,7 +86,7 @@ def test_a_body_is_fine_tuned_offline_and_silently_and_the_classifier_works(
 
     files = sorted(str(path.relative_to(tmp_path / "clf")) for path in (tmp_path / "clf").rglob("*") if path.is_file())
     assert {Path(name).suffix for name in files} == {".json", ".safetensors"}
-    assert CARD in files
+    assert CLASSIFIER_CARD in files
     assert not [path for path in tmp_path.iterdir() if path.name not in ("clf", run.name)]
 
     assert not_none(card.body).digest == folder_digest(tmp_path / "clf" / BODY)

@@ -14,7 +14,8 @@ from planted_records import PlantedSession
 from planted_rulings import FACTS, HASHED, Tells, add_claim, add_claims
 from sklearn.metrics import brier_score_loss, f1_score
 
-from moot.actors.classifiers.card import CARD, ClassifierCard, HeldOutMetrics, read_card
+from moot.actors.classifiers.card import ClassifierCard, HeldOutMetrics, read_card
+from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.deploy.results.detection.calibration import calibrations
 from moot.deploy.results.detection.claims import Claim
 from moot.deploy.studies.training.card import ALWAYS, JUDGES, MASKED, OWN, HeldOutCases
@@ -164,9 +165,9 @@ def test_the_same_training_gives_the_same_card_in_whatever_order_and_is_not_repe
 ) -> None:
     one, other = claims(30), claims(30, seed=1)
     card = train_classifier([one, other], tmp_path / "clf")
-    before = (tmp_path / "clf" / CARD).stat().st_mtime_ns
+    before = (tmp_path / "clf" / CLASSIFIER_CARD).stat().st_mtime_ns
     assert train_classifier([other, one], tmp_path / "clf") == card
-    assert (tmp_path / "clf" / CARD).stat().st_mtime_ns == before
+    assert (tmp_path / "clf" / CLASSIFIER_CARD).stat().st_mtime_ns == before
     again = train_classifier([other, one], tmp_path / "again")
     assert again.head == card.head
     assert again.held_out == card.held_out
@@ -189,7 +190,7 @@ def test_nothing_else_is_written_over_and_nothing_is_left_behind(claims: Claims,
         train_classifier(run, tmp_path / "file")
     (tmp_path / "empty").mkdir()
     train_classifier(run, tmp_path / "empty")
-    assert [path.name for path in (tmp_path / "empty").iterdir()] == [CARD]
+    assert [path.name for path in (tmp_path / "empty").iterdir()] == [CLASSIFIER_CARD]
     assert not list(tmp_path.glob(".*.tmp"))
 
 
