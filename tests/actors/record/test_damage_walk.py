@@ -157,7 +157,7 @@ def _put(file: Path, content: bytes | None) -> None:
 
 
 SOME = pytest.param(3, 9)
-ALL = pytest.param(40, 1, marks=pytest.mark.slow)
+ALL = pytest.param(8, 1, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(("density", "every"), [SOME, ALL])
