@@ -129,6 +129,9 @@ TRUNCATED = "truncated at max_tokens="
 RAISE_MAX_TOKENS = "raise the role's max_tokens (`--max-reply-tokens`)"
 """Remedy for truncated replies."""
 
+IGNORES_LIMIT = "the server does not keep to max_tokens: update it, or use another"
+"""Remedy for replies that are longer than the requested tokens can be."""
+
 UNCONSTRAINED = "not constrained to a schema: `--structured on`"
 """The remedy for an unreadable reply that was generated without a schema."""
 

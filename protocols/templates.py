@@ -20,6 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Message, Slots
+from moot.protocols.regular_files import read_regular_text
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _HEADER = re.compile(r"Read by:? (?P<readers>[^#]*?)\.\s+(?:[^#]*?\s)?Slots:(?P<slots>[^#]*)\.\s*#}")
@@ -152,7 +153,7 @@ class Templates:
                 raise unknown_name("template", name, self._sources)
             known = self._declared(name)
             try:
-                self.add(name, path.read_text("utf-8"))
+                self.add(name, read_regular_text(path))
             except (OSError, UnicodeError, ConfigError) as error:
                 raise ConfigError(f"{path}: {error}") from None
             unknown = sorted(self._slots(name) - known)

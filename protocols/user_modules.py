@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from moot.protocols.errors import nearest
+from moot.protocols.regular_files import MOST_TEXT_BYTES, read_regular
 
 LOOK_IN: list[str] = []
 """Folders searched after everything that is installed; the console command adds the current one. They join `sys.path`
@@ -45,7 +46,7 @@ def own_classes(name: str) -> list[str]:
     module = name.removesuffix(".py")
     for folder in LOOK_IN:
         try:
-            tree = ast.parse((Path(folder) / f"{module}.py").read_bytes())
+            tree = ast.parse(read_regular(Path(folder) / f"{module}.py", MOST_TEXT_BYTES))
         except (OSError, ValueError, SyntaxError):
             continue
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]

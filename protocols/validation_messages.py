@@ -41,6 +41,9 @@ _COUNTED: Mapping[str, tuple[str, str, str]] = {
     "string_too_short": ("at least", "min_length", "character"),
     "string_too_long": ("at most", "max_length", "character"),
 }
+_LONGEST_PLACE = 200
+"""Most characters of the keys in a reply that lead to an error."""
+
 _OF_A_WHOLE = ("missing", "extra_forbidden")
 """Values that an error does not repeat."""
 
@@ -106,7 +109,7 @@ def misfit(error: ValueError) -> InvalidReply:
         return InvalidReply(f"the reply does not fit: {error}")
     found = error.errors(include_url=False)[:3]
     wording, plain = (
-        "; ".join(f"`{'.'.join(map(str, each['loc']))}`: {explain(each)}" for each in found)
+        "; ".join(f"`{'.'.join(map(str, each['loc']))[:_LONGEST_PLACE]}`: {explain(each)}" for each in found)
         for explain in (lambda each: each["msg"], explain_error)
     )
     return InvalidReply(f"the reply does not fit: {wording}", f"the reply does not fit: {plain}")

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from moot.protocols.errors import ConfigError
+from moot.protocols.regular_files import cause, read_regular_text
 
 _MERGE = "tag:yaml.org,2002:merge"
 _MOST_NODES = 100_000
@@ -26,10 +27,10 @@ def parsed_yaml(text: str, loader: Any = yaml.SafeLoader) -> Any:
         loader: PyYAML's, one that makes plain data.
 
     Raises:
-        yaml.YAMLError: it is invalid, nested too deeply, or its aliases expand to too much or to themselves.
+        yaml.YAMLError: it is invalid, has too many values, is nested too deeply, or its aliases expand to themselves.
         ValueError: it contains an invalid date or number.
     """
-    if "*" in text or _may_be_deep(text):
+    if "*" in text or len(text) > _MOST_NODES or _may_be_deep(text):
         _check(text)
     try:
         return yaml.load(text, loader)
@@ -67,7 +68,7 @@ def _check(text: str) -> None:
             if anchor:
                 sizes[anchor] = nodes - before + 1
         if nodes > _MOST_NODES:
-            raise _at(event, f"its aliases stand for more than {_MOST_NODES:,} values")
+            raise _at(event, f"it holds more than {_MOST_NODES:,} values, those that aliases stand for included")
 
 
 def _at(event: Any, problem: str) -> yaml.MarkedYAMLError:
@@ -101,7 +102,7 @@ def read_keys_and_values(file: Path) -> dict[Any, Any]:
         ConfigError: the file cannot be read or is no YAML mapping; names the file and, if known, the line.
     """
     try:
-        content = parsed_yaml(file.read_text("utf-8"), _EachKeyOnce)
+        content = parsed_yaml(read_regular_text(file), _EachKeyOnce)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{file}:{line}: not valid YAML: {error.problem or error.context}") from None
@@ -112,7 +113,7 @@ def read_keys_and_values(file: Path) -> dict[Any, Any]:
     except ValueError as error:  # such as an impossible date: YAML parses anything like a date
         raise ConfigError(f"{file}: a value cannot be read ({error}): put it between quotation marks") from None
     except OSError as error:
-        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise ConfigError(f"{file}: {cause(error)}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):

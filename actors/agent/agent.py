@@ -317,6 +317,7 @@ class Agent:
             "process_id": self._process_id,
         }
         if (reply := attempt.reply) is not None:
+            own |= {"server": reply.server or None, "served_model": reply.served_model or None}
             own["held"] = constrained = was_constrained(reply, attempt.schema is not None)
             if reply.tokens is not None:
                 own["logprob_stage"] = stage = logprob_stage(reply, self._stage(attempt))

@@ -17,7 +17,7 @@ from moot.actors.models.interface import ModelReply
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.record.rows import SaveTokens, image_hashes, messages_json, reading_marks, token_columns
 from moot.actors.telemetry.telemetry import NO_SPAN, Span
-from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED
+from moot.protocols.errors import IGNORES_LIMIT, RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED
 from moot.protocols.messages import Ask, Decoding, Message, Usage
 from moot.protocols.replies import FreeText
 from moot.protocols.reply_ids import load_reply
@@ -105,7 +105,11 @@ def reply_row(
             "reasoning_tokens": reply.usage.reasoning_tokens,
             "reasoning": (reply.reasoning or None) if save_reasoning else None,
             "reading": reading_marks(
-                attempt.readings, from_reasoning=reply.from_reasoning, prompt_cut=reply.prompt_cut
+                attempt.readings,
+                from_reasoning=reply.from_reasoning,
+                prompt_cut=reply.prompt_cut,
+                overlong=reply.overlong,
+                without_logprobs=reply.without_logprobs,
             ),
             "http_attempts": reply.http_attempts,
             "reused_from": reply.replayed.source if reply.replayed else None,
@@ -144,6 +148,8 @@ def unparsable_failure(reply: ModelReply, attempt: Attempt, error: str, *, may_c
     """
     if reply.replayed is not None and reply.replayed.error:
         return reply.replayed.error
+    if reply.overlong:
+        return f"longer than {attempt.decoding.max_tokens:,} tokens can be, and cut: {IGNORES_LIMIT}"
     if reply.finish_reason == LENGTH:
         return f"{TRUNCATED}{attempt.decoding.max_tokens}{_truncation_remedy(reply, attempt)}"
     if reply.finish_reason == REPETITION:

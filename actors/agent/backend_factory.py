@@ -56,7 +56,8 @@ def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None
         if spec.more_urls:
             from moot.actors.models.server_pool import ServerPool
 
-            return ServerPool((spec.base_url, *spec.more_urls), spec.model, api_key_env=binding.api_key_env)
+            base_urls = (spec.base_url, *spec.more_urls)
+            return ServerPool(base_urls, spec.model, api_key_env=binding.api_key_env, untried=binding.untried)
         from moot.actors.models.compatible import CompatibleModel
 
         return CompatibleModel(spec.base_url, spec.model, api_key_env=binding.api_key_env)

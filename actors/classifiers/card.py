@@ -6,7 +6,6 @@ Plain JSON of bounded size. Each field is validated when the card is read; nothi
 from __future__ import annotations
 
 import math
-from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,14 +21,16 @@ from pydantic import (
     model_validator,
 )
 
+from moot.actors.record.referenced_files import CLASSIFIER_CARD, MOST_CARD_BYTES, content_digest
 from moot.protocols.errors import ConfigError
+from moot.protocols.regular_files import cause, read_regular
 from moot.protocols.validation_messages import expected_value
 
-CARD = "classifier.json"
+CARD = CLASSIFIER_CARD
 BODY = "body"
 """The folder of the fine-tuned sentence encoder, of the kind `setfit`."""
 
-MOST_BYTES = 2**26
+MOST_BYTES = MOST_CARD_BYTES
 _MOST_CASES = 500_000
 _MOST_DIMENSIONS = 16_384
 
@@ -194,8 +195,7 @@ class ClassifierCard(_CardPart):
         return self.digest == self._sum()
 
     def _sum(self) -> str:
-        content = self.model_dump(mode="json", exclude={"digest"})
-        return blake2b(msgspec.json.encode(content, order="deterministic"), digest_size=16).hexdigest()
+        return content_digest(self.model_dump(mode="json", exclude={"digest"}))
 
     def to_json(self) -> bytes:
         """JSON of the card: indented and deterministic."""
@@ -221,11 +221,9 @@ def read_card(folder: Path) -> ClassifierCard:
     try:
         if not file.is_file():
             raise ConfigError(f"{folder}: no classifier there (no {CARD}); `moot train-classifier` makes one")
-        if file.stat().st_size > MOST_BYTES:
-            raise ConfigError(f"{file}: larger than the {MOST_BYTES >> 20} MiB that a classifier may have")
-        card = ClassifierCard.model_validate(msgspec.json.decode(file.read_bytes()))
+        card = ClassifierCard.model_validate(msgspec.json.decode(read_regular(file, MOST_BYTES)))
     except OSError as error:
-        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise ConfigError(f"{file}: {cause(error)}") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"

@@ -51,6 +51,10 @@ class RecordClient(Sink, Protocol):
         it."""
         ...
 
+    def end(self, case_id: str, attempt: int) -> None:
+        """Keep nothing more of a debate, after its last row; never waits."""
+        ...
+
     async def history(self, case_id: str, attempt: int) -> History:
         """Recorded part of a debate."""
         ...

@@ -55,8 +55,8 @@ def build_model(spec: RunSpec, binding: RoleBinding) -> Model:
     """Builds the model of a binding with its weights loaded; a simulated one gets the answer key of the run's task."""
     simulated = ModelSpec.parse(binding.model).kind == "simulated"
     key = _answer_key(spec) if simulated else None
-    api = None if binding.profile is None else binding.profile.api
-    named = model_binding(binding).model_copy(update={"api": api})
+    found = {} if binding.profile is None else {"api": binding.profile.api, "untried": binding.profile.untried}
+    named = model_binding(binding).model_copy(update=found)
     return make_model(named, seed=spec.seed, answer_key=key, load=True)
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from moot.actors.debate.moderator import Assignment, ModeratorReport
 from moot.actors.limits.envelopes import LimiterState
-from moot.actors.record.debate_result import DebateResult
+from moot.actors.record.debate_result import DebateEnd, DebateResult
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signals import Signals
@@ -41,9 +41,12 @@ class WriterPool(Protocol):
         """Register cases, gold labels included, before they are debated."""
         ...
 
-    def forget(self, case_ids: Sequence[str]) -> None:
-        """Forget cases that will not be debated again: they need not be registered again if a writer is lost, and those
-        without a verdict may be evicted."""
+    def end(self, ends: Sequence[DebateEnd]) -> None:
+        """End debates, whichever way, once their moderators have ended them; never waits.
+
+        Their cases are not registered again if a writer is lost, their writers keep nothing of them in memory, and the
+        record says which were cancelled.
+        """
         ...
 
     async def counts(self) -> Counts:

@@ -19,7 +19,7 @@ from moot.actors.debate.engine import ModeratorHandle, WriterPool
 from moot.actors.debate.moderator import Moderator
 from moot.actors.debate.run_spec import RunSpec
 from moot.actors.limits.envelopes import LimiterState
-from moot.actors.record.debate_result import DebateResult
+from moot.actors.record.debate_result import DebateEnd, DebateResult
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.record_writer import RecordWriter
@@ -78,6 +78,9 @@ class LocalRecordClient:
         self.flush()
         return (await self._writer.commit([result]))[0]
 
+    def end(self, case_id: str, attempt: int) -> None:
+        """See `RecordClient.end`: nothing is kept here."""
+
     async def history(self, case_id: str, attempt: int) -> History:
         """See `RecordClient.history`."""
         self.flush()
@@ -109,9 +112,10 @@ class InlineWriterPool:
         """See `WriterPool.register`."""
         await self._writer.register(cases)
 
-    def forget(self, case_ids: Sequence[str]) -> None:
-        """See `WriterPool.forget`."""
-        self._writer.forget((0, case_id) for case_id in case_ids)
+    def end(self, ends: Sequence[DebateEnd]) -> None:
+        """See `WriterPool.end`."""
+        with suppress(RecordError):  # the next row raises it
+            self._writer.end((0, end) for end in ends)
 
     async def counts(self) -> Counts:
         """See `WriterPool.counts`."""

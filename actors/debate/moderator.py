@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ from moot.actors.debate.context import DebateContext
 from moot.actors.debate.floor import CaseFloor, Parked, RunStopping
 from moot.actors.record.debate_result import PROMPT_CUT_FLAG, DebateResult, ModelUsage
 from moot.actors.record.recovery import History
+from moot.actors.record.schema import CaseKey
 from moot.actors.telemetry.failpoints import failpoint
 from moot.actors.telemetry.meter import DEBATES_OPEN
 from moot.actors.telemetry.telemetry import Span
@@ -108,7 +110,7 @@ class Moderator:
         self._context = context
         self._places = asyncio.Semaphore(places)
         self._debate_timeout_s = debate_timeout_s
-        self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._tasks: dict[CaseKey, asyncio.Task[None]] = {}
         self._report = ModeratorReport()
         self._news = asyncio.Event()
         self._broken: BaseException | None = None
@@ -129,7 +131,7 @@ class Moderator:
             key = (assignment.case.id, assignment.attempt)
             if key not in self._tasks:
                 task = self._tasks[key] = asyncio.create_task(self._run(assignment), name=f"debate {key[0]}")
-                task.add_done_callback(self._task_done)
+                task.add_done_callback(partial(self._task_ended, key))
         if wait:
             await self._wait_for_outcomes()
         if self._broken is not None:
@@ -160,8 +162,9 @@ class Moderator:
             pass
         await self.close()
 
-    async def cancel(self, keys: Sequence[tuple[str, int]]) -> None:
-        """Cancel these debates, if open; each resumes from the journal when it is assigned again."""
+    async def cancel(self, keys: Iterable[CaseKey]) -> None:
+        """Cancel these debates, if open, and wait for their ends; each resumes from the journal when it is assigned
+        again."""
         tasks = [task for key in keys if (task := self._tasks.pop(key, None)) is not None]
         for task in tasks:
             task.cancel()
@@ -170,10 +173,7 @@ class Moderator:
     async def close(self) -> None:
         """Cancel every debate at once; each resumes from the journal with the run."""
         self._context.drain.set()
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.cancel(list(self._tasks))
 
     async def _run(self, assignment: Assignment) -> None:
         key = (assignment.case.id, assignment.attempt)
@@ -227,16 +227,20 @@ class Moderator:
                 return
             await asyncio.sleep(_RECORDED_EACH_S)
 
-    def _task_done(self, task: asyncio.Task[None]) -> None:
-        """Fail the run when a debate ended with an error of the record: nothing more could be recorded reliably."""
+    def _task_ended(self, key: CaseKey, task: asyncio.Task[None]) -> None:
+        """End a debate, whichever way: nothing is kept of it. An error of the record fails the run, since nothing more
+        could be recorded reliably."""
+        if self._tasks.get(key) is task:  # else it was cancelled, and may have been assigned again
+            del self._tasks[key]
+        if key not in self._tasks:
+            self._context.record.end(*key)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._broken = error
+        if self._report.done or self._broken is not None:
             self._news.set()
 
     def _done(self, outcome: AssignmentOutcome) -> None:
-        self._tasks.pop((outcome.case_id, outcome.attempt), None)
         self._report.done.append(outcome)
-        self._news.set()
 
     async def _debate(
         self, assignment: Assignment, history: History | None, paid: dict[str, ModelUsage]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -41,13 +41,14 @@ class PendingDecisions:
 
     Args:
         person: None when the run is unattended.
+        leave: receives case id and attempt of each debate that is left without a decision.
 
     Attributes:
         undecided: ids of the cases without a decision: they wait in the record.
     """
 
-    def __init__(self, person: Person | None) -> None:
-        self._person = person
+    def __init__(self, person: Person | None, leave: Callable[[str, int], None]) -> None:
+        self._person, self._on_leave = person, leave
         self._asking: dict[asyncio.Task[Decision | None], tuple[Assignment, Consultation]] = {}
         self.undecided: list[str] = []
 
@@ -56,15 +57,10 @@ class PendingDecisions:
         """Whether a form is pending, or has a decision that `pop_decided` has not returned yet."""
         return bool(self._asking)
 
-    @property
-    def case_ids(self) -> set[str]:
-        """Ids of the cases with a pending form."""
-        return {consultation.case_id for _, consultation in self._asking.values()}
-
     def add(self, assignment: Assignment, outcome: AssignmentOutcome) -> None:
         """Add a parked debate and ask the person."""
         if self._person is None or outcome.form is None:
-            self.undecided.append(outcome.case_id)
+            self._leave(outcome.case_id, outcome.attempt)
             return
         consultation = Consultation(outcome.case_id, outcome.attempt, outcome.path, outcome.form)
         task = asyncio.ensure_future(self._person.decide(consultation))
@@ -84,11 +80,15 @@ class PendingDecisions:
                 _log.warning("a decision is refused; its debate waits", case=consultation.case_id, why=refused)
                 decision = None
             if decision is None:
-                self.undecided.append(consultation.case_id)
+                self._leave(consultation.case_id, consultation.attempt)
                 continue
             decided = {consultation.path: decision}
             ready.append(Assignment(assignment.case, assignment.attempt, True, assignment.invalid, decided))
         return ready
+
+    def _leave(self, case_id: str, attempt: int) -> None:
+        self.undecided.append(case_id)
+        self._on_leave(case_id, attempt)
 
     async def wait(self, within_s: float | None = None) -> None:
         """Wait for a decision, at most `within_s` seconds; None for as long as it takes."""

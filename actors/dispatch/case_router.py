@@ -15,7 +15,7 @@ from moot.actors.debate.engine import ModeratorLost, Runtime
 from moot.actors.debate.moderator import Assignment, AssignmentOutcome
 from moot.actors.dispatch.dispatcher import BATCH_SIZE, DRAIN_S
 from moot.actors.limits.budget_forecast import BudgetForecast
-from moot.actors.record.debate_result import DebateResult
+from moot.actors.record.debate_result import DebateEnd, DebateResult
 from moot.actors.record.schema import CaseKey
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import MootError
@@ -40,6 +40,8 @@ class PendingCase:
         moderator: index of the moderator.
         content: hash of the case's content.
         result: future of the result; `DebateCancelled` when the debate was cancelled.
+        is_registered: whether the record's writer knows the case, and may get rows of it.
+        cancelled: see `DebateEnd`.
     """
 
     def __init__(self, labelled: LabelledCase, assignment: Assignment, moderator: int) -> None:
@@ -47,6 +49,7 @@ class PendingCase:
         self.content = labelled.case.content_hash()
         self.result: asyncio.Future[DebateResult] = asyncio.get_running_loop().create_future()
         self.result.add_done_callback(_mark_retrieved)
+        self.is_registered, self.cancelled = False, ""
 
     @property
     def key(self) -> CaseKey:
@@ -125,6 +128,11 @@ class CaseRouter:
         self._feed_again()
         await self._runtime.moderators[pending.moderator].cancel([pending.key])
 
+    def end(self, pending: PendingCase) -> None:
+        """End a debate for the record, once its moderator has ended it; one that was submitted again stays open."""
+        if pending.is_registered and self._pending_of(pending.key[0]) is None:
+            self._runtime.writers.end([DebateEnd(*pending.key, pending.cancelled)])
+
     async def drain(self) -> None:
         """Let asks in flight finish, then cancel every debate; a lost moderator gets none again."""
         self._draining = True
@@ -182,9 +190,10 @@ class CaseRouter:
 
     async def _registered(self, pending_cases: Sequence[PendingCase]) -> list[PendingCase]:
         """Register cases with the record; returns those not cancelled meanwhile."""
-        writers = self._runtime.writers
-        await writers.register([pending.labelled for pending in pending_cases])
-        writers.forget([pending.key[0] for pending in pending_cases if self._pending_of(pending.key[0]) is None])
+        await self._runtime.writers.register([pending.labelled for pending in pending_cases])
+        for pending in pending_cases:
+            pending.is_registered = True
+            self.end(pending)  # if it was cancelled meanwhile
         return [pending for pending in pending_cases if self._is_waited_for(pending)]
 
     def _is_waited_for(self, pending: PendingCase) -> bool:

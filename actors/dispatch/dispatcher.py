@@ -13,6 +13,7 @@ from moot.actors.debate.moderator import Assignment, AssignmentOutcome
 from moot.actors.debate.pending_decisions import PendingDecisions, Person
 from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.limits.budget_forecast import BudgetForecast
+from moot.actors.record.debate_result import STOPPED, DebateEnd
 from moot.actors.record.schema import CaseKey
 from moot.actors.telemetry.failpoints import failpoint
 from moot.protocols.case import LabelledCase
@@ -82,7 +83,7 @@ class Dispatcher:
         """Run every debate that is not done yet; returns when all have ended, or after a drain."""
         moderators = self._runtime.moderators
         self._assigned = [0] * len(moderators)
-        self._decisions = [PendingDecisions(self._person) for _ in moderators]
+        self._decisions = [PendingDecisions(self._person, self._leave) for _ in moderators]
         serving = asyncio.gather(*(self._serve(number, moderator) for number, moderator in enumerate(moderators)))
         stopping = asyncio.ensure_future(self._stopping.wait())
         both: list[asyncio.Future[Any]] = [serving, stopping]
@@ -151,18 +152,25 @@ class Dispatcher:
     def _settle(
         self, done: Sequence[AssignmentOutcome], waiting: dict[CaseKey, Assignment], decisions: PendingDecisions
     ) -> None:
+        ends = []
         for outcome in done:
             assignment = waiting.pop((outcome.case_id, outcome.attempt), None)
             if self._forecast is not None:
                 self._forecast.settle(outcome.paid, whole=outcome.is_whole)
-            if outcome.status == "parked" and assignment is not None:
+            if outcome.status != "parked":
+                cancelled = STOPPED if outcome.status == "stopped" else ""
+                ends.append(DebateEnd(outcome.case_id, outcome.attempt, cancelled))
+            elif assignment is not None:
                 decisions.add(assignment, outcome)
             if outcome.status == "stopped":
                 self.stopped_by, self._exhausted = outcome.why, True
                 for each in self._decisions:  # no debate could resume with a decision: do not wait for one
                     each.cancel()
-        pending = decisions.case_ids
-        self._runtime.writers.forget([outcome.case_id for outcome in done if outcome.case_id not in pending])
+        self._runtime.writers.end(ends)
+
+    def _leave(self, case_id: str, attempt: int) -> None:
+        """End a debate for this run, which has no decision of a person: it waits in the record."""
+        self._runtime.writers.end([DebateEnd(case_id, attempt)])
 
     async def _next(self, number: int) -> list[Assignment]:
         """Next pending debates of a moderator, as many as it has room for, registered with the record."""

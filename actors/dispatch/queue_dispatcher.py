@@ -19,7 +19,7 @@ from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.dispatch.event_streams import EventStream, EventStreams
 from moot.actors.dispatch.mailbox import Mailbox
 from moot.actors.limits.budget_forecast import BudgetForecast
-from moot.actors.record.debate_result import DebateResult
+from moot.actors.record.debate_result import STOPPED, WITHDRAWN, DebateResult
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RunMismatch
 
@@ -170,8 +170,12 @@ class QueueDispatcher:
         pending = self._pending_cases.pop(case_id, None)
         if pending is None:
             return False
+        pending.cancelled = WITHDRAWN
         self._end(pending, DebateCancelled(f"case {case_id!r} was withdrawn"))
-        await self._router.cancel(pending)
+        try:
+            await self._router.cancel(pending)
+        finally:
+            self._router.end(pending)
         return True
 
     async def recorded_result(self, case_id: str) -> DebateResult | None:
@@ -211,7 +215,8 @@ class QueueDispatcher:
         left = len(self._pending_cases)
         if left:
             await self._router.drain()
-        self._cancel_all(DebateCancelled("the run was closed before it had a verdict"))
+        for pending in self._cancel_all(DebateCancelled("the run was closed before it had a verdict")):
+            self._router.end(pending)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, *filter(None, [self._draining]), return_exceptions=True)
@@ -234,6 +239,7 @@ class QueueDispatcher:
                 self._stop(outcome.why)
                 return
             del self._pending_cases[outcome.case_id]
+            self._router.end(pending)
             if outcome.result is None:
                 self._end(pending, DebateCancelled(f"case {outcome.case_id!r} waits for a person"))
                 continue
@@ -245,26 +251,37 @@ class QueueDispatcher:
         self.stopped_by = why
         stopped = DebateCancelled(f"the run has stopped: {self._in_words(why)}")
         self._refuse(stopped)
-        self._cancel_all(stopped)
+        cancelled = self._cancel_all(stopped)
+        for pending in cancelled:
+            pending.cancelled = STOPPED
         if self._draining is None:
-            self._draining = asyncio.create_task(self._router.drain())
+            self._draining = asyncio.create_task(self._drain(cancelled))
+
+    async def _drain(self, cancelled: Sequence[PendingCase]) -> None:
+        try:
+            await self._router.drain()
+        finally:
+            for pending in cancelled:
+                self._router.end(pending)
 
     def _end(self, pending: PendingCase, how: DebateResult | DebateCancelled) -> None:
+        """End a debate for its submitters and followers."""
         pending.resolve(how)
         if self._followed:
             self._ending.append(pending.labelled.case.id)
-        self._runtime.writers.forget([pending.labelled.case.id])
 
     def _refuse(self, why: DebateCancelled) -> None:
         self._refusal = self._refusal or why
 
-    def _cancel_all(self, why: DebateCancelled) -> None:
+    def _cancel_all(self, why: DebateCancelled) -> list[PendingCase]:
+        """Cancel every debate for its submitters; returns the pending cases, to be ended for the record later."""
         pending_cases = list(self._pending_cases.values())
         self._pending_cases.clear()
         for pending in pending_cases:
             self._end(pending, why)
             self._event_streams.close(pending.labelled.case.id)
         self._router.clear()
+        return pending_cases
 
     async def _follow(self) -> None:
         """Add events to their debates' streams; close the stream of an ended debate after its last event."""
@@ -299,4 +316,5 @@ class QueueDispatcher:
         _log.error("the run cannot continue", error=repr(error))
         failed = RunFailed(f"the run cannot continue: {error}")
         self._refuse(failed)
-        self._cancel_all(failed)
+        for pending in self._cancel_all(failed):
+            self._router.end(pending)

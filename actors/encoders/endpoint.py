@@ -15,6 +15,7 @@ from moot.actors.encoders.interface import Rows, unit_rows
 from moot.actors.models.http_client import HttpClient
 from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_errors import UnexpectedResponse, failure_in_reply, hint_at_url, plain
+from moot.actors.models.reply_bounds import MOST_BYTES
 from moot.actors.models.wire_json import decode_json
 
 MOST_UNDER_WAY = 4
@@ -23,6 +24,12 @@ MOST_UNDER_WAY = 4
 DEADLINE_S = 120.0
 """Deadline in seconds of a batch and of the calls that wait for it, retries included."""
 
+
+MOST_DIMENSIONS = 2**16
+"""Most numbers of a vector. The largest models have some 10,000."""
+
+_BYTES_OF_A_NUMBER, _BYTES_BESIDE = 32, 2**20
+"""Most bytes of a number in JSON with its separators, and of all else in a response."""
 
 _LARGE_BODY = 2**20
 """Size in bytes from which decoding numbers takes some milliseconds; base64 is much faster."""
@@ -61,12 +68,15 @@ class EmbeddingsEndpoint:
         """
         body = encode_request(self._model, texts)
         step_key = f"embeddings/{blake2b(body, digest_size=12).hexdigest()}"
-        received = await self._http.post("/embeddings", body, step_key)
         with hint_at_url(self._http.url_hint):
-            if len(received.body) < _LARGE_BODY:
-                rows = decode_reply(received.body, len(texts), key=received.key)
+            async with self._http.opened("/embeddings", body, step_key) as response:
+                sent = await response.read(most_bytes(len(texts), self.dimension))
+            if sent.is_cut:
+                raise sent.too_large()
+            if len(sent.received) < _LARGE_BODY:
+                rows = decode_reply(sent.received, len(texts), key=response.key)
             else:
-                rows = await asyncio.to_thread(decode_reply, received.body, len(texts), key=received.key)
+                rows = await asyncio.to_thread(decode_reply, sent.received, len(texts), key=response.key)
         if self.dimension not in (None, rows.shape[1]):
             raise ModelError(
                 "unparsable",
@@ -108,6 +118,16 @@ class _Reply(msgspec.Struct):
 _encode = msgspec.json.Encoder().encode
 _decoder = msgspec.json.Decoder(_Reply)
 _decode_vector = msgspec.json.Decoder(bytes | list[float]).decode
+
+
+def most_bytes(count: int, dimension: int | None) -> int:
+    """Upper bound of the bytes of a response.
+
+    Args:
+        count: number of texts sent.
+        dimension: of the vectors; None before the first ones.
+    """
+    return min(MOST_BYTES, _BYTES_BESIDE + count * (dimension or MOST_DIMENSIONS) * _BYTES_OF_A_NUMBER)
 
 
 def encode_request(model: str, texts: Sequence[str]) -> bytes:
@@ -169,8 +189,10 @@ def _places(items: list[_Item], count: int) -> Sequence[int]:
 
 
 def _vector(raw: bytes | npt.NDArray[np.float64]) -> npt.NDArray[np.floating]:
-    """Raises ValueError for bytes that are no float32 numbers, or for no numbers at all."""
+    """Raises ValueError for bytes that are no float32 numbers, and for no numbers or too many."""
     vector = np.frombuffer(raw, "<f4") if isinstance(raw, bytes) else raw
     if not len(vector):
         raise ValueError("a vector is empty")
+    if len(vector) > MOST_DIMENSIONS:
+        raise ValueError(f"a vector has {len(vector):,} numbers, more than {MOST_DIMENSIONS:,}")
     return vector

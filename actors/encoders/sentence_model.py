@@ -13,6 +13,7 @@ import numpy as np
 
 from moot.actors.encoders.batching import Forward, ThreadedBackend
 from moot.protocols.errors import CapabilityMissing, ConfigError
+from moot.protocols.regular_files import cause, open_regular, read_regular
 
 if TYPE_CHECKING:
     pass
@@ -116,10 +117,10 @@ def check_modules(folder: Path) -> None:
         ConfigError: one line that names what is wrong.
     """
     file = folder / _MARK
-    if not file.is_file() or file.stat().st_size > _MOST_MODULES_BYTES:
-        raise ConfigError(f"{file}: no sentence encoder is there")
     try:
-        modules = msgspec.json.decode(file.read_bytes(), type=list[dict[str, object]])
+        modules = msgspec.json.decode(read_regular(file, _MOST_MODULES_BYTES), type=list[dict[str, object]])
+    except OSError as error:
+        raise ConfigError(f"{file}: no sentence encoder is there ({error.strerror})") from None
     except (ValueError, RecursionError):
         raise ConfigError(f"{file}: expected a JSON list of modules") from None
     for module in modules:
@@ -145,11 +146,11 @@ def folder_digest(folder: Path) -> str:
     try:
         for file in sorted(path for path in folder.rglob("*") if _counts(path, folder)):
             whole.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
-            with file.open("rb") as content:
+            with open_regular(file) as content:
                 while chunk := content.read(_CHUNK):
                     whole.update(chunk)
     except OSError as error:
-        raise ConfigError(f"{folder}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise ConfigError(f"{folder}: {cause(error)}") from None
     return whole.hexdigest()
 
 

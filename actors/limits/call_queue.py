@@ -118,7 +118,7 @@ class CallQueue:
         self._rated = limits.requests_per_min is not None or limits.tokens_per_min is not None
         self._most_tokens = limits.tokens_per_min
         self.waiting: list[WaitingCall] = []
-        self._in_use = self._slots = 0
+        self._in_use = self._slots = self._cancelled = 0
         self._leases: deque[_Lease] = deque()
         self._starts: deque[float] = deque(maxlen=4096)
         self._asked_again_at = 0.0
@@ -175,6 +175,13 @@ class CallQueue:
         waiter: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
         insort(self.waiting, WaitingCall(age, need, waiter), key=_age)
         return waiter
+
+    def drop_cancelled(self) -> None:
+        """Drop a call whose caller was cancelled; entries go together, once they are the most."""
+        self._cancelled += 1
+        if 2 * self._cancelled > len(self.waiting):
+            self.waiting = [each for each in self.waiting if not each.waiter.done()]
+            self._cancelled = 0
 
     @property
     def has_room(self) -> bool:

@@ -127,6 +127,7 @@ class LimiterClient:
         except asyncio.CancelledError:
             if not waiter.cancelled() and waiter.exception() is None:
                 waiter.result().end("unused")
+            queue.drop_cancelled()
             raise
 
     def drain(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import cast, get_args
 
 from moot.actors.limits.call_queue import Admission, CallDemand, CallOutcome
@@ -133,6 +134,7 @@ class RateLimitedModel:
                 raise
             if self._bills and not reply.replayed:
                 reply = with_plausible_usage(with_prompt_mark(reply, messages), messages)
+                reply = _with_logprob_mark(reply, decoding)
             if self._bills and _tokens(reply.usage) is None and not reply.replayed:
                 unconfirmed.add(_at_most(messages, decoding, schema))
             call.answered(reply)
@@ -198,6 +200,12 @@ def _tokens(usage: Usage) -> int | None:
 
 def _at_most(messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None) -> int:
     return prompt_bound(messages) + schema_bound(schema) + decoding.max_tokens
+
+
+def _with_logprob_mark(reply: ModelReply, decoding: Decoding) -> ModelReply:
+    """The reply, marked if its text came without the log-probabilities that were requested."""
+    lacks = decoding.top_logprobs is not None and bool(reply.text) and reply.tokens is None and not reply.overlong
+    return replace(reply, without_logprobs=True) if lacks else reply
 
 
 def _drained(limits: RateHeaders | None) -> bool:

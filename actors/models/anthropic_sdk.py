@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import httpx2
-from anthropic import AnthropicError, APIConnectionError, APIStatusError, AsyncAnthropic, DefaultAioHttpClient
+from anthropic import (
+    AnthropicError,
+    APIConnectionError,
+    APIStatusError,
+    AsyncAnthropic,
+    AsyncStream,
+    DefaultAioHttpClient,
+)
 
 from moot.actors.models.anthropic_wire import (
     MAX_TEMPERATURE,
@@ -17,7 +24,7 @@ from moot.actors.models.anthropic_wire import (
 )
 from moot.actors.models.families import family_of_model
 from moot.actors.models.http_client import VERSIONED
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders
 from moot.actors.models.rate_headers import anthropic_rate_headers
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.vendor_sdk import VendorService
@@ -40,6 +47,7 @@ class AnthropicModel(VendorService):
     path = "/v1/messages"
     client, http_client = AsyncAnthropic, DefaultAioHttpClient
     client_options = {"open_telemetry": False}  # noqa: RUF012 - never changed
+    stream_class = AsyncStream[object]
     any_error, connection_error, status_error = AnthropicError, APIConnectionError, APIStatusError
 
     def __init__(self, model: str, *, api_key_env: str = DEFAULT_KEY_ENV, base_url: str | None = None) -> None:
@@ -69,8 +77,11 @@ class AnthropicModel(VendorService):
     ) -> bytes:
         return encode_request(self.model, messages, decoding, schema)
 
-    def _decoded(self, response: httpx2.Response, decoding: Decoding, key: str | None) -> ModelReply:
-        return decode_reply(response.content, limits=anthropic_rate_headers(response.headers), key=key)
+    def _decoded(self, body: bytes, response: httpx2.Response, decoding: Decoding, key: str | None) -> ModelReply:
+        return decode_reply(body, limits=self._rate_limits(response), key=key)
+
+    def _rate_limits(self, response: httpx2.Response) -> RateHeaders | None:
+        return anthropic_rate_headers(response.headers)
 
     def _refused(self, response: httpx2.Response, key: str | None) -> ModelError:
         return error_from_response(response.status_code, response.headers, response.content, key=key)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from moot.protocols.errors import MissingKey
+from moot.protocols.regular_files import open_regular
 
 _LONGEST_KEY = 64 * 2**10
 
@@ -81,7 +82,7 @@ class ApiKey:
 def _content(named: str, source: str) -> str:
     """Stripped content of a small file."""
     try:
-        with open(named, "rb") as file:
+        with open_regular(named) as file:
             return file.read(_LONGEST_KEY).decode(errors="replace").strip()
     except OSError as error:
         raise MissingKey(f"no API key: {source} cannot be read ({error.strerror})") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from urllib.parse import urlsplit
 
 import msgspec
@@ -13,9 +14,11 @@ from moot.actors.models.api_key import Key
 from moot.actors.models.families import family_of_model
 from moot.actors.models.http_client import HttpClient
 from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece
+from moot.actors.models.listed_model import ListedModel, listed_model
 from moot.actors.models.openai_errors import hint_at_url
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces, read_reply
 from moot.actors.models.openai_wire import encode_request, step_seed
+from moot.actors.models.reply_bounds import BoundedBody, most_bytes, read_bounded
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.messages import Decoding, Message
@@ -37,6 +40,9 @@ class CompatibleModel:
         api_key_env: name of the environment variable with the key; None sends no key.
         key: another source of the key than an environment variable.
         seed: of the run; each request derives one of its own. None sends no seed.
+
+    Attributes:
+        listed: what the server's list of models states about it, once it was checked.
     """
 
     def __init__(
@@ -62,6 +68,7 @@ class CompatibleModel:
         )
         self._http = HttpClient(self.base_url, api_key_env=api_key_env, key=key)
         self._seed = seed
+        self.listed = ListedModel()
 
     def __repr__(self) -> str:
         return f"CompatibleModel({self.name!r}, api_key_env={self._http.key.env!r})"
@@ -76,9 +83,13 @@ class CompatibleModel:
         """
         seed = self._seed_of(messages, decoding, step_key)
         body = encode_request(self.model, messages, decoding, schema=schema, seed=seed)
-        received = await self._http.post(_PATH, body, step_key)
         with hint_at_url(self._http.url_hint):
-            return read_reply(received.body, decoding, key=received.key, limits=received.limits)
+            async with (
+                self._http.opened(_PATH, body, step_key) as response,
+                aclosing(response.chunks()) as chunks,
+            ):
+                decode = partial(read_reply, decoding=decoding, key=response.key, limits=response.limits)
+                return await read_bounded(BoundedBody(chunks, most_bytes(decoding)), decoding.max_tokens, decode)
 
     async def stream(
         self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
@@ -107,6 +118,7 @@ class CompatibleModel:
     async def check(self) -> None:
         """Request the server's list of models, which identifies the kind of server; see `HttpClient.check`."""
         listed = await self._http.check()
+        self.listed = listed_model(listed, self.model)
         self.capabilities = replace(self.capabilities, dialect=dialect_of_server(self.base_url, listed))
 
     async def close(self) -> None:

@@ -28,6 +28,9 @@ _BROKEN = frozenset(
 )
 """Words of OpenRouter, Mistral, vLLM, SGLang, DeepSeek and Zhipu for a reply that broke off."""
 
+_LONGEST = 64
+"""Most characters of a server's own word."""
+
 _LENGTH = frozenset(("max_tokens", "model_length", "max_output_tokens", "model_context_window_exceeded"))
 
 
@@ -37,7 +40,7 @@ def known_finish(finish: str | None) -> str:
     >>> known_finish("MAX_TOKENS"), known_finish("eos"), known_finish(None)
     ('length', 'eos', '')
     """
-    return "length" if _word(finish) in _LENGTH else finish or ""
+    return "length" if _word(finish) in _LENGTH else (finish or "")[:_LONGEST]
 
 
 def finish_failure(finish: str | None, key: str | None = None) -> ModelError | None:

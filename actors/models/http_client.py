@@ -1,12 +1,12 @@
-"""HTTP client for OpenAI-style endpoints, shared by chat completions and embeddings: single requests, bounded response
-sizes, and the errors for incomplete responses."""
+"""HTTP client for OpenAI-style endpoints, shared by chat completions and embeddings: single requests, and the errors
+for incomplete responses."""
 
 from __future__ import annotations
 
 import io
 import re
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
 
 import aiohttp
@@ -16,10 +16,11 @@ from yarl import URL
 from moot.actors.models.api_key import ApiKey, Key
 from moot.actors.models.interface import ModelError, RateHeaders
 from moot.actors.models.off_loop import PerLoop
-from moot.actors.models.openai_errors import error_from_response, hint_at_url, plain
+from moot.actors.models.openai_errors import error_from_response, plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
 from moot.actors.models.proxies import environment_proxy
 from moot.actors.models.rate_headers import rate_headers
+from moot.actors.models.reply_bounds import BoundedBody
 from moot.protocols.errors import MissingKey, ModelUnavailable
 
 CONNECT_TIMEOUT_S = 10.0
@@ -27,6 +28,12 @@ CONNECT_TIMEOUT_S = 10.0
 
 CHECK_TIMEOUT_S = 5.0
 """Timeout in seconds of `HttpClient.check`."""
+
+MOST_BYTES_OF_AN_ERROR = 2**20
+"""Most bytes of the body of an error, of which the rest is left out; a message has a few hundred characters."""
+
+_MOST_BYTES_OF_A_LIST = 8 * 2**20
+"""Most bytes of a list of models. The longest known has 1 MiB."""
 
 _LARGE_BODY = 2**19
 VERSIONED = re.compile(r"/v\d")
@@ -43,10 +50,7 @@ class OpenResponse:
     Attributes:
         limits: rate limits in its headers; None without any.
         key: the API key that was sent, to be redacted from error messages; None without one.
-        body: decompressed; empty until it is read.
     """
-
-    body = b""
 
     def __init__(self, url: str, response: aiohttp.ClientResponse, key: str | None) -> None:
         self._url, self._response, self.key = url, response, key
@@ -58,18 +62,17 @@ class OpenResponse:
         return self._response.content_type
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Streams the body. Raises `ModelError` when the connection breaks, or the body is larger than `MOST_BYTES`."""
+        """Streams the body, decompressed, without a bound. Raises `ModelError` when the connection breaks."""
         try:
-            async with aclosing(bounded(_any_of(self._response))) as chunks:
-                async for chunk in chunks:
-                    yield chunk
+            async for chunk in self._response.content.iter_any():
+                yield chunk
         except _CONNECTION_ERRORS as error:
             raise connection_failure(self._url, error, self.key, self.limits) from None
 
-    async def read(self) -> OpenResponse:
-        """Read the whole body. Raises like `chunks`."""
-        self.body = await joined(self.chunks())
-        return self
+    async def read(self, most: int) -> BoundedBody:
+        """Reads the body as a whole, up to `most` bytes of it. Raises like `chunks`."""
+        async with aclosing(self.chunks()) as chunks:
+            return await BoundedBody(chunks, most).read()
 
 
 class HttpClient:
@@ -90,28 +93,15 @@ class HttpClient:
         self.url_hint = "" if VERSIONED.search(base_url) else _HINT
         self._sessions = PerLoop(self._new_session)
 
-    async def post(self, path: str, body: bytes, step_key: str) -> OpenResponse:
-        """One POST of JSON, without retries; cancelling it closes its connection.
-
-        Args:
-            path: below the base URL, with its leading slash.
-            step_key: identifies the step, so that a server can count.
-
-        Raises:
-            ModelError: see `moot.actors.models.openai_errors` for the kinds.
-        """
-        with hint_at_url(self.url_hint):
-            async with self.opened(path, body, step_key) as response:
-                return await response.read()
-
     @asynccontextmanager
     async def opened(
         self, path: str, body: bytes, step_key: str, *, accept: str = "application/json"
     ) -> AsyncIterator[OpenResponse]:
-        """One POST of JSON with a streamed response; leaving the context early closes the connection.
+        """One POST of JSON, without retries; leaving the context early closes the connection.
 
         Args:
-            path, body, step_key: see `post`.
+            path: below the base URL, with its leading slash.
+            step_key: identifies the step, so that a server can count.
             accept: requested content type.
 
         Raises:
@@ -126,8 +116,8 @@ class HttpClient:
             ) as response:
                 opened = OpenResponse(self.base_url, response, key)
                 if response.status != 200:
-                    read = await opened.read()
-                    raise error_from_response(response.status, response.headers, read.body, key=key, limits=read.limits)
+                    stated = (await opened.read(MOST_BYTES_OF_AN_ERROR)).received
+                    raise error_from_response(response.status, response.headers, stated, key=key, limits=opened.limits)
                 yield opened
         except _CONNECTION_ERRORS as error:
             raise connection_failure(self.base_url, error, key) from None
@@ -149,7 +139,7 @@ class HttpClient:
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=CHECK_TIMEOUT_S),
             ) as response:
-                received = await joined(bounded(_any_of(response)))
+                listed = await OpenResponse(url, response, key).read(_MOST_BYTES_OF_A_LIST)
         except ModelError as error:
             raise ModelUnavailable(f"{url}: {error.message}") from None
         except TimeoutError:
@@ -159,8 +149,12 @@ class HttpClient:
         if response.status in (401, 403):
             raise ModelUnavailable(f"{url} refuses {self._credential()} (HTTP {response.status})")
         if response.status >= 500 and response.status != 501:
-            raise ModelUnavailable(f"{url}: {error_from_response(response.status, {}, received, key=key).message}")
-        return received if response.status == 200 else b""
+            raise ModelUnavailable(
+                f"{url}: {error_from_response(response.status, {}, listed.received, key=key).message}"
+            )
+        if listed.is_cut:
+            raise ModelUnavailable(f"{url}: {listed.too_large().message}")
+        return listed.received if response.status == 200 else b""
 
     async def close(self) -> None:
         """Close the connections of the running event loop; a later call opens new ones."""
@@ -178,11 +172,6 @@ class HttpClient:
 
     def _credential(self) -> str:
         return f"the key in {self.key.env}" if self.key.env else "a call without a key: set `api_key_env`"
-
-
-async def _any_of(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
-    async for chunk in response.content.iter_any():
-        yield chunk
 
 
 def _sendable(body: bytes) -> bytes | io.BytesIO:
@@ -227,7 +216,7 @@ def connection_failure(
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, ModelError):
-            return cause  # of `bounded`, wrapped by the vendor's SDK
+            return cause  # of `BoundedBody`, wrapped by the vendor's SDK
         if isinstance(cause, aiohttp.ClientHttpProxyError):
             kind = "refused" if cause.status in (403, 407) else "connection"
             message = f"HTTP {cause.status} of the proxy on the way to {url}: {cause.message}"
@@ -272,32 +261,3 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     while found is not None:
         yield found
         found = found.__cause__
-
-
-MOST_BYTES = 64 * 2**20
-"""Most bytes of a decompressed response. A reply of 100,000 tokens with twenty alternatives each takes half of it."""
-
-
-async def bounded(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Limits the total size of chunks to `MOST_BYTES`.
-
-    Raises:
-        ModelError: they are more; the kind is `unparsable`, so that the call is not retried.
-    """
-    size = 0
-    async with aclosing(chunks) as these:
-        async for chunk in these:
-            size += len(chunk)
-            if size > MOST_BYTES:
-                raise ModelError(
-                    "unparsable", f"the response is larger than {MOST_BYTES / 2**20:g} MiB", may_be_billed=True
-                )
-            yield chunk
-
-
-async def joined(chunks: AsyncIterable[bytes]) -> bytes:
-    """All chunks as one."""
-    whole = bytearray()
-    async for chunk in chunks:
-        whole += chunk
-    return bytes(whole)

@@ -129,6 +129,11 @@ class ModelReply:
         reasoning: hidden reasoning before the reply, as far as the server returns it; may be empty.
         from_reasoning: whether the server put the reply in a field for reasoning, and left the content empty.
         prompt_cut: whether the server seems to have read only a part of the prompt; see `prompt_cuts`.
+        overlong: whether the server sent more than the requested tokens can be, and the rest was cut off; see
+            `reply_bounds`.
+        without_logprobs: whether log-probabilities were requested, and none came with the text.
+        server: base URL of the server that replied, of a pool; empty for other models.
+        served_model: the model's name and fingerprint as the server reports them; empty without a report.
     """
 
     text: str
@@ -142,6 +147,10 @@ class ModelReply:
     reasoning: str = ""
     from_reasoning: bool = False
     prompt_cut: bool = False
+    overlong: bool = False
+    without_logprobs: bool = False
+    server: str = ""
+    served_model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +167,8 @@ class StreamPiece:
         limits: on the first piece, the rate limits in the response's headers; None otherwise.
         reasoning: text added to a separate field for hidden reasoning; then the tokens of the piece belong to it.
         from_reasoning: see `ModelReply`; only of a reply in one piece.
+        overlong: see `ModelReply`; only of the last piece.
+        server, served_model: see `ModelReply`.
     """
 
     text: str
@@ -167,6 +178,9 @@ class StreamPiece:
     limits: RateHeaders | None = None
     reasoning: str = ""
     from_reasoning: bool = False
+    overlong: bool = False
+    server: str = ""
+    served_model: str = ""
 
 
 class Model(Protocol):

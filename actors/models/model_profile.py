@@ -61,6 +61,7 @@ class ModelProfile(BaseModel):
         logprobs_when_held: whether it supports a schema and log-probabilities in one call.
         api: OpenAI's API in use.
         omitted: settings that the user did not set and that it does not support: they are not sent.
+        untried: servers of a pool that did not answer the trial calls.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,6 +78,7 @@ class ModelProfile(BaseModel):
     logprobs_when_held: bool = True
     api: Api = "chat"
     omitted: tuple[Omitted, ...] = ()
+    untried: tuple[str, ...] = ()
 
     @model_validator(mode="before")
     @classmethod

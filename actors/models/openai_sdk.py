@@ -10,7 +10,7 @@ import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient, OpenAIError
 
 from moot.actors.models.families import Api, family_of_model
-from moot.actors.models.http_client import VERSIONED, bounded, connection_failure, key_for_call
+from moot.actors.models.http_client import VERSIONED, key_for_call
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders, StreamPiece
 from moot.actors.models.openai_errors import error_from_response, hint_at_url
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces, read_reply
@@ -19,7 +19,7 @@ from moot.actors.models.rate_headers import rate_headers
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.responses_wire import decode_response
 from moot.actors.models.responses_wire import encode_request as encode_response_request
-from moot.actors.models.vendor_sdk import BROKEN, VendorService
+from moot.actors.models.vendor_sdk import VendorService
 from moot.protocols.messages import Decoding, Message
 
 DEFAULT_KEY_ENV = "OPENAI_API_KEY"
@@ -37,6 +37,7 @@ class OpenAIService(VendorService):
 
     vendor, default_url = "openai", "https://api.openai.com/v1"
     client, http_client = AsyncOpenAI, DefaultAioHttpClient
+    stream_class = AsyncStream[object]
     any_error, connection_error, status_error = OpenAIError, APIConnectionError, APIStatusError
     api: ClassVar[Api]
 
@@ -61,8 +62,11 @@ class OpenAIService(VendorService):
         return "" if VERSIONED.search(base_url) else "`base_url` usually ends with /v1"
 
     def _refused(self, response: httpx2.Response, key: str | None) -> ModelError:
-        limits = rate_headers(response.headers.raw)
+        limits = self._rate_limits(response)
         return error_from_response(response.status_code, response.headers, response.content, key=key, limits=limits)
+
+    def _rate_limits(self, response: httpx2.Response) -> RateHeaders | None:
+        return rate_headers(response.headers.raw)
 
 
 class OpenAIModel(OpenAIService):
@@ -87,18 +91,14 @@ class OpenAIModel(OpenAIService):
         key = key_for_call(self._key)
         headers = self._headers(step_key, EVENT_STREAM)
         with hint_at_url(self._url_hint):
-            response = await self._posted(body, headers, key, stream=True, stream_cls=AsyncStream[object])
-            try:
-                limits = rate_headers(response.headers.raw)
-                kind = response.headers.get("Content-Type", "")
+            async with self._posted(body, headers, key) as response:
+                kind, limits = response.headers.get("Content-Type", ""), self._rate_limits(response)
                 async with (
-                    aclosing(self._chunks(response, key, limits)) as chunks,
+                    aclosing(self._chunks(response, key)) as chunks,
                     aclosing(read_pieces(chunks, kind, decoding, key=key, limits=limits)) as pieces,
                 ):
                     async for piece in pieces:
                         yield piece
-            finally:
-                await response.aclose()
 
     def _encoded(
         self,
@@ -112,18 +112,8 @@ class OpenAIModel(OpenAIService):
         seed = step_seed(decoding.seed, messages, step_key, decoding)
         return encode_request(self.model, messages, decoding, _LENGTH_FIELD, schema=schema, stream=stream, seed=seed)
 
-    def _decoded(self, response: httpx2.Response, decoding: Decoding, key: str | None) -> ModelReply:
-        return read_reply(response.content, decoding, key=key, limits=rate_headers(response.headers.raw))
-
-    async def _chunks(
-        self, response: httpx2.Response, key: str | None, limits: RateHeaders | None
-    ) -> AsyncGenerator[bytes, None]:
-        try:
-            async with aclosing(bounded(response.aiter_bytes())) as chunks:
-                async for chunk in chunks:
-                    yield chunk
-        except BROKEN as error:
-            raise connection_failure(self._endpoint, error, key, limits) from None
+    def _decoded(self, body: bytes, response: httpx2.Response, decoding: Decoding, key: str | None) -> ModelReply:
+        return read_reply(body, decoding, key=key, limits=self._rate_limits(response))
 
 
 class ResponsesModel(OpenAIService):
@@ -141,5 +131,5 @@ class ResponsesModel(OpenAIService):
     ) -> bytes:
         return encode_response_request(self.model, messages, decoding, schema=schema)
 
-    def _decoded(self, response: httpx2.Response, decoding: Decoding, key: str | None) -> ModelReply:
-        return decode_response(response.content, decoding, key=key, limits=rate_headers(response.headers.raw))
+    def _decoded(self, body: bytes, response: httpx2.Response, decoding: Decoding, key: str | None) -> ModelReply:
+        return decode_response(body, decoding, key=key, limits=self._rate_limits(response))

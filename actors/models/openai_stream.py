@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -26,7 +27,15 @@ from moot.actors.models.openai_errors import (
     refuse_key,
     stated_failure,
 )
-from moot.actors.models.openai_wire import WireMessage, WireUsage, decode_reply, raise_unanswered, usage_of
+from moot.actors.models.openai_wire import (
+    WireMessage,
+    WireUsage,
+    decode_reply,
+    raise_unanswered,
+    served_model,
+    usage_of,
+)
+from moot.actors.models.reply_bounds import CUT_OFF, BoundedBody, BoundedPieces, most_bytes, read_bounded
 from moot.actors.models.streamed_reply import joined_reply
 from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens
 from moot.actors.models.wire_json import decode_json
@@ -61,6 +70,8 @@ class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
     usage: WireUsage | None = None
     error: Any = None
+    model: Any = None
+    system_fingerprint: Any = None
 
 
 _chunk = msgspec.json.Decoder(_Chunk)
@@ -96,7 +107,8 @@ async def read_pieces(
 ) -> AsyncGenerator[StreamPiece, None]:
     """Reads the pieces of a streamed reply from the body of a 200 response, each when its event is complete.
 
-    A server that ignores streaming sends its reply as one piece, whatever it calls the content.
+    A server that ignores streaming sends its reply as one piece, whatever it calls the content. The reading ends where
+    the reply is longer than the requested tokens can be.
 
     Args:
         chunks: the body as it arrives, decompressed; iterating may raise `ModelError`.
@@ -108,38 +120,55 @@ async def read_pieces(
     Raises:
         ModelError: see `decode_reply`, and `connection` for a stream that ends before the reply does.
     """
+    body = BoundedBody(chunks, most_bytes(decoding))
     parser, reading = EventParser(), _Reading(decoding, key, limits)
     with failures_may_be_billed(limits):
         start = b""
-        async for chunk in chunks:
+        async for chunk in body:
             start += chunk
-            if start.strip():
+            if chunk.strip():
                 break
         if not content_type.lower().startswith(EVENT_STREAM) or start.lstrip()[:1] in (b"{", b"[", b"<"):
-            yield _whole(start + b"".join([chunk async for chunk in chunks]), decoding, key, limits)
+            decode = partial(read_reply, decoding=decoding, key=key, limits=limits)
+            yield _whole(await read_bounded(body, decoding.max_tokens, decode, start))
             return
         for piece in reading.pieces(parser, start):
             yield piece
-        async for chunk in chunks:
-            for piece in reading.pieces(parser, chunk):
-                yield piece
-        for piece in reading.last_pieces(parser):
+        if not reading.is_over:
+            async for chunk in body:
+                for piece in reading.pieces(parser, chunk):
+                    yield piece
+                if reading.is_over:
+                    break
+        for piece in reading.cut_piece(body) if body.is_cut else reading.last_pieces(parser):
             yield piece
         reading.check_ended()
 
 
-def _whole(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> StreamPiece:
-    reply = read_reply(body, decoding, key=key, limits=limits)
-    finish = reply.finish_reason or "stop"
+def _whole(reply: ModelReply) -> StreamPiece:
     return StreamPiece(
-        reply.text, reply.tokens, finish, reply.usage, limits, reply.reasoning, from_reasoning=reply.from_reasoning
+        reply.text,
+        reply.tokens,
+        reply.finish_reason or "stop",
+        reply.usage,
+        reply.limits,
+        reply.reasoning,
+        from_reasoning=reply.from_reasoning,
+        overlong=reply.overlong,
+        served_model=reply.served_model,
     )
 
 
 class _Reading:
-    """State of a stream during reading."""
+    """State of a stream during reading.
+
+    Attributes:
+        is_over: whether the reply was longer than the requested tokens can be, and its last piece was cut.
+    """
 
     def __init__(self, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> None:
+        self._bound = BoundedPieces(decoding.max_tokens)
+        self.is_over = False
         self._alternatives, self._key, self._limits = decoding.top_logprobs, key, limits
         self._refusal = ""
         self._began = self._ended = False
@@ -148,10 +177,19 @@ class _Reading:
 
     def pieces(self, parser: EventParser, chunk: bytes) -> Iterator[StreamPiece]:
         """Pieces of the reply in the events that `chunk` completes."""
-        for data in parser.feed(chunk):
+        for data in () if self.is_over else parser.feed(chunk):
             piece = self._piece(data, parser.event)
-            if piece is not None:
-                yield piece
+            if piece is not None and not self.is_over:
+                kept = self._bound.bounded(piece)
+                self.is_over = kept.overlong
+                yield kept
+
+    def cut_piece(self, body: BoundedBody) -> list[StreamPiece]:
+        """Last piece of a reply whose rest is not received. Raises `ModelError` where no text came before it."""
+        if self._bound.is_empty or not body.is_overlong:
+            raise body.too_large()
+        was_over, self.is_over = self.is_over, True
+        return [] if was_over else [CUT_OFF]
 
     def last_pieces(self, parser: EventParser) -> list[StreamPiece]:
         """Pieces in a last event that no empty line ends; none where the stream was cut in it."""
@@ -182,7 +220,8 @@ class _Reading:
         if not (text or thought or choice.finish_reason or usage or (tokens and tokens.tokens)):
             return None
         limits, self._limits = self._limits, None
-        return StreamPiece(text, tokens, known_finish(choice.finish_reason), usage, limits, thought)
+        finish, served = known_finish(choice.finish_reason), served_model(chunk.model, chunk.system_fingerprint)
+        return StreamPiece(text, tokens, finish, usage, limits, thought, served_model=served)
 
     def _decoded(self, data: bytes, event: bytes) -> _Chunk:
         """Event as a piece of a chat completion. An error keeps the server's words, in whatever form they come."""
@@ -215,7 +254,7 @@ class _Reading:
 
     def check_ended(self) -> None:
         """Raise unless the server stated a finish reason: what it stated instead, or that the stream was cut."""
-        if self._ended:
+        if self._ended or self.is_over:
             return
         for data in reversed(self._others):
             if blocked := blocked_prompt(data, self._key):

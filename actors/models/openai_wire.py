@@ -191,6 +191,20 @@ def token_count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
+_LONGEST_NAME = 200
+"""Most characters of a model's name or fingerprint that are kept."""
+
+
+def served_model(model: object, fingerprint: object) -> str:
+    """Identity of the model behind a reply: its name and the server's fingerprint; empty without a report.
+
+    >>> served_model("m", "b4567-0f1e"), served_model(None, None)
+    ('m b4567-0f1e', '')
+    """
+    named = (part[:_LONGEST_NAME] for part in (model, fingerprint) if isinstance(part, str) and part.isprintable())
+    return " ".join(part for part in named if part)
+
+
 class WireMessage(msgspec.Struct):
     """Message of a choice, or what an event of a stream adds to it, as sent."""
 
@@ -226,12 +240,16 @@ class _Reply(msgspec.Struct):
     choices: list[_Choice] | None = None
     usage: WireUsage | None = None
     error: Any = None
+    model: Any = None
+    system_fingerprint: Any = None
 
 
 class _ReplyWithLogprobs(msgspec.Struct):
     choices: list[_ChoiceWithLogprobs] | None = None
     usage: WireUsage | None = None
     error: Any = None
+    model: Any = None
+    system_fingerprint: Any = None
 
 
 _plain_reply = msgspec.json.Decoder(_Reply)
@@ -283,6 +301,7 @@ def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
         limits=limits,
         reasoning=split.reasoning,
         from_reasoning=split.from_reasoning,
+        served_model=served_model(reply.model, reply.system_fingerprint),
     )
 
 

@@ -23,6 +23,7 @@ from moot.actors.models.proxies import environment_proxy
 from moot.actors.telemetry.redaction import redact
 from moot.protocols.case import Image
 from moot.protocols.errors import ConfigError
+from moot.protocols.regular_files import cause, read_regular
 
 PictureSource = str | Path | bytes
 """A file's name, an `http://` or `https://` address, or the file's bytes."""
@@ -86,11 +87,10 @@ def _read(source: PictureSource) -> tuple[str, bytes]:
 
 def _file(path: Path) -> bytes:
     try:
-        with path.expanduser().open("rb") as file:
-            return file.read(LARGEST_FILE_BYTES + 1)
+        return read_regular(path.expanduser(), LARGEST_FILE_BYTES)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(f"{path}: the picture cannot be read ({reason.lower()})") from None
+        reason = cause(error) if isinstance(error, OSError) else str(error)
+        raise ConfigError(f"{path}: the picture cannot be read ({reason})") from None
 
 
 def _fit(name: str, data: bytes) -> Image:

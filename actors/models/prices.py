@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from moot.actors.models.small.spec import is_small
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Usage
+from moot.protocols.regular_files import cause, read_regular_text
 from moot.protocols.validation_messages import explain_error
 from moot.protocols.yaml_file import parsed_yaml
 
@@ -119,9 +120,9 @@ def _packaged() -> PriceTable:
 
 def _from_file(path: Path) -> PriceTable:
     try:
-        return _table(parsed_yaml(path.read_text("utf-8")))
+        return _table(parsed_yaml(read_regular_text(path)))
     except OSError as error:
-        raise ConfigError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise ConfigError(f"{path}: {cause(error)}") from None
     except ValidationError as error:
         raise ConfigError(f"{path}: {_explained(error)}") from None
     except (yaml.YAMLError, ValueError) as error:

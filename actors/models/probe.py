@@ -4,29 +4,46 @@ of constraint that works."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-import msgspec
-import numpy as np
 import structlog
 
-from moot.actors.models.interface import Model, ModelReply
+from moot.actors.models.interface import Model
 from moot.actors.models.model_profile import ConstraintMode, ModelProfile, ReplyOverride
 from moot.actors.models.probe_calls import ExpectedReply, LogprobsRefused, ProbeCalls, ProbeRequest, SchemaRefused
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
-from moot.actors.models.token_logprobs import constrained_logprob_stage, text_start
+from moot.actors.models.token_logprobs import ConstrainedStage
+from moot.actors.models.trial_replies import (
+    TrialReplies,
+    deviation_from_schema,
+    stage_of_reply,
+    without_alternatives,
+)
 from moot.protocols.errors import CapabilityMissing, ConfigError
 from moot.protocols.reply_ids import reply_id, reply_name
 
 _log = structlog.get_logger(__name__)
 
 
-async def probe(model: Model, trial: ProbeRequest) -> tuple[ModelProfile, bool]:
+class ProbeResult(NamedTuple):
+    """Result of a probe.
+
+    Attributes:
+        profile: of the model; of a pool, what all of its servers that answer support.
+        gives_logprobs: whether every reply had log-probabilities with alternatives; False when none were requested.
+        lacking: names of the servers that gave or accepted none, though they were requested.
+    """
+
+    profile: ModelProfile
+    gives_logprobs: bool
+    lacking: tuple[str, ...] = ()
+
+
+async def probe(model: Model, trial: ProbeRequest) -> ProbeResult:
     """Probes a model with calls like those of the run, until its profile is known; they may be billed.
 
-    If a server refuses log-probabilities, fewer are requested, then none; only then a reply is left unconstrained.
-
-    Returns:
-        The profile, and whether log-probabilities with alternatives were returned; False when none were requested.
+    If a server refuses log-probabilities, fewer are requested, then none; only then a reply is left unconstrained. If
+    only some servers of a pool give them, they are requested of none.
 
     Raises:
         OnlyOverResponses: an OpenAI model is called over chat completions but offered over the Responses API only.
@@ -40,29 +57,38 @@ async def probe(model: Model, trial: ProbeRequest) -> tuple[ModelProfile, bool]:
     calls = ProbeCalls(model, trial)
     schemas = SchemaProbe(model, trial, calls)
     await schemas.find()
-    given: list[ModelReply | None] = [schemas.reply] if schemas.reply is not None else []
+    given: list[TrialReplies | None] = [schemas.replies] if schemas.replies is not None else []
     is_free = calls.profile.schemas == "free"
     if is_free or trial.free_logprobs or schemas.refused:
         given += [await _freely(calls, model, trial)]
     if schemas.refused and calls.profile.alternatives != 0:
-        _continue_without_logprobs(calls, model, trial, schemas.refused)
+        problem = f"{model.name} gives log-probabilities or constrains replies to a schema, not both"
+        _continue_without_logprobs(calls, model, trial, problem, schemas.refused)
+    elif schemas.mixed_stages:
+        problem = f"the servers of {model.name} take log-probabilities of constrained replies in different ways"
+        _continue_without_logprobs(calls, model, trial, problem, schemas.mixed_stages)
+    lacking = {name for replies in given if replies for name in without_alternatives(replies)}
+    some_give = any(len(without_alternatives(replies)) < len(replies) for replies in given if replies)
+    if lacking and some_give and not trial.needs_logprobs:
+        _log.warning("log-probabilities are not requested: some servers give none", servers=sorted(lacking))
+        calls.learn(alternatives=0)
     if trial.streams and model.capabilities.streaming:
-        await calls.reply(None, logprobs=calls.profile.alternatives != 0, streamed=True)
-    returned = bool(given) and all(map(_has_alternatives, given))
+        await calls.replies(None, logprobs=calls.profile.alternatives != 0, streamed=True)
+    returned = bool(given) and None not in given and not lacking
     if returned or not trial.needs_logprobs:
         _log_free_kinds(calls.profile, model, schemas.why)
-    return calls.profile, returned
+    return ProbeResult(calls.profile, returned, tuple(sorted(lacking | calls.refusing_logprobs)))
 
 
-async def _freely(calls: ProbeCalls, model: Model, trial: ProbeRequest) -> ModelReply | None:
-    """Unconstrained reply; None where log-probabilities are refused, which the profile then states.
+async def _freely(calls: ProbeCalls, model: Model, trial: ProbeRequest) -> TrialReplies | None:
+    """Unconstrained replies; None where log-probabilities are refused, which the profile then states.
 
     Raises:
         ConfigError: only the user requests them.
     """
     wanted = trial.decoding.top_logprobs is not None
     try:
-        return await calls.reply(None, logprobs=wanted)
+        return await calls.replies(None, logprobs=wanted)
     except LogprobsRefused as refused:
         if not trial.needs_logprobs:
             raise ConfigError(
@@ -72,17 +98,14 @@ async def _freely(calls: ProbeCalls, model: Model, trial: ProbeRequest) -> Model
         return None
 
 
-def _continue_without_logprobs(calls: ProbeCalls, model: Model, trial: ProbeRequest, why: str) -> None:
-    """Records that log-probabilities are refused only together with a schema: constrained replies have none.
+def _continue_without_logprobs(calls: ProbeCalls, model: Model, trial: ProbeRequest, problem: str, why: str) -> None:
+    """Records that log-probabilities are unusable only together with a schema: constrained replies have none.
 
     Raises:
         CapabilityMissing: a reply requires them.
     """
     if any(asked.logprobs == "needed" for asked in trial.replies):
-        raise CapabilityMissing(
-            f"{model.name} gives log-probabilities or constrains replies to a schema, not both: "
-            f"set `--structured off`, or ask for no log-probabilities ({why})"
-        )
+        raise CapabilityMissing(f"{problem}: set `--structured off`, or ask for no log-probabilities ({why})")
     calls.learn(logprobs_when_held=False)
     _log.warning(
         "replies constrained to a schema have no log-probabilities, so a gate that tests them debates every case: "
@@ -104,10 +127,6 @@ def _log_free_kinds(profile: ModelProfile, model: Model, why: str) -> None:
         _log.warning(message, model=model.name, replies=free, why=why)
 
 
-def _has_alternatives(reply: ModelReply | None) -> bool:
-    return reply is not None and reply.tokens is not None and bool(np.isfinite(reply.tokens.alt_logprob).any())
-
-
 Way = tuple[ConstraintMode, bool]
 """A dialect, and whether labels are listed."""
 
@@ -125,9 +144,10 @@ class SchemaProbe:
         calls: makes the calls, and records the results.
 
     Attributes:
-        reply: the first one with requested log-probabilities; None where none arrived.
+        replies: the first ones with requested log-probabilities; None where none arrived.
         refused: why a call with both a schema and log-probabilities was refused, while one with the schema alone was
             not; empty for none.
+        mixed_stages: why the log-probabilities of a pool's servers cannot be compared; empty where they can.
         why: why a kind of reply is left unconstrained; empty where none is.
     """
 
@@ -135,15 +155,16 @@ class SchemaProbe:
         self._model, self._trial, self._calls = model, trial, calls
         self._tried: dict[ReplySchema, str] = {}
         self._ignores = False
-        self.reply: ModelReply | None = None
-        self.refused = self.why = ""
+        self._stages: dict[str, ConstrainedStage] = {}
+        self.replies: TrialReplies | None = None
+        self.refused = self.why = self.mixed_stages = ""
 
     async def find(self) -> None:
         """Record in the profile how each kind of reply is constrained; `free` where it is not.
 
         Raises:
             CapabilityMissing: a role requires schemas, and a kind of reply is not constrained to its schema.
-            UserError: see `ProbeCalls.reply`.
+            UserError: see `ProbeCalls.replies`.
         """
         kinds: _Kinds = {}
         for asked in self._trial.replies:
@@ -191,15 +212,15 @@ class SchemaProbe:
     async def _try(self, schema: ReplySchema, asked: ExpectedReply) -> str:
         logprobs = asked.logprobs != "no" and self._calls.profile.logprobs_when_held and not self.refused
         try:
-            reply = await self._constrained(schema, logprobs=logprobs)
+            replies = await self._constrained(schema, logprobs=logprobs)
         except SchemaRefused as refused:
             return str(refused)
-        if _follows_schema(reply, schema):
+        why = deviation_from_schema(replies, schema)
+        if not why:
             if logprobs and not self.refused:
-                self.reply = self.reply or reply
-                self._note_stage(reply)
+                self.replies = self.replies or replies
+                self._note_stages(replies)
             return ""
-        why = f"it accepts a schema and replies {reply.text.strip()[:60]!r}"
         if not self._trial.insists:
             return why
         if not self._ignores:
@@ -207,28 +228,29 @@ class SchemaProbe:
         self._ignores = True
         return ""
 
-    async def _constrained(self, schema: ReplySchema, *, logprobs: bool) -> ModelReply:
-        """Constrained reply; without log-probabilities where the server refuses them."""
+    async def _constrained(self, schema: ReplySchema, *, logprobs: bool) -> TrialReplies:
+        """Constrained replies; without log-probabilities where a server refuses them."""
         try:
-            return await self._calls.reply(schema, logprobs=logprobs)
+            return await self._calls.replies(schema, logprobs=logprobs)
         except LogprobsRefused as refused:
-            reply = await self._calls.reply(schema, logprobs=False)
+            replies = await self._calls.replies(schema, logprobs=False)
             self.refused = str(refused)
-            return reply
+            return replies
 
-    def _note_stage(self, reply: ModelReply) -> None:
+    def _note_stages(self, replies: TrialReplies) -> None:
         """Record the stage of log-probabilities: one listed token that the mask forbids is proof, its absence is not.
 
-        Hidden reasoning is no evidence: the mask begins after it.
+        That of a pool is the stage of all its servers, `unknown` if one of them is; two stages cannot be compared.
         """
-        if reply.tokens is None:
-            return
-        thought = bool(reply.reasoning or reply.usage.reasoning_tokens)
-        if thought and text_start(reply.tokens.tokens, reply.text) != 0:
-            return
-        stage = constrained_logprob_stage(reply.tokens)
-        if stage != "unknown" and self._calls.profile.held_logprobs != "raw":
-            self._calls.learn(held_logprobs=stage)
+        for server, reply in replies.items():
+            stage = stage_of_reply(reply)
+            if stage != "unknown" and self._stages.get(server) != "raw":
+                self._stages[server] = stage
+        known = {self._stages.get(server, "unknown") for server in replies}
+        self._calls.learn(held_logprobs=known.pop() if len(known) == 1 else "unknown")
+        if {"raw", "masked"} <= set(self._stages.values()):
+            listed = ", ".join(f"{stage} at {server}" for server, stage in self._stages.items())
+            self.mixed_stages = f"before (raw) and after (masked) the schema's mask: {listed}"
 
     async def _constrains_any(self, others: Sequence[Sequence[ExpectedReply]]) -> bool:
         """Whether another kind of reply is constrained, tested with the smallest schema: then each kind gets its own
@@ -281,10 +303,3 @@ def _schema(asked: ExpectedReply, way: Way) -> ReplySchema:
     dialect, listed = way
     assert dialect != "free"
     return reply_schema(asked.model, dialect, asked.labels, asked.max_tokens, listed_labels=listed)
-
-
-def _follows_schema(reply: ModelReply, schema: ReplySchema) -> bool:
-    """Whether a reply begins as the schema requires; an empty one, all hidden reasoning, counts as constrained."""
-    text = reply.text.lstrip()
-    names = msgspec.json.decode(schema.body)["properties"]
-    return not text or (text.startswith("{") and any(f'"{name}"' in text for name in names))

@@ -1,18 +1,19 @@
-"""Probe calls: trial calls before a run, each made like those of the run, and their purpose."""
+"""Probe calls: trial calls before a run, each made like those of the run, and their purpose.
+
+Each call goes to every server of a pool at once. What one of them refuses is asked of none.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 import msgspec
 import structlog
 from pydantic import BaseModel
 
-from moot.actors.models.interface import Model, ModelError, ModelReply, StreamingModel
+from moot.actors.models.interface import Model, ModelReply
 from moot.actors.models.model_profile import ConstraintMode, ModelProfile
 from moot.actors.models.refusals import (
     is_out_of_tokens,
@@ -25,9 +26,11 @@ from moot.actors.models.refusals import (
 )
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.responses_wire import only_over_responses
-from moot.actors.models.retry import RetryPolicy, call_with_retries
+from moot.actors.models.retry import RetryPolicy
+from moot.actors.models.trial_replies import TrialReplies, alternatives_by_server, reply_differences
+from moot.actors.models.trial_servers import TrialFailure, TrialServers
 from moot.protocols.errors import ConfigError, ModelUnavailable
-from moot.protocols.messages import Decoding, Message, Usage
+from moot.protocols.messages import Decoding, Message
 
 PROBE_RETRIES = RetryPolicy(max_attempts=4, total_s=20.0, cap_s=2.0, retry_after_cap_s=5.0)
 """Retry policy of probe calls: short, because the user waits."""
@@ -100,11 +103,6 @@ def declared_profile(model: Model, schemas: ConstraintMode) -> ModelProfile:
 
 _log = structlog.get_logger(__name__)
 
-_WAITING = (
-    "waiting for the first reply of a model's server: it may be loading its weights, or hang; "
-    "look at the server, or lower the role's `timeout_s`"
-)
-
 _MESSAGES = (Message("system", "You reply in one word."), Message("user", "Say Yes"))
 _FOLDED = (Message("user", f"{_MESSAGES[0].content}\n\n{_MESSAGES[1].content}"),)
 
@@ -123,19 +121,22 @@ class ProbeCalls:
 
     Attributes:
         profile: known capabilities of the model.
+        refusing_logprobs: names of the servers that refused log-probabilities.
     """
 
     def __init__(self, model: Model, trial: ProbeRequest) -> None:
         self._model, self._trial = model, trial
-        self.profile = declared_profile(model, "free")
+        self._servers = TrialServers(model, timeout_s=trial.timeout_s, retries=PROBE_RETRIES, step_key=STEP_KEY)
+        self.profile = declared_profile(model, "free").model_copy(update={"untried": self._servers.untried})
+        self.refusing_logprobs: set[str] = set()
         self._replied = False
 
     def learn(self, **found: object) -> None:
         """Record a finding in the profile."""
         self.profile = self.profile.model_copy(update=found)
 
-    async def reply(self, schema: ReplySchema | None, *, logprobs: bool, streamed: bool = False) -> ModelReply:
-        """Make one call, repeated without each setting that the error names and the user did not set.
+    async def replies(self, schema: ReplySchema | None, *, logprobs: bool, streamed: bool = False) -> TrialReplies:
+        """Make one call, repeated without each setting that an error names and the user did not set.
 
         The first one may be as long as a reply of the run; the others are short.
 
@@ -151,14 +152,17 @@ class ProbeCalls:
         """
         while True:
             decoding = self._decoding(logprobs=logprobs)
-            try:
-                found = await self._called(decoding, schema, streamed=streamed)
-            except ModelError as error:
-                if not self._adapts(error, decoding, schema, streamed=streamed):
-                    raise self._refusal(error, decoding, schema) from None
+            messages = _FOLDED if self.profile.folds_system else _MESSAGES
+            found = await self._servers.call(messages, decoding, schema, streamed=streamed)
+            if isinstance(found, TrialFailure):
+                if not self._adapts(found, decoding, schema, streamed=streamed):
+                    raise self._refusal(found, decoding, schema)
                 continue
+            self.learn(untried=self._servers.untried)
+            self._note_differences(found, decoding)
             self._replied = True
-            self._note_reasoning(found)
+            for server, reply in found.items():
+                self._note_reasoning(server, reply)
             return found
 
     def _decoding(self, *, logprobs: bool) -> Decoding:
@@ -168,103 +172,86 @@ class ProbeCalls:
         asked = whole.top_logprobs if logprobs else None
         return self.profile.adapted(msgspec.structs.replace(whole, max_tokens=bound + room, top_logprobs=asked))
 
-    async def _called(self, decoding: Decoding, schema: ReplySchema | None, *, streamed: bool) -> ModelReply:
-        messages = _FOLDED if self.profile.folds_system else _MESSAGES
-        ask = self._streamed if streamed else self._complete
-        limit_s = self._trial.timeout_s
-        try:
-            with warn_when_slow(_WAITING, model=self._model.name, at_most_s=limit_s):
-                async with asyncio.timeout(limit_s):
-                    return await call_with_retries(PROBE_RETRIES, lambda: ask(messages, decoding, schema))
-        except TimeoutError:
-            raise ModelUnavailable(f"{self._model.name} did not answer within {limit_s:g} s") from None
+    def _note_differences(self, replies: TrialReplies, decoding: Decoding) -> None:
+        """Logs how the servers of a pool differ, and requests only as many alternatives as all of them give."""
+        if not self._replied:
+            for difference in reply_differences(replies):
+                _log.warning("the servers of a pool differ", model=self._model.name, difference=difference)
+        counts, asked = alternatives_by_server(replies), decoding.top_logprobs
+        if asked and asked in counts.values() and min(counts.values()) < asked:
+            fewest = min(counts, key=lambda server: counts[server])
+            self._learn_alternatives(fewest, counts[fewest], asked, "others give as many")
 
-    async def _complete(
-        self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None
-    ) -> ModelReply:
-        try:
-            return await self._model.complete(messages, decoding, step_key=STEP_KEY, schema=schema)
-        except ModelError as error:
-            if error.retry_after_s is not None and error.retry_after_s > PROBE_RETRIES.total_s:
-                raise ModelUnavailable(f"{self._model.name}: {error.message}") from None
-            # llama.cpp answers 500 when the chat template refuses: a retry cannot help
-            if error.kind == "server" and refuses_system(error.message):
-                raise ModelError("request", error.message) from None
-            raise
-
-    async def _streamed(
-        self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None
-    ) -> ModelReply:
-        """Text of a streamed reply."""
-        model = cast(StreamingModel, self._model)
-        text, finish_reason = "", ""
-        async with aclosing(model.stream(messages, decoding, step_key=STEP_KEY, schema=schema)) as pieces:
-            async for piece in pieces:
-                text += piece.text
-                finish_reason = piece.finish_reason or finish_reason
-        return ModelReply(text, finish_reason, Usage())
-
-    def _refusal(self, error: ModelError, decoding: Decoding, schema: ReplySchema | None) -> Exception:
+    def _refusal(self, failure: TrialFailure, decoding: Decoding, schema: ReplySchema | None) -> Exception:
         """Maps a failure that no adaptation resolves to an exception."""
-        if error.kind == "request" and decoding.top_logprobs is not None and names_logprobs(error.message):
-            return LogprobsRefused(error.message)
-        if error.kind == "request" and schema is not None and refuses_response_format(error.message):
-            return SchemaRefused(error.message)
-        if error.kind == "request" and self._model.capabilities.api == "chat" and only_over_responses(error.message):
-            return OnlyOverResponses(f"{self._model.name}: {error.message}")
-        return ModelUnavailable(f"{self._model.name}: {error.message}")
+        message = failure.message
+        if failure.kind != "request":
+            return failure.unavailable
+        why = f"{failure.server}: {message}" if self._servers.count > 1 else message
+        if decoding.top_logprobs is not None and names_logprobs(message):
+            self.refusing_logprobs.add(failure.server)
+            return LogprobsRefused(why)
+        if schema is not None and refuses_response_format(message):
+            return SchemaRefused(why)
+        if self._model.capabilities.api == "chat" and only_over_responses(message):
+            return OnlyOverResponses(f"{failure.server}: {message}")
+        return failure.unavailable
 
-    def _adapts(self, error: ModelError, decoding: Decoding, schema: ReplySchema | None, *, streamed: bool) -> bool:
+    def _adapts(self, failure: TrialFailure, decoding: Decoding, schema: ReplySchema | None, *, streamed: bool) -> bool:
         """Whether to repeat the call: a setting is omitted from now on, and this is logged."""
-        if error.kind != "request":
+        if failure.kind != "request":
             return False
         return (
-            self._asks_for_fewer(error.message, decoding)
-            or self._leaves_out(error.message, decoding, schema, streamed=streamed)
-            or self._gives_room(error.message)
+            self._asks_for_fewer(failure, decoding)
+            or self._leaves_out(failure, decoding, schema, streamed=streamed)
+            or self._gives_room(failure)
         )
 
-    def _asks_for_fewer(self, message: str, decoding: Decoding) -> bool:
+    def _asks_for_fewer(self, failure: TrialFailure, decoding: Decoding) -> bool:
         """Whether the error bounds the alternatives per token."""
-        if not decoding.top_logprobs or not names_logprobs(message):
+        if not decoding.top_logprobs or not names_logprobs(failure.message):
             return False
-        most = most_alternatives(message, decoding.top_logprobs)
+        most = most_alternatives(failure.message, decoding.top_logprobs)
         if most is None:
             return False
-        if "top_logprobs" in self._trial.written:
-            raise ConfigError(
-                f"model {self._model.name!r} gives fewer alternatives per token than {decoding.top_logprobs}: "
-                f"set `top_logprobs: {most}`, or leave it out of the role ({message})"
-            )
-        self.learn(alternatives=most)
-        _log.warning("the model gives fewer alternatives per token", model=self._model.name, top_logprobs=most)
+        self._learn_alternatives(failure.server, most, decoding.top_logprobs, failure.message)
         return True
 
-    def _leaves_out(self, message: str, decoding: Decoding, schema: ReplySchema | None, *, streamed: bool) -> bool:
+    def _learn_alternatives(self, server: str, most: int, asked: int, why: str) -> None:
+        if "top_logprobs" in self._trial.written:
+            raise ConfigError(
+                f"model {server!r} gives fewer alternatives per token than {asked}: "
+                f"set `top_logprobs: {most}`, or leave it out of the role ({why})"
+            )
+        self.learn(alternatives=most)
+        _log.warning("the model gives fewer alternatives per token", model=server, top_logprobs=most)
+
+    def _leaves_out(
+        self, failure: TrialFailure, decoding: Decoding, schema: ReplySchema | None, *, streamed: bool
+    ) -> bool:
         """Whether the error names a setting that was sent.
 
         An error that also names the schema is about the schema. Of two exclusive settings the temperature is kept.
         """
+        server, message = failure.server, failure.message
         if schema is not None and names_response_format(message):
             return False
         if not self.profile.folds_system and refuses_system(message):
             self.learn(folds_system=True)
-            _log.warning("the model supports no system message: it is prepended to the user's", model=self._model.name)
+            _log.warning("the model supports no system message: it is prepended to the user's", model=server)
             return True
         if not self.profile.bounds_completion and "max_completion_tokens" in message:
             self.learn(bounds_completion=True)
             return True
         named = named_settings(message, self._sent(decoding, streamed=streamed))
         if not named:
-            self._check_extra(message, decoding)
+            self._check_extra(failure, decoding)
             return False
         name = next((each for each in named if each not in self._trial.written), None)
         if name is None:
-            raise ConfigError(
-                f"model {self._model.name!r} does not take this `{named[0]}`: leave it out of the role ({message})"
-            )
+            raise ConfigError(f"model {server!r} does not take this `{named[0]}`: leave it out of the role ({message})")
         self.learn(omitted=(*self.profile.omitted, name))
-        _log.warning("a setting that the model does not take is not sent", model=self._model.name, setting=name)
+        _log.warning("a setting that the model does not take is not sent", model=server, setting=name)
         return True
 
     def _sent(self, decoding: Decoding, *, streamed: bool) -> list[str]:
@@ -277,52 +264,31 @@ class ProbeCalls:
             sent.append("store")
         return sent
 
-    def _check_extra(self, message: str, decoding: Decoding) -> None:
+    def _check_extra(self, failure: TrialFailure, decoding: Decoding) -> None:
         """Refuse a key of the user's own that the error names."""
-        if named := named_settings(message, _keys_of(decoding.extra)):
+        if named := named_settings(failure.message, _keys_of(decoding.extra)):
             raise ConfigError(
-                f"model {self._model.name!r} does not take `{named[0]}`: leave it out of the role's `extra` ({message})"
+                f"model {failure.server!r} does not take `{named[0]}`: leave it out of the role's `extra` "
+                f"({failure.message})"
             )
 
-    def _gives_room(self, message: str) -> bool:
+    def _gives_room(self, failure: TrialFailure) -> bool:
         """Whether the error states that the tokens ended during reasoning: the model gets more from now on."""
-        if self.profile.reasons or not is_out_of_tokens(message):
+        if self.profile.reasons or not is_out_of_tokens(failure.message):
             return False
-        self._found_to_reason()
+        self._found_to_reason(failure.server)
         return True
 
-    def _note_reasoning(self, reply: ModelReply) -> None:
+    def _note_reasoning(self, server: str, reply: ModelReply) -> None:
         """Records a reasoning model: a reply whose tokens are all hidden reasoning, or that counts some."""
         all_hidden = not reply.text.strip() and reply.finish_reason == "length"
         if not self.profile.reasons and (all_hidden or reply.usage.reasoning_tokens or reply.reasoning):
-            self._found_to_reason()
+            self._found_to_reason(server)
 
-    def _found_to_reason(self) -> None:
+    def _found_to_reason(self, server: str) -> None:
         self.learn(reasons=True)
-        _log.warning("the model reasons before it replies: its replies may be longer", model=self._model.name)
+        _log.warning("the model reasons before it replies: its replies may be longer", model=server)
 
 
 def _keys_of(extra: str) -> list[str]:
     return list(msgspec.json.decode(extra)) if extra else []
-
-
-WAITED_S = 5.0
-"""Seconds without a reply after which a warning is logged."""
-
-
-@contextmanager
-def warn_when_slow(waiting_for: str, *, model: str, at_most_s: float) -> Iterator[None]:
-    """Logs one warning when a wait lasts longer than `WAITED_S`; uses the running event loop.
-
-    Args:
-        waiting_for: subject, possible reason and remedy, as a line that begins with "waiting for".
-        model: name of the model.
-        at_most_s: seconds after which the call times out.
-    """
-    timer = asyncio.get_running_loop().call_later(
-        WAITED_S, lambda: _log.warning(waiting_for, model=model, waits_at_most_s=at_most_s)
-    )
-    try:
-        yield
-    finally:
-        timer.cancel()

@@ -215,6 +215,7 @@ class ModelBinding(BaseModel):
         api_key_env: name of the environment variable with the key; None for the backend's default.
         base_url: another endpoint for `openai/NAME` (ends in `/v1`) or `anthropic/NAME` (ends before it).
         api: OpenAI's API for `openai/NAME`, if detected by a trial; None uses what is known of the model.
+        untried: servers of a pool that did not answer the trial calls.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -223,6 +224,7 @@ class ModelBinding(BaseModel):
     api_key_env: EnvName | None = None
     base_url: str | None = None
     api: Api | None = None
+    untried: tuple[str, ...] = ()
 
 
 def over_responses(binding: ModelBinding) -> ModelBinding | None:

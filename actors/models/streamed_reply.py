@@ -17,20 +17,26 @@ def joined_reply(pieces: Sequence[StreamPiece], stopped: str = "") -> ModelReply
 
     Args:
         pieces: in order.
-        stopped: finish reason of a reply that was stopped early, which has no usage; empty for another.
+        stopped: finish reason of a reply that was stopped early; empty for another.
     """
     ended = next((piece.finish_reason for piece in pieces if piece.finish_reason), "stop")
     usage = next((piece.usage for piece in reversed(pieces) if piece.usage is not None), None)
     limits: RateHeaders | None = next((piece.limits for piece in pieces if piece.limits is not None), None)
     reply = split_reasoning("".join(piece.text for piece in pieces), "".join(piece.reasoning for piece in pieces))
+    overlong = bool(pieces) and pieces[-1].overlong
+    if overlong:
+        usage = pieces[-1].usage  # what earlier pieces count is not all
     return ModelReply(
         text=reply.text,
         finish_reason=stopped or ended,
         usage=Usage() if stopped or usage is None else usage,
-        tokens=without_reasoning(_tokens(pieces), reply.text, reply.reasoning),
+        tokens=None if overlong else without_reasoning(_tokens(pieces), reply.text, reply.reasoning),
         limits=limits,
         reasoning=reply.reasoning,
         from_reasoning=reply.from_reasoning or any(piece.from_reasoning for piece in pieces),
+        overlong=overlong,
+        server=next((piece.server for piece in pieces if piece.server), ""),
+        served_model=next((piece.served_model for piece in pieces if piece.served_model), ""),
     )
 
 

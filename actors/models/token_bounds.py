@@ -97,9 +97,10 @@ def texts_within(value: Any) -> Iterable[str]:
         yield from chain.from_iterable(map(texts_within, value))
 
 
-_LONGEST_TOKEN = 128
-"""Most letters and digits of one token. Vocabularies have tokens of as many blanks, dashes or equal letters, which do
-not count here; of differing letters the longest known have some fifty."""
+LONGEST_TOKEN = 128
+"""Most characters of one token. The longest of cl100k, o200k, Qwen and DeepSeek are 128 blanks, those of Mistral's
+Tekken 78 asterisks; of differing letters the longest have some fifty. Only Anthropic's first vocabulary has longer runs
+of blanks."""
 
 _COUNTED = 2**17
 """Characters of a text that are counted, so that a large reply does not block the event loop."""
@@ -133,7 +134,7 @@ def fewest_tokens(texts: Sequence[str]) -> int:
     >>> fewest_tokens(["So it goes."]), fewest_tokens(["-" * 4_000]), fewest_tokens(["word " * 1_000])
     (1, 0, 32)
     """
-    return -(-sum(map(_changes, texts)) // _LONGEST_TOKEN)
+    return -(-sum(map(_changes, texts)) // LONGEST_TOKEN)
 
 
 def _changes(text: str) -> int:
@@ -144,4 +145,4 @@ def _changes(text: str) -> int:
 
 def _is_short(stated: int, texts: Sequence[str]) -> bool:
     """Whether the token count is below the lower bound. Letters are counted only where their number may matter."""
-    return stated * _LONGEST_TOKEN < sum(map(len, texts)) and stated < fewest_tokens(texts)
+    return stated * LONGEST_TOKEN < sum(map(len, texts)) and stated < fewest_tokens(texts)

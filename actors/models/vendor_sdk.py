@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any, ClassVar
 
 import aiohttp
 import httpx2
 
 from moot.actors.models.api_key import ApiKey
-from moot.actors.models.http_client import CONNECT_TIMEOUT_S, bounded, connection_failure, joined, key_for_call
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply
+from moot.actors.models.http_client import (
+    CONNECT_TIMEOUT_S,
+    MOST_BYTES_OF_AN_ERROR,
+    connection_failure,
+    key_for_call,
+)
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders
 from moot.actors.models.off_loop import PerLoop
 from moot.actors.models.openai_errors import hint_at_url, plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
 from moot.actors.models.proxies import environment_proxy
+from moot.actors.models.reply_bounds import BoundedBody, most_bytes, read_bounded
 from moot.actors.models.reply_schema import ReplySchema
 from moot.protocols.messages import Decoding, Message
 
@@ -50,6 +58,7 @@ class VendorService:
     client: ClassVar[Any]
     http_client: ClassVar[Any]
     client_options: ClassVar[dict[str, Any]] = {}
+    stream_class: ClassVar[Any]
     any_error: ClassVar[type[Exception]]
     connection_error: ClassVar[type[Exception]]
     status_error: ClassVar[Any]
@@ -77,13 +86,23 @@ class VendorService:
         body = self._encoded(messages, decoding, step_key, schema)
         key = key_for_call(self._key)
         with hint_at_url(self._url_hint):
-            return self._decoded(await self._posted(body, self._headers(step_key), key), decoding, key)
+            async with self._posted(body, self._headers(step_key), key) as response:
+                chunks = self._chunks(response, key)
+                async with aclosing(chunks):
+                    decode = partial(self._decoded, response=response, decoding=decoding, key=key)
+                    return await read_bounded(BoundedBody(chunks, most_bytes(decoding)), decoding.max_tokens, decode)
 
-    async def _posted(self, body: bytes, headers: dict[str, str], key: str | None, **options: Any) -> httpx2.Response:
-        """Posts a request and returns its 200 response; a failure is a `ModelError`."""
+    @asynccontextmanager
+    async def _posted(self, body: bytes, headers: dict[str, str], key: str | None) -> AsyncIterator[httpx2.Response]:
+        """Posts a request; gives its 200 response with an unread body. A failure is a `ModelError`."""
         try:
             response: httpx2.Response = await self._clients.get().post(
-                self.path, cast_to=httpx2.Response, content=body, options={"headers": headers}, **options
+                self.path,
+                cast_to=httpx2.Response,
+                content=body,
+                options={"headers": headers},
+                stream=True,
+                stream_cls=self.stream_class,
             )
         except self.status_error as error:
             raise self._refused(error.response, key) from None
@@ -91,7 +110,19 @@ class VendorService:
             raise connection_failure(self._endpoint, error, key) from None
         except self.any_error as error:
             raise ModelError("request", plain(str(error), key)) from None
-        return response
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+    async def _chunks(self, response: httpx2.Response, key: str | None) -> AsyncGenerator[bytes, None]:
+        """Streams the body of a response, decompressed, without a bound."""
+        try:
+            async with aclosing(response.aiter_bytes()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except BROKEN as error:
+            raise connection_failure(self._endpoint, error, key, self._rate_limits(response)) from None
 
     def _headers(self, step_key: str, accept: str = "application/json") -> dict[str, str]:
         return {"Content-Type": "application/json", "Accept": accept, REQUEST_ID_HEADER: request_id(step_key)}
@@ -101,7 +132,10 @@ class VendorService:
     ) -> bytes:
         raise NotImplementedError
 
-    def _decoded(self, response: httpx2.Response, decoding: Decoding, key: str | None) -> ModelReply:
+    def _decoded(self, body: bytes, response: httpx2.Response, decoding: Decoding, key: str | None) -> ModelReply:
+        raise NotImplementedError
+
+    def _rate_limits(self, response: httpx2.Response) -> RateHeaders | None:
         raise NotImplementedError
 
     def _refused(self, response: httpx2.Response, key: str | None) -> ModelError:
@@ -147,7 +181,7 @@ class VendorService:
 
 
 def _bounded_client(client: type[httpx2.AsyncClient], **options: Any) -> httpx2.AsyncClient:
-    """SDK client with bounded responses; a streamed body is bounded by its reader, with `bounded`.
+    """SDK client with bounded errors; the body of a reply is bounded by its reader.
 
     Args:
         client: the SDK's class.
@@ -155,15 +189,16 @@ def _bounded_client(client: type[httpx2.AsyncClient], **options: Any) -> httpx2.
     """
 
     class Bounded(client):  # type: ignore[misc, valid-type]
-        """Client with bounded responses."""
+        """Client with bounded errors."""
 
-        async def send(self, request: httpx2.Request, *, stream: bool = False, **more: Any) -> httpx2.Response:
-            """Response, read to its end unless it is a successful stream."""
-            response = await super().send(request, stream=True, **more)
-            if stream and response.is_success:
+        async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+            """Response, unread if it is a success."""
+            response = await super().send(request, **options)
+            if response.is_success:
                 return response  # type: ignore[no-any-return]
             try:
-                body = await joined(bounded(response.aiter_bytes()))
+                async with aclosing(response.aiter_bytes()) as chunks:
+                    body = (await BoundedBody(chunks, MOST_BYTES_OF_AN_ERROR).read()).received
             finally:
                 await response.aclose()
             headers = [

@@ -129,3 +129,54 @@ def _finite(digits: str) -> float | int | None:
 
 
 _lenient = json.JSONDecoder(parse_constant={"-Infinity": _MINUS_INFINITY}.get, parse_float=_finite, parse_int=_finite)
+
+
+_STRUCTURE = re.compile(rb'"(?:[^"\\]++|\\.)*+(?P<end>"?)|[\[\]{}]', re.DOTALL)
+_TORN_CHARACTER = re.compile(rb"(?<!\\)((?:\\\\)*+)(?:\\(?:u[0-9a-fA-F]{0,3})?|[\xc0-\xff][\x80-\xbf]{0,2})\Z")
+_CLOSING = dict(zip(b"[{", b"]}", strict=True))
+_QUOTE = ord('"')
+_MOST_BLANKS = 64
+"""Bytes before a text in which its colon is searched for."""
+
+_ENDED = b'data: {"choices":[{"finish_reason":"length"}]}\n\n'
+"""Event of a stream that ended at its length limit."""
+
+
+def closed_body(body: bytes) -> bytes:
+    """Completes the beginning of a body, of which the rest was not received.
+
+    JSON is closed behind its last text, object or list; a text in which it ends is closed, too. The whole events of a
+    stream are followed by one that states the length limit.
+
+    >>> closed_body(b'{"choices":[{"message":{"content":"It rai')
+    b'{"choices":[{"message":{"content":"It rai"}}]}'
+    >>> closed_body(b'{"tokens":[{"token":"It"},{"tok')
+    b'{"tokens":[{"token":"It"}]}'
+    """
+    if body.lstrip()[:1] not in (b"{", b"["):
+        events, blank_line, _ = body.replace(b"\r\n", b"\n").rpartition(b"\n\n")
+        return events + blank_line + _ENDED
+    still_open, end, left_open = bytearray(), 0, b""
+    for found in _STRUCTURE.finditer(body):
+        first = body[found.start()]
+        if first in _CLOSING:
+            still_open.append(first)
+            continue
+        if first != _QUOTE:
+            del still_open[-1:]
+        elif not _is_value(body, found.start(), still_open):
+            continue
+        elif not found["end"]:
+            text = _TORN_CHARACTER.sub(rb"\1", found[0])
+            return body[: found.start()] + text + b'"' + _closing(still_open)
+        end, left_open = found.end(), bytes(still_open)
+    return body[:end] + _closing(left_open)
+
+
+def _closing(left_open: bytes | bytearray) -> bytes:
+    return bytes(_CLOSING[bracket] for bracket in reversed(left_open))
+
+
+def _is_value(body: bytes, start: int, still_open: bytearray) -> bool:
+    """Whether a text in JSON is a value, and not a key."""
+    return still_open[-1:] == b"[" or body[max(0, start - _MOST_BLANKS) : start].rstrip()[-1:] == b":"

@@ -75,7 +75,7 @@ def _stated_by_logs(folder: RunFolder, covered: set[str], last: int) -> dict[str
     """Lengths of segments, as the last owner's flush logs state them. Earlier owners' are in epochs.json: what they
     flush after a takeover does not count."""
     rolls = {roll_of(name) for name in covered}
-    found = dict[str, int]()
+    found: dict[str, int] = {}
     for path in sorted(folder.parts.glob(f"*{SUFFIX}")):
         roll = path.name.removesuffix(SUFFIX)
         if roll not in rolls and epoch_of(roll) >= last and (flushed := last_flush(path)) is not None:

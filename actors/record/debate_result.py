@@ -95,6 +95,23 @@ class DebateResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return any(each.tokens > (paid[model].tokens if model in paid else 0) for model, each in self.usage.items())
 
 
+WITHDRAWN, STOPPED = "withdrawn", "stopped"
+"""Reasons why a debate was cancelled without a verdict: its submitter cancelled it; the run stopped by itself."""
+
+
+class DebateEnd(msgspec.Struct, frozen=True):
+    """End of an assigned debate, whichever way it ended: the one message after which nothing is kept of it as open.
+
+    Attributes:
+        case_id, attempt: key of the debate.
+        cancelled: `WITHDRAWN` or `STOPPED`; empty for a debate with a verdict, and for one that waits for a person.
+    """
+
+    case_id: str
+    attempt: int
+    cancelled: str = ""
+
+
 VERDICT_COLUMNS = tuple(
     name
     for name in DebateResult.__struct_fields__

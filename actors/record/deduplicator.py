@@ -8,7 +8,7 @@ reply that it depends on is effective.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
@@ -22,9 +22,6 @@ from moot.protocols.messages import Event
 
 _NOTED = 20_000
 """Notes remembered for deduplication; rows that are sent again arrive within seconds."""
-
-_ASIDE = 256
-"""Forgotten cases that are not evicted yet: further rows of them may arrive."""
 
 _MAX_ATTEMPTS = 16
 
@@ -45,8 +42,7 @@ class GroundTruth(NamedTuple):
 class RowDeduplicator:
     """Deduplicates rows by key, for the cases and debates of one writer.
 
-    A debate that was cancelled without a verdict is evicted after a while; it is loaded again when its next row, or its
-    case, arrives.
+    A debate that has ended without a verdict is evicted; it is loaded again when its next row, or its case, arrives.
 
     Args:
         memory: stores evicted debates.
@@ -57,61 +53,74 @@ class RowDeduplicator:
         self._memory, self._finished = memory, finished
         self._open: dict[CaseKey, OpenDebate] = {}
         self._ground_truth: dict[str, GroundTruth] = {}
-        self._eviction_queue: dict[str, None] = {}
+        self._to_evict: set[str] = set()
         self._waiting: dict[CaseKey, asyncio.Event] = {}
         self._noted: dict[tuple[str, int, str, str, float], None] = {}
 
-    def register(self, cases: Sequence[LabelledCase], number: int) -> None:
-        """See `RecordWriter.register`."""
+    def register(self, cases: Sequence[LabelledCase], number: int) -> list[CaseKey]:
+        """See `RecordWriter.register`; returns the cancelled debates that are open again."""
+        self.evict()
+        resumed: list[CaseKey] = []
         for labelled in cases:
             case_id = labelled.case.id
-            self._eviction_queue.pop(case_id, None)
+            self._to_evict.discard(case_id)
             self._ground_truth[case_id] = GroundTruth(
                 labelled.gold, labelled.reference, labelled.case.judged is not None, number
             )
+            for key in [(case_id, attempt) for attempt in self._memory.attempts(case_id)]:
+                if (debate := self.debate(key)).cancelled:
+                    debate.cancelled = False
+                    resumed.append(key)
         known = {labelled.case.id for labelled in cases}
         for key, waiting in self._waiting.items():
             if key[0] in known:
                 waiting.set()
+        return resumed
 
     def is_registered(self, case_id: str) -> bool:
         """Whether the ground truth of a case is known."""
         return case_id in self._ground_truth
 
-    def forget(self, numbered: Iterable[tuple[int, str]]) -> None:
-        """See `RecordWriter.forget`."""
-        for number, case_id in numbered:
-            if (truth := self._ground_truth.get(case_id)) is not None and truth.number <= number:
-                self._queue_eviction(case_id)
-        self.evict()
+    def release(self, case_id: str, number: int) -> bool:
+        """Stop waiting for rows of a case, which `evict` then evicts; False if it was registered again since."""
+        if (truth := self._ground_truth.get(case_id)) is not None and truth.number > number:
+            return False
+        self._to_evict.add(case_id)
+        return True
 
-    def _queue_eviction(self, case_id: str) -> None:
-        self._eviction_queue.pop(case_id, None)
-        self._eviction_queue[case_id] = None
+    def cancel(self, key: CaseKey) -> bool:
+        """Mark a debate as cancelled; False if it has its verdict, or is marked already."""
+        if key in self._finished or (debate := self.debate(key)).cancelled:
+            return False
+        debate.cancelled = True
+        return True
 
     def evict(self) -> None:
-        """Evict debates in the order of their queue; called after rows were added."""
-        while len(self._eviction_queue) > _ASIDE:
-            case_id = next(iter(self._eviction_queue))
+        """Evict the debates that nobody waits for; called after rows and verdicts, and after `release`."""
+        for case_id in self._to_evict:
             for key in ((case_id, attempt) for attempt in range(_MAX_ATTEMPTS)):
-                if (debate := self._open.get(key)) is not None:
+                if (debate := self._open.pop(key, None)) is not None:
                     self._memory.put_debate(key, debate)
-                    del self._open[key]
-            del self._eviction_queue[case_id]
             self._ground_truth.pop(case_id, None)
+        self._to_evict.clear()
 
     def debate(self, key: CaseKey) -> OpenDebate:
         """State of a debate without a verdict; created if missing."""
-        debate = self._open.get(key)
-        if debate is None:
-            debate = self._open[key] = self._memory.pop_debate(key) or OpenDebate()
-            if key[0] not in self._ground_truth and not is_shared_id(key[0]):
-                self._queue_eviction(key[0])
-        return debate
+        found = self.find(key)
+        return self._load(key, OpenDebate()) if found is None else found
 
-    def known(self, key: CaseKey) -> OpenDebate | None:
-        """State of a debate in memory; None if missing."""
-        return self._open.get(key)
+    def find(self, key: CaseKey) -> OpenDebate | None:
+        """State of a debate without a verdict; None if nothing has arrived of it."""
+        if (debate := self._open.get(key)) is not None:
+            return debate
+        evicted = self._memory.pop_debate(key)
+        return None if evicted is None else self._load(key, evicted)
+
+    def _load(self, key: CaseKey, debate: OpenDebate) -> OpenDebate:
+        self._open[key] = debate
+        if key[0] not in self._ground_truth and not is_shared_id(key[0]):
+            self._to_evict.add(key[0])
+        return debate
 
     def has_ended(self, key: CaseKey) -> bool:
         """Whether a debate has its verdict."""
@@ -215,6 +224,8 @@ class CommitCheck:
         if result.noted_in not in ("", self._incarnation):
             return False
         debate = self._arrivals.debate(key)
+        if debate.cancelled:
+            return False
         if not self._arrivals.is_registered(result.case_id) or not result.replies.keys() <= debate.reply_ids.keys():
             return None
         if any(debate.reply_ids[path] != reply_id for path, reply_id in result.replies.items()):

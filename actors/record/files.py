@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 from zlib import crc32
@@ -12,8 +13,12 @@ from zlib import crc32
 import msgspec
 
 from moot.protocols.errors import RecordError
+from moot.protocols.regular_files import cause, open_regular, read_regular
 
 T = TypeVar("T")
+
+MOST_FILE_BYTES = 64 * 2**20
+"""Most bytes of a JSON file of a record: the names of two million segments."""
 
 _SEAL = b"\ncrc32 "
 _READ_BYTES = 8 * 2**20
@@ -39,8 +44,35 @@ def decode_file(file: str | Path, data: bytes, what: type[T]) -> T:
         raise RecordError(f"{file} is damaged: its checksum is not the one it was written with")
     try:
         return msgspec.json.decode(line, type=what)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # msgspec raises UnicodeDecodeError, too
         raise RecordError(f"{file} cannot be read: {error}") from error
+
+
+def read_file(file: Path, what: type[T]) -> T:
+    """Reads a JSON file of a record.
+
+    Raises:
+        FileNotFoundError: there is none.
+        RecordError: it is no regular file, is larger than `MOST_FILE_BYTES`, or see `decode_file`.
+    """
+    return decode_file(file, file_content(file), what)
+
+
+def file_content(file: Path) -> bytes:
+    """Content of a file of a record that is read whole. Raises like `read_file`."""
+    with reading(file):
+        return read_regular(file, MOST_FILE_BYTES)
+
+
+@contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Converts errors on a file of a record to RecordError, except FileNotFoundError: a live run deletes files."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise RecordError(f"{file} cannot be read: {cause(error)}") from error
 
 
 def repair_advice(run: Path) -> str:
@@ -78,17 +110,17 @@ def checksum(file: Path) -> int:
         OSError: the file cannot be read.
     """
     found = 0
-    with open(file, "rb") as content:
+    with open_regular(file) as content:
         while piece := content.read(_READ_BYTES):
             found = crc32(piece, found)
     return found
 
 
 def refuse_links(folder: Path) -> None:
-    """Checks that everything written below a folder lies in it: a folder from elsewhere may contain links.
+    """Checks that everything written below a folder lies in it: a folder from elsewhere may contain links and pipes.
 
     Raises:
-        RecordError: a link leads out of the folder.
+        RecordError: a link leads out of the folder, or something in it is neither a file nor a folder.
     """
     home = folder.resolve()
     for place, folders, files in os.walk(folder):
@@ -96,3 +128,5 @@ def refuse_links(folder: Path) -> None:
             path = Path(place) / name
             if path.is_symlink() and not path.resolve().is_relative_to(home):
                 raise RecordError(f"{path} is a link that leads out of the run's folder: nothing is written there")
+            if path.exists() and not (path.is_file() or path.is_dir()):
+                raise RecordError(f"{path} is neither a file nor a folder: remove it")

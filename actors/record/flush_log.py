@@ -16,7 +16,9 @@ from typing import Annotated
 import msgspec
 import pyarrow as pa
 
+from moot.actors.record.files import reading
 from moot.actors.record.frames import frame_header, frames_until_damage, whole_frames
+from moot.protocols.regular_files import map_regular, open_regular
 
 SUFFIX = ".flushes"
 _TAIL_BYTES = 8 * 2**10
@@ -64,9 +66,13 @@ def append_flush(path: Path, written: Mapping[str, int], synced: Mapping[str, in
 
 
 def last_flush(path: Path) -> Flushed | None:
-    """Last entry of a flush log; None without one. What is torn or damaged is skipped: `check_flush_log` reports it."""
+    """Last entry of a flush log; None without one. What is torn or damaged is skipped: `check_flush_log` reports it.
+
+    Raises:
+        RecordError: the file cannot be read.
+    """
     try:
-        with open(path, "rb") as file:
+        with reading(path), open_regular(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
             content = pa.py_buffer(file.read())
     except FileNotFoundError:
@@ -84,9 +90,11 @@ def check_flush_log(path: Path) -> None:
     """Checks each entry of a flush log.
 
     Raises:
-        RecordError: it is damaged.
+        RecordError: it is damaged, or cannot be read.
     """
-    for _ in frames_until_damage(path, pa.py_buffer(path.read_bytes())):
+    with reading(path):
+        content = pa.py_buffer(map_regular(path))
+    for _ in frames_until_damage(path, content):
         pass
 
 

@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
-from moot.actors.record.files import checksum, decode_file, repair_advice, write_whole
+from moot.actors.record.files import checksum, decode_file, file_content, read_file, repair_advice, write_whole
 from moot.actors.record.flush_log import SUFFIX, Flushed, last_flush
 from moot.actors.record.schema import JOURNAL, TABLES
 from moot.protocols.errors import RecordError
+from moot.protocols.regular_files import open_regular
 
 if TYPE_CHECKING:
     from moot.actors.record.store.store import Store
@@ -150,7 +151,7 @@ class RunFolder:
         if self.store is not None:
             return self.store.get(name)
         file = self.path / name
-        return file.read_bytes() if file.exists() else None
+        return file_content(file) if file.exists() else None
 
     def remove(self) -> None:
         """Delete the whole record."""
@@ -161,7 +162,7 @@ class RunFolder:
     def is_owned(self) -> bool:
         """Whether a live process owns the folder now."""
         try:
-            with open(self.path / "owner.lock", "rb") as lock:
+            with open_regular(self.path / "owner.lock") as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
@@ -176,7 +177,7 @@ class RunFolder:
             RecordError: the file of owners cannot be parsed.
         """
         file = self.path / "epochs.json"
-        return decode_file(file, file.read_bytes(), list[Epoch]) if file.exists() else []
+        return read_file(file, list[Epoch]) if file.exists() else []
 
     def is_owned_by(self, epoch: int) -> bool:
         """Whether the owner with this number is the latest.
@@ -270,7 +271,7 @@ def decode_part(file: Path) -> Part:
     Raises:
         RecordError: the file cannot be parsed, or names files that are not its own.
     """
-    part = decode_file(file, file.read_bytes(), Part)
+    part = read_file(file, Part)
     for table, name in part.tables.items():
         if table not in TABLES or name != f"{table}/{file.stem}.parquet" or not is_part_name(file.stem):
             raise RecordError(f"{file} cannot be read: {name!r} is no file of this part")

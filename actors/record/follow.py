@@ -25,10 +25,12 @@ class Added(NamedTuple):
     Attributes:
         table: `cases`, `turns`, `events` or `verdicts`.
         rows: with the requested columns; null in records older than a column.
+        epoch: number of the owner that wrote them, or that compacted what earlier owners had left.
     """
 
     table: str
     rows: pa.Table
+    epoch: int
 
 
 class RecordFollower:
@@ -62,11 +64,12 @@ class RecordFollower:
             if table in self._columns:
                 ending = f"-{stream}.arrows"
                 for segment in segments:
-                    if segment.path.name.endswith(ending) and segment.path.name not in self._segments:
-                        yield from self._rows(table, self._begin(segment))
+                    name = segment.path.name
+                    if name.endswith(ending) and name not in self._segments:
+                        yield from self._rows(table, self._begin(segment), name)
                 for name, follower in self._segments.items():
                     while follower is not None and name.endswith(ending) and (rows := follower.read(_CHUNK_BYTES)):
-                        yield from self._rows(table, rows)
+                        yield from self._rows(table, rows, name)
         self._close_gone({segment.path.name for segment in segments})
 
     def _begin(self, segment: Segment) -> list[pa.RecordBatch]:
@@ -81,12 +84,13 @@ class RecordFollower:
         except FileNotFoundError:  # a live run has just turned it into a part, which is read next time
             return []
 
-    def _rows(self, table: str, batches: list[pa.RecordBatch]) -> Iterator[Added]:
+    def _rows(self, table: str, batches: list[pa.RecordBatch], segment: str) -> Iterator[Added]:
         if not batches:
             return
         schema = JOURNAL[stream_of(table)]
         names = list(dict.fromkeys([*self._columns[table], *(self._of_journal if table == "turns" else [])]))
-        yield Added(table, pa.Table.from_batches([completed(batch, schema).select(names) for batch in batches]))
+        rows = pa.Table.from_batches([completed(batch, schema).select(names) for batch in batches])
+        yield Added(table, rows, _epoch_of(segment))
 
     def _new_parts(self) -> Iterator[Added]:
         """Tables of new parts, except those whose segments have been followed."""
@@ -97,7 +101,8 @@ class RecordFollower:
                 self._parts.add(part.tables[table])
                 ending = f"-{stream_of(table)}.arrows"
                 if not any(name in self._segments for name in part.covers if name.endswith(ending)):
-                    yield Added(table, self._part_rows(self._folder.table_file(part, table), table))
+                    file = self._folder.table_file(part, table)
+                    yield Added(table, self._part_rows(file, table), _epoch_of(file.name))
 
     def _part_rows(self, path: Path, table: str) -> pa.Table:
         names, there = list(self._columns[table]), columns_of(path)
@@ -117,3 +122,8 @@ class RecordFollower:
     def close(self) -> None:
         """Close the files."""
         self._close_gone(set())
+
+
+def _epoch_of(name: str) -> int:
+    """Number of the owner in the name of a segment or of a part's file, such as `e0001-w0-r0000-replies.arrows`."""
+    return int(name.partition("-")[0].removeprefix("e"))

@@ -282,7 +282,7 @@ class Journal:
         try:
             await self.flush()
             async with self._flushing:
-                await to_thread_shielded(self._compact if compact else self._leave)
+                await to_thread_shielded(self._noting_failure()(self._compact if compact else self._leave))
         finally:
             for segment in self._segments.values():
                 segment.abandon()

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from moot.actors.record.compaction import stream_of
 from moot.actors.record.folder import RunFolder, Segment
-from moot.actors.record.parts import open_parquet
+from moot.actors.record.parts import open_part
 from moot.actors.record.rows import DECISION, INVALID_SUFFIX, step_of
 from moot.actors.record.schema import ABANDONED, ASKED, JOURNAL, LOST, CaseKey
 from moot.actors.record.segments import intact_batches, read_segment
@@ -209,12 +209,12 @@ def _intact_rows(folder: RunFolder, table: str, *columns: str) -> Iterator[dict[
 def intact_groups(path: Path) -> Iterator[pa.Table]:
     """Row groups of a Parquet file that can be read; none without its schema."""
     groups = 0
-    with suppress(RecordError), open_parquet(path) as content:
-        groups = content.num_row_groups
+    with suppress(RecordError), open_part(path) as content:
+        groups = content.groups
     for number in range(groups):
         with suppress(RecordError):
-            with open_parquet(path) as content:
-                group = content.read_row_group(number)
+            with open_part(path) as content:
+                group = content.read(None, [number])
             yield group
 
 

@@ -44,6 +44,7 @@ class OpenDebate(msgspec.Struct):
         superseded: ids of superseded replies.
         logprobs: log-probabilities for the signals, by the path of the reply.
         assessments: the latest, without the judges' marks, by the path of the reply.
+        cancelled: whether it was cancelled, and its case not submitted again.
     """
 
     reply_ids: dict[str, str] = {}
@@ -52,6 +53,7 @@ class OpenDebate(msgspec.Struct):
     superseded: set[str] = set()
     logprobs: dict[str, SampledLogprobs] = {}
     assessments: dict[str, AssessmentFigures] = {}
+    cancelled: bool = False
 
     def accept(self, path: str, reply_id: str, supersedes: str | None) -> bool:
         """Accept a reply: whether it is effective at its path. The first one is, unless a later one supersedes it."""

@@ -20,6 +20,9 @@ from moot.protocols.errors import RecordError, RunFolderBusy
 
 _log = structlog.get_logger(__name__)
 
+_LOOKS, _LOOK_S = 20, 0.01
+"""Attempts to lock a folder, and the seconds after each: longer than `RunFolder.is_owned` has the lock."""
+
 
 class Ownership:
     """Ownership of a run's folder: the right to write, from `acquire` to `release`; lost with the process."""
@@ -47,25 +50,23 @@ class Ownership:
             lock = open(folder.path / "owner.lock", "a+b")  # noqa: SIM115 - held for the run
         except OSError as error:
             raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _lock(lock):
             lock.seek(0)
             owner = lock.read().decode(errors="replace").strip()
             lock.close()
             raise RunFolderBusy(
                 f"{folder.path} is being written by another process ({owner or 'unknown'}); wait for it or stop it"
-            ) from None
+            )
         try:
             lock.seek(0)
             lock.truncate()
             lock.write(f"pid {os.getpid()}".encode())
             lock.flush()
-        except OSError as error:
-            raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
-        try:
             first(folder)
             return cls(folder, lock, begin_epoch(folder))
+        except OSError as error:
+            lock.close()
+            raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
         except BaseException:
             lock.close()
             raise
@@ -73,6 +74,18 @@ class Ownership:
     def release(self) -> None:
         """Release the folder."""
         self._lock.close()
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Lock a file; False while an owner has it. A process that looks whether there is one has it for a moment."""
+    for _ in range(_LOOKS):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOOK_S)
+        else:
+            return True
+    return False
 
 
 def owner_pid(folder: RunFolder) -> int | None:

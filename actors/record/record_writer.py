@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from moot.actors.models.off_loop import to_thread_shielded
 from moot.actors.record.counters import RecordCounters
-from moot.actors.record.debate_result import DebateResult, writer_of
+from moot.actors.record.debate_result import DebateEnd, DebateResult, writer_of
 from moot.actors.record.deduplicator import CommitCheck, GroundTruth, RowDeduplicator
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
@@ -27,7 +27,7 @@ from moot.actors.record.progress import Progress, StreamedEvent, replies_as_even
 from moot.actors.record.recovery import History, histories, recorded_results, recover, recover_signals
 from moot.actors.record.reply_leases import ReplyLeases
 from moot.actors.record.rows import DECISION, SHARED, USAGE, case_columns, sorted_json, tokens_of, verdict_columns
-from moot.actors.record.schema import ABANDONED, DUPLICATE, CaseKey
+from moot.actors.record.schema import ABANDONED, CANCELLED, DUPLICATE, RESUMED, CaseKey
 from moot.actors.record.signal_aggregator import SignalAggregator, add_assessment
 from moot.actors.record.writer_cache import WriterCache
 from moot.actors.telemetry.failpoints import failpoint
@@ -95,7 +95,7 @@ class RecordWriter:
         self._reading = asyncio.Lock()
         self._admission = CommitCheck(self._arrivals, self._write_verdict, self.incarnation)
         self._not_durable: set[str] = set()
-        self.leases = ReplyLeases(lambda key: SHARED in self._arrivals.debate((key, 0)).reply_ids)
+        self.leases = ReplyLeases(self._has_shared_reply)
         self.progress = Progress()
         self.signals = SignalAggregator()
         self._tally = RecordCounters(meter)
@@ -114,27 +114,44 @@ class RecordWriter:
         return writer_of(case_id, self._writers) == self._writer
 
     async def register(self, cases: Sequence[LabelledCase], number: int = 0) -> None:
-        """Register cases with their ground truth, before their first row.
+        """Register cases with their ground truth, before their first row; cancelled debates of them are open again.
 
         Args:
-            number: increases with each call of `register` and `forget`, so that a late one is recognised.
+            number: increases with each call of `register`, so that a late `end` is recognised.
 
         Raises:
             RecordError: the record cannot be written.
         """
-        self._arrivals.register(cases, number)
+        for case_id, attempt in self._arrivals.register(cases, number):
+            self._write_event(case_id, attempt, Event(RESUMED, ""), time.time())
         for labelled in cases:
             if labelled.case.id not in self._cases_written:
                 self._cases_written.add(labelled.case.id)
                 self._journal.append("cases", **case_columns(labelled))
 
-    def forget(self, numbered: Iterable[tuple[int, str]]) -> None:
-        """Forget cases that will not be debated again: those without a verdict may be evicted.
+    def end(self, numbered: Iterable[tuple[int, DebateEnd]]) -> None:
+        """End debates, whichever way: those without a verdict are evicted, and a cancelled one gets an event of that.
 
         Args:
-            numbered: cases, each with a number as in `register`; a case registered later stays.
+            numbered: ends, each with a number as in `register`; a case registered later stays open.
+
+        Raises:
+            RecordError: the record cannot be written.
         """
-        self._arrivals.forget(numbered)
+        for number, end in numbered:
+            is_over = self._arrivals.release(end.case_id, number)
+            if is_over and end.cancelled and self._arrivals.cancel((end.case_id, end.attempt)):
+                event = Event(CANCELLED, "", {"why": end.cancelled})
+                self._write_event(end.case_id, end.attempt, event, time.time())
+        self._arrivals.evict()
+
+    async def durable(self) -> None:
+        """Wait until everything added so far is durable.
+
+        Raises:
+            RecordError: it cannot be written.
+        """
+        await self._journal.durable()
 
     def add_replies(self, batch: pa.RecordBatch) -> None:
         """Add a batch of the stream `replies`; duplicates by key are dropped."""
@@ -155,7 +172,7 @@ class RecordWriter:
         """Record the possible cost of attempts behind dropped rows; a row that was sent twice has cost nothing more."""
         for row in dropped.select(_DROPPED_COLUMNS).to_pylist():
             key = (row["case_id"], row["attempt"])
-            debate = self._arrivals.known(key)
+            debate = self._arrivals.find(key)
             known = None if debate is None else debate.reply_ids.get(row["path"])
             if row["unconfirmed_attempts"] and known != row["reply_id"]:
                 data = {
@@ -247,7 +264,11 @@ class RecordWriter:
 
     def _is_shared_and_new(self, key: CaseKey) -> bool:
         """Whether this is the pseudo case of a shared reply, which has no embeddings, without a recorded reply."""
-        return is_shared_id(key[0]) and not self._arrivals.debate(key).reply_ids
+        return is_shared_id(key[0]) and not self._has_shared_reply(key[0])
+
+    def _has_shared_reply(self, case_id: str) -> bool:
+        debate = self._arrivals.find((case_id, 0))
+        return debate is not None and SHARED in debate.reply_ids
 
     async def acquire_lease(self, key: str, lease_s: float, lessee: str = "") -> tuple[bool, History]:
         """See `ReplyLeases.acquire`; also returns the recorded part of the shared reply."""
@@ -261,7 +282,7 @@ class RecordWriter:
 
     async def has_shared(self, case_id: str) -> bool:
         """Whether the shared reply of a pseudo case is durable; waits for the next flush, not for the reply."""
-        if SHARED not in self._arrivals.debate((case_id, 0)).reply_ids:
+        if not self._has_shared_reply(case_id):
             return False
         await self._journal.durable()
         return True
@@ -285,6 +306,7 @@ class RecordWriter:
         this writer may have lost: its moderator replays it.
         """
         admitted = await self._admission.check(results)
+        self._arrivals.evict()
         if any(admitted):
             ended = self._tally.ended
             await self._journal.durable()

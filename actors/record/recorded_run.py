@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from moot.actors.record.completeness import complete_segments
 from moot.actors.record.folder import Part, RunFolder
-from moot.actors.record.parts import open_parquet
+from moot.actors.record.parts import open_part
 from moot.actors.record.schema import TOKEN_COLUMNS, TURNS, completed
 from moot.actors.record.segments import read_segment
 from moot.actors.record.tables import effective_turns
@@ -120,9 +120,9 @@ class RecordedRun:
         if table not in part.tables:
             return
         path = self._folder.table_file(part, table)
-        with open_parquet(path) as file:
-            for number in range(file.num_row_groups):
-                yield _Group(path, number), file.read_row_group(number, columns=columns)
+        with open_part(path) as file:
+            for number in range(file.groups):
+                yield _Group(path, number), file.read(columns, [number])
 
     def _piece(self, source: _Group | pa.RecordBatch, turns: pa.Table) -> pa.Table:
         self._sources.append(source)
@@ -181,8 +181,8 @@ class RecordedRun:
             return source
         known = self._kept.pop(source, None)
         if known is None:
-            with open_parquet(source.path) as file:
-                known = _one_batch(file.read_row_group(source.number))
+            with open_part(source.path) as file:
+                known = _one_batch(file.read(None, [source.number]))
         self._kept[source] = known
         while len(self._kept) > 1 and sum(batch.get_total_buffer_size() for batch in self._kept.values()) > _KEPT_BYTES:
             self._kept.popitem(last=False)

@@ -26,7 +26,7 @@ from moot.actors.record.rows import (
     recorded_replies,
     tokens_of,
 )
-from moot.actors.record.schema import CaseKey
+from moot.actors.record.schema import CANCELLED, RESUMED, CaseKey
 from moot.actors.record.signal_aggregator import SignalAggregator, add_assessment, belongs_to_debate, judged_replies
 from moot.actors.record.signals import Signals
 from moot.actors.record.tables import of_cases, read_raw_rows, read_table
@@ -145,6 +145,8 @@ def _replay_reply(debate: OpenDebate, row: dict[str, Any]) -> None:
 
 
 def _replay_event(debate: OpenDebate, row: dict[str, Any]) -> None:
+    if row["kind"] in (CANCELLED, RESUMED):
+        debate.cancelled = row["kind"] == CANCELLED
     debate.events[row["kind"], row["path"]] = crc32(row["data"].encode())
     if row["kind"] == ReplyAssessed.kind:
         add_assessment(debate, msgspec.json.decode(row["data"]), row["case_id"])

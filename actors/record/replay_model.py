@@ -18,6 +18,8 @@ from moot.actors.record.recorded_run import HashIndex, RecordedRun, Row
 from moot.actors.record.rows import (
     FROM_REASONING,
     INVALID_SUFFIX,
+    NO_LOGPROBS,
+    OVERLONG,
     PROMPT_CUT,
     SHARED,
     has_reading_mark,
@@ -215,6 +217,8 @@ def _reply(row: Row, decoding: Decoding, source: str) -> ModelReply:
         reasoning=row["reasoning"] or "",
         from_reasoning=has_reading_mark(row["reading"], FROM_REASONING),
         prompt_cut=has_reading_mark(row["reading"], PROMPT_CUT),
+        overlong=has_reading_mark(row["reading"], OVERLONG),
+        without_logprobs=has_reading_mark(row["reading"], NO_LOGPROBS),
     )
 
 

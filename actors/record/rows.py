@@ -315,17 +315,37 @@ PROMPT_CUT = "prompt_cut"
 """Mark: the server seems to have read only a part of the prompt; see `moot.actors.models.prompt_cuts`."""
 
 
-def reading_marks(readings: Iterable[str], *, from_reasoning: bool, prompt_cut: bool = False) -> str | None:
+OVERLONG = "overlong"
+"""Mark: the reply was longer than the requested tokens can be, and was cut; see `moot.actors.models.reply_bounds`."""
+
+NO_LOGPROBS = "no_logprobs"
+"""Mark: log-probabilities were requested, and none came with the text."""
+
+
+def reading_marks(
+    readings: Iterable[str],
+    *,
+    from_reasoning: bool,
+    prompt_cut: bool = False,
+    overlong: bool = False,
+    without_logprobs: bool = False,
+) -> str | None:
     """Value of the column: the applicable marks, separated by commas; None for a reply parsed as it stood.
 
     Args:
         readings: see `protocols.reply_parsing.Parsed`.
-        from_reasoning, prompt_cut: see `FROM_REASONING`, `PROMPT_CUT`.
+        from_reasoning, prompt_cut, overlong, without_logprobs: see `FROM_REASONING`, `PROMPT_CUT`, `OVERLONG`,
+            `NO_LOGPROBS`.
 
     >>> reading_marks(("mended", "prefix"), from_reasoning=True), reading_marks((), from_reasoning=False)
     ('mended,prefix,reasoning', None)
     """
-    marks = ((FROM_REASONING, from_reasoning), (PROMPT_CUT, prompt_cut))
+    marks = (
+        (FROM_REASONING, from_reasoning),
+        (PROMPT_CUT, prompt_cut),
+        (OVERLONG, overlong),
+        (NO_LOGPROBS, without_logprobs),
+    )
     return ",".join((*readings, *(mark for mark, applies in marks if applies))) or None
 
 

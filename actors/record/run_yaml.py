@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import SCHEMA_VERSION
+from moot.actors.record.sealed_yaml import Seal, check_seal
 from moot.protocols.errors import RecordError
+from moot.protocols.regular_files import MOST_TEXT_BYTES, read_regular
 from moot.protocols.yaml_file import parsed_yaml
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """C implementation where PyYAML has it: in Python, reading run.yaml takes longer than a small run."""
 
+EDITED = "edited_by_hand"
+"""Key that is true once a person has edited the file, also after later sessions have written it."""
 
-def yaml_text(content: Mapping[str, Any]) -> str:
-    """Plain data as YAML, with its keys in the given order."""
-    return str(yaml.dump(content, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=120))
+EDITED_REMARK = "run.yaml was edited by hand: what it says need not be what the run did"
 
 
 def read_run_yaml(folder: RunFolder) -> dict[str, Any]:
     """Content of run.yaml.
 
     Raises:
-        RecordError: it cannot be read, or was written by an incompatible version of moot.
+        RecordError: it cannot be read, is damaged, or was written by an incompatible version of moot.
     """
+    return sealed_run_yaml(folder)[0]
+
+
+def sealed_run_yaml(folder: RunFolder) -> tuple[dict[str, Any], Seal]:
+    """Content of run.yaml, and the state of its seal. Raises as `read_run_yaml`."""
     file = folder.path / "run.yaml"
     try:
-        content = parsed_yaml(file.read_text("utf-8"), _LOADER)
+        data = read_regular(file, MOST_TEXT_BYTES)
+        seal = check_seal(file, data)
+        content = parsed_yaml(data.decode(), _LOADER)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise RecordError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
@@ -41,4 +49,11 @@ def read_run_yaml(folder: RunFolder) -> dict[str, Any]:
             f"{folder.path}: its schema_version is {version!r}; this moot reads 1 to {SCHEMA_VERSION}, the moot that "
             "wrote it reads it"
         )
-    return content
+    if seal == "edited":
+        content[EDITED] = True
+    return content, seal
+
+
+def is_recorded(file: Path) -> bool:
+    """Whether a YAML file is the run.yaml of a record; a copy elsewhere is free to be edited."""
+    return file.name == "run.yaml" and (file.parent / "epochs.json").exists()

@@ -25,8 +25,10 @@ from moot.actors.record.flush_log import SUFFIX, check_flush_log, last_flush
 from moot.actors.record.folder import Part, RunFolder, decode_part, is_roll_name, roll_of
 from moot.actors.record.lost_replies import CASE, LostReplies, find_lost_replies, intact_groups
 from moot.actors.record.ownership import Ownership
-from moot.actors.record.parts import open_parquet
+from moot.actors.record.parts import open_part
+from moot.actors.record.referenced_files import referenced_files
 from moot.actors.record.rows import sorted_json
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import ABANDONED, JOURNAL, LOST, TABLES, CaseKey
 from moot.actors.record.segments import SegmentWriter, read_segment, salvage_segment
 from moot.actors.record.tables import read_raw_rows
@@ -62,7 +64,7 @@ def salvage(folder: RunFolder) -> list[str]:
             _end_lost_asks(folder, owner.epoch, loss)
             compact_leftovers(folder, owner.epoch)
             report += _remove_dependents(folder)
-        return report
+        return [*report, *_restore_templates(folder)]
     finally:
         owner.release()
 
@@ -171,6 +173,19 @@ def _note_what_is_left(folder: RunFolder) -> None:
     folder.put("epochs.json", encode_file(epochs))
 
 
+def _restore_templates(folder: RunFolder) -> Iterator[str]:
+    """Write the damaged prompt templates again that this version of moot has."""
+    try:
+        settings = read_run_yaml(folder)
+    except RecordError:
+        return  # verification says so
+    for file in referenced_files(folder.path, settings):
+        if file.fault and file.content is not None:
+            _quarantine(folder, folder.path / file.name)
+            folder.put(file.name, file.content)
+            yield f"{file.name}: written again"
+
+
 def _quarantine(folder: RunFolder, path: Path) -> None:
     if not path.exists():
         return
@@ -219,7 +234,7 @@ def _remove_dependents(folder: RunFolder) -> Iterator[str]:
         checksums = dict(part.checksums)
         for table in sorted({"tokens", "judgments"} & part.tables.keys()):
             path = folder.path / part.tables[table]
-            with open_parquet(path) as content:
+            with open_part(path) as content:
                 rows = content.read()
             kept = rows.filter(pc.is_in(rows["reply_id"], value_set=known))
             if kept.num_rows < rows.num_rows:

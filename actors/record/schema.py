@@ -160,7 +160,8 @@ _REPLY = [
     RecordColumn(
         "reading",
         _TEXT,
-        "deviations, comma-separated: `mended`, `several`, `wrapped`, `letter`, `prefix`, `reasoning`, `prompt_cut`",
+        "deviations, comma-separated: `mended`, `several`, `wrapped`, `letter`, `prefix`, `reasoning`, `prompt_cut`, "
+        "`overlong`, `no_logprobs` (requested, and none came)",
     ),
     RecordColumn("reply_id", _TEXT, "unique for each reply that was paid for", volatile=True),
     RecordColumn("supersedes", _TEXT, "the reply that this one replaces", volatile=True),
@@ -192,6 +193,19 @@ _REPLY = [
     RecordColumn("unconfirmed_tokens_max", _INT64, "upper bound of the tokens in them", volatile=True),
     _AT,
     RecordColumn("process_id", _INT32, "id of the process that asked", volatile=True),
+    RecordColumn(
+        "server",
+        _TEXT,
+        "of a pool, the server that replied; null for other models; this and the next column are null in records older "
+        "than the columns",
+        volatile=True,
+    ),
+    RecordColumn(
+        "served_model",
+        _TEXT,
+        "the model's name and fingerprint as the server reported them; null without a report",
+        volatile=True,
+    ),
 ]
 
 _TOKENS = [
@@ -320,8 +334,11 @@ DUPLICATE = "duplicate"
 LOST = "lost"
 """Reason for ending an ask whose recorded reply was lost by damage, after the verdict of its debate."""
 
-BOOKKEEPING_EVENTS = frozenset({ASKED, ABANDONED})
-"""Events that may occur several times per key: each is one attempt to pay, or the end of one."""
+CANCELLED, RESUMED = "debate-cancelled", "debate-resumed"
+"""Event kinds of the record's writer: a debate was cancelled without a verdict; its case was submitted again."""
+
+BOOKKEEPING_EVENTS = frozenset({ASKED, ABANDONED, CANCELLED, RESUMED})
+"""Events that may occur several times per key: an attempt to pay or the end of one, a cancellation or its end."""
 
 
 def completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from moot.actors.record.files import repair_advice
+from moot.actors.record.files import reading, repair_advice
 from moot.actors.record.frames import (
     HEADER_BYTES,
     Frame,
@@ -28,7 +28,9 @@ from moot.actors.record.frames import (
     whole_frames,
 )
 from moot.actors.telemetry.failpoints import about_to_fail, failpoint
+from moot.protocols.arrow_messages import decompressed_bytes
 from moot.protocols.errors import RecordError
+from moot.protocols.regular_files import map_regular, open_regular
 
 _PLAIN_STREAM = b"\xff\xff\xff\xff"
 
@@ -97,7 +99,8 @@ class SegmentWriter:
     def abandon(self) -> None:
         """Close the file without its end; it can then be read up to its last whole batch."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # it is closed all the same, and the error of the write is the one that counts
+                self._file.close()
 
 
 def read_segment(path: Path, valid_bytes: int | None = None, least_bytes: int = 0) -> Iterator[pa.RecordBatch]:
@@ -131,11 +134,13 @@ class SegmentFollower:
 
     Raises:
         FileNotFoundError: a live run has just turned it into a part.
+        RecordError: it is no regular file.
     """
 
     def __init__(self, path: Path, valid_bytes: int | None = None) -> None:
         self._path, self._valid = path, valid_bytes
-        self._file = open(path, "rb")  # noqa: SIM115 - lives as long as the segment
+        with reading(path):
+            self._file = open_regular(path)
         self._at = 0
         self._schema: pa.Schema | None = None
 
@@ -166,7 +171,7 @@ class SegmentFollower:
             if self._schema is None and frame.payload.size:
                 self._schema = pa.ipc.read_schema(frame.payload)
             elif frame.payload.size:
-                yield pa.ipc.read_record_batch(frame.payload, self._schema)
+                yield _record_batch(frame.payload, self._schema)
 
     def close(self) -> None:
         """Close the file."""
@@ -193,13 +198,9 @@ def flushed_end(path: Path, least_bytes: int) -> int:
 
 
 def _content(path: Path, valid_bytes: int | None) -> pa.Buffer:
-    with open(path, "rb") as file:  # a network file system states the present size of an opened file only
-        size = os.fstat(file.fileno()).st_size
-    limit = size if valid_bytes is None else min(size, valid_bytes)
-    if limit == 0:
-        return pa.py_buffer(b"")
-    with pa.memory_map(str(path)) as source:
-        return source.read_buffer(limit)
+    with reading(path):
+        content = pa.py_buffer(map_regular(path))
+    return content if valid_bytes is None else content.slice(0, min(content.size, valid_bytes))
 
 
 def _batches(path: Path, frames: Iterator[Frame]) -> Iterator[pa.RecordBatch]:
@@ -216,7 +217,7 @@ def _batches(path: Path, frames: Iterator[Frame]) -> Iterator[pa.RecordBatch]:
             if schema is None:
                 schema = pa.ipc.read_schema(frame.payload)
                 continue
-            batch = pa.ipc.read_record_batch(frame.payload, schema)
+            batch = _record_batch(frame.payload, schema)
             batch.validate()
         except (pa.ArrowException, OSError, ValueError) as error:
             raise RecordError(f"{path}: the batch at byte {frame.at} is invalid: {error}") from error
@@ -225,22 +226,37 @@ def _batches(path: Path, frames: Iterator[Frame]) -> Iterator[pa.RecordBatch]:
 
 def _plain_batches(content: pa.Buffer) -> Iterator[pa.RecordBatch]:
     """Whole batches of an Arrow IPC stream; without checksums, damage and a torn tail look alike."""
-    try:
-        reader = pa.ipc.open_stream(pa.BufferReader(content))
-    except (pa.ArrowInvalid, OSError):
-        return
+    messages = pa.ipc.MessageReader.open_stream(pa.BufferReader(content))
+    schema: pa.Schema | None = None
     while True:
         try:
-            batch = reader.read_next_batch()
+            message = messages.read_next_message()
+            if schema is None:
+                schema = pa.ipc.read_schema(message)
+                continue
+            batch = _record_batch(message, schema)
             batch.validate()
-        except (StopIteration, pa.ArrowInvalid, OSError):
+        except (StopIteration, pa.ArrowException, OSError, ValueError):
             return
         yield batch
 
 
+def _record_batch(payload: pa.Buffer | pa.ipc.Message, schema: pa.Schema) -> pa.RecordBatch:
+    """Batch of a message.
+
+    Raises:
+        ValueError: it is compressed: no segment is, and it may take any memory.
+        pyarrow.ArrowException: it is no batch of the schema.
+    """
+    message = payload if isinstance(payload, pa.ipc.Message) else pa.ipc.read_message(payload)
+    if decompressed_bytes(message):
+        raise ValueError("it is compressed")
+    return pa.ipc.read_record_batch(message, schema)
+
+
 def has_checksums(path: Path) -> bool:
     """Whether a segment consists of frames, not of a plain Arrow stream of an earlier version."""
-    with open(path, "rb") as file:
+    with reading(path), open_regular(path) as file:
         return file.read(len(_PLAIN_STREAM)) != _PLAIN_STREAM
 
 
@@ -256,7 +272,7 @@ def intact_batches(path: Path, schema: pa.Schema, valid_bytes: int | None = None
     for payload in payloads:
         with suppress(pa.ArrowException, OSError, ValueError):
             if not _is_schema(payload):
-                batch = pa.ipc.read_record_batch(payload, own)
+                batch = _record_batch(payload, own)
                 batch.validate(full=True)
                 yield batch
 

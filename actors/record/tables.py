@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from moot.actors.record.compaction import chunked, rows_of, stream_of
 from moot.actors.record.completeness import complete_segments
 from moot.actors.record.folder import RunFolder, Segment
-from moot.actors.record.parts import Groups, read_groups, read_part
+from moot.actors.record.parts import Groups, read_groups, read_part, read_rows
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, KEYS, TABLES
 from moot.actors.record.segments import read_segment
@@ -112,11 +112,11 @@ def _segment_rows(segment: Segment, table: str, names: list[str], only: pc.Expre
 
 def _part(path: Path, table: str, names: list[str], only: pc.Expression | None, groups: list[int] | None) -> pa.Table:
     """Columns of a part; columns newer than the part are null."""
-    if groups is None:
-        found = read_part(path, names, only)
-    else:
+    if groups is not None:
         found = read_groups(path, groups, names)
         found = found if only is None else found.filter(only)
+    else:
+        found = read_part(path, names) if only is None else read_rows(path, names, KEYS[table], only)
     for name in names:
         if name not in found.column_names:
             found = found.append_column(name, pa.nulls(found.num_rows, TABLES[table].field(name).type))

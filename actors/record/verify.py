@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.record.completeness import losses
-from moot.actors.record.files import decode_file, repair_advice
+from moot.actors.record.files import read_file, repair_advice
 from moot.actors.record.flush_log import SUFFIX, check_flush_log
 from moot.actors.record.folder import Part, RunFolder, decode_part, roll_of
 from moot.actors.record.lost_replies import cases_known_to_be_lost, replies_that_verdicts_lack
-from moot.actors.record.parts import open_parquet
-from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.record.parts import open_part
+from moot.actors.record.referenced_files import referenced_files
+from moot.actors.record.run_yaml import EDITED, EDITED_REMARK, sealed_run_yaml
 from moot.actors.record.schema import TABLES
 from moot.actors.record.segments import has_checksums, read_segment
 from moot.actors.record.tables import read_table
@@ -41,6 +42,7 @@ class VerificationReport:
 
     Attributes:
         faults: one line per fault; empty if there are none.
+        remarks: what is no fault, but should be known.
         advice: how to repair what can be repaired; empty if nothing can.
         files: number of files verified by checksum.
         unchecked: number of files of an earlier version without a checksum.
@@ -49,6 +51,7 @@ class VerificationReport:
     """
 
     faults: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     advice: str = ""
     files: int = 0
     unchecked: int = 0
@@ -65,7 +68,8 @@ def verify(folder: RunFolder) -> VerificationReport:
     if not folder.exists():
         raise RecordError(folder.missing())
     found = VerificationReport()
-    found.faults += _run_yaml(folder)
+    found.faults += _run_yaml(folder, found)
+    found.faults += _lists(folder)
     found.faults += _losses(folder)
     found.faults += _parts(folder, found)
     found.faults += _segments(folder, found)
@@ -77,18 +81,33 @@ def verify(folder: RunFolder) -> VerificationReport:
     return found
 
 
-def _run_yaml(folder: RunFolder) -> Iterator[str]:
-    budgets = folder.path / "limits.json"
-    for read in (lambda: read_run_yaml(folder), folder.epochs, lambda: _ledger(budgets)):
+def _run_yaml(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
+    try:
+        settings, seal = sealed_run_yaml(folder)
+    except RecordError as error:
+        yield str(error)
+        return
+    found.files += seal == "whole"
+    found.unchecked += seal == "none"
+    if settings.get(EDITED):
+        found.remarks.append(EDITED_REMARK)
+    for file in referenced_files(folder.path, settings):
+        found.files += 1
+        if file.fault:
+            yield f"{folder.path / file.name}: {file.fault}"
+
+
+def _lists(folder: RunFolder) -> Iterator[str]:
+    for read in (folder.epochs, lambda: _ledger(folder.path / "limits.json")):
         try:
             read()
-        except RecordError as error:
+        except (RecordError, OSError) as error:
             yield str(error)
 
 
 def _ledger(file: Path) -> None:
     if file.exists():
-        decode_file(file, file.read_bytes(), dict[str, Any])
+        read_file(file, dict[str, Any])
 
 
 def _losses(folder: RunFolder) -> Iterator[str]:
@@ -122,9 +141,9 @@ def _part_file(folder: RunFolder, part: Part, table: str, found: VerificationRep
     found.files += with_checksum
     found.unchecked += not with_checksum
     try:
-        with open_parquet(folder.table_file(part, table)) as content:
-            for number in range(content.num_row_groups):
-                content.read_row_group(number)
+        with open_part(folder.table_file(part, table)) as content:
+            for number in range(content.groups):
+                content.read(None, [number])
     except RecordError as error:
         yield f"{str(error).removesuffix(f'. {advice}')}. {advice}"
 
@@ -135,11 +154,11 @@ def _segments(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
     except RecordError:
         return  # its file is already reported
     for segment in segments:
-        with_checksums = has_checksums(segment.path)
-        found.files += with_checksums
-        found.unchecked += not with_checksums
-        found.unlogged += with_checksums and not folder.flush_log(roll_of(segment.path.name)).exists()
         try:
+            with_checksums = has_checksums(segment.path)
+            found.files += with_checksums
+            found.unchecked += not with_checksums
+            found.unlogged += with_checksums and not folder.flush_log(roll_of(segment.path.name)).exists()
             for _ in read_segment(*segment):
                 pass
         except (RecordError, OSError) as error:

@@ -16,7 +16,7 @@ import msgspec
 
 from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.open_debate import OpenDebate
-from moot.actors.record.parts import Groups, open_parquet
+from moot.actors.record.parts import Groups, open_part
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signals import array_as_plain, plain_as_array
 from moot.protocols.errors import RecordError
@@ -69,6 +69,12 @@ class WriterCache:
         self._query("INSERT OR REPLACE INTO debates VALUES (?, ?, ?)", (*key, raw))
         self._debates += 1
 
+    def attempts(self, case_id: str) -> list[int]:
+        """Attempts at a case whose open debates are kept here."""
+        if not self._debates:
+            return []
+        return [attempt for (attempt,) in self._query("SELECT attempt FROM debates WHERE case_id = ?", (case_id,))]
+
     def pop_debate(self, key: CaseKey) -> OpenDebate | None:
         """Remove and return an open debate; None on a miss."""
         if not self._debates:
@@ -114,9 +120,9 @@ class WriterCache:
     def _index_file(self, file: Path) -> None:
         """Index each row group's cases by the hash of their ids: a collision costs only an unneeded read."""
         number = len(self._files)
-        with open_parquet(file, read_dictionary=["case_id"]) as part:
-            for group in range(part.num_row_groups):
-                hashes = [hash(i) for i in part.read_row_group(group, ["case_id"])["case_id"].unique().to_pylist()]
+        with open_part(file) as part:
+            for group in range(part.groups):
+                hashes = [hash(case_id) for case_id in part.categories("case_id", group).to_pylist()]
                 for first in range(0, len(hashes), _INSERTED_TOGETHER):  # the event loop waits for the database too
                     some = hashes[first : first + _INSERTED_TOGETHER]
                     with self._using:

@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 
 from moot.actors.debate.run_spec import RunSpec
-from moot.actors.record.debate_result import DebateResult
+from moot.actors.record.debate_result import DebateEnd, DebateResult
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.schema import JOURNAL
@@ -38,10 +38,13 @@ class MetricsActor(RunActor):
         await self._up()
         await self._writer.register(msgspec.msgpack.decode(raw, type=list[LabelledCase]), number)
 
-    async def forget(self, numbered: list[tuple[int, str]]) -> None:
-        """See `RecordWriter.forget`."""
+    async def end(self, raw: bytes) -> None:
+        """See `RecordWriter.end`; returns when the events of cancelled debates are durable."""
         await self._up()
-        self._writer.forget(numbered)
+        ends = msgspec.msgpack.decode(raw, type=list[tuple[int, DebateEnd]])
+        self._writer.end(ends)
+        if any(end.cancelled for _, end in ends):
+            await self._writer.durable()
 
     async def take_rows(self, packed: tuple[bytes, int] | None, rest: bytes) -> str:
         """Accept replies (see `record_client.pack`), events and embeddings; returns the writer's incarnation."""

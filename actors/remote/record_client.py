@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import structlog
 
 from moot.actors.dispatch.mailbox import Mailbox
-from moot.actors.record.debate_result import DebateResult, writer_of
+from moot.actors.record.debate_result import DebateEnd, DebateResult, writer_of
 from moot.actors.record.recovery import History
 from moot.actors.record.rows import batch_of
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
@@ -32,7 +33,9 @@ _LEASE_S = 180.0
 
 EventRow = tuple[str, int, Event, float]
 VectorRow = tuple[str, int, str, str, bytes]
-Row = dict[str, Any] | EventRow | VectorRow
+Row = dict[str, Any] | EventRow | VectorRow | DebateEnd
+"""A reply, an event, an embedding, or the end of a debate, after its last row; it is not sent."""
+
 _EVENT_FIELDS = 4
 
 
@@ -78,6 +81,11 @@ class RemoteRecordClient:
         post = self._connection(case_id).rows.post
         for text_hash, raw in vectors:
             post((case_id, attempt, encoder, text_hash, raw))
+
+    def end(self, case_id: str, attempt: int) -> None:
+        """See `RecordClient.end`."""
+        with suppress(MootError):  # the mailbox has failed, and with it the run
+            self._connection(case_id).rows.post(DebateEnd(case_id, attempt))
 
     async def commit(self, result: DebateResult) -> bool:
         """See `RecordClient.commit`."""
@@ -172,10 +180,11 @@ class _WriterConnection:
             _refuse(batch, error)
             return
         for (key, answer), history in zip(batch, found, strict=True):
+            if answer.done():  # its debate was cancelled
+                continue
             if history.vectors:  # they may only be buffered there, and nobody sends them again
                 self._noted_in.setdefault(key, incarnation)
-            if not answer.done():
-                answer.set_result(history)
+            answer.set_result(history)
 
     async def _send_rows(self, batch: list[Row]) -> None:
         try:
@@ -190,10 +199,15 @@ class _WriterConnection:
         replies = [row for row in batch if isinstance(row, dict)]
         events = [row for row in batch if isinstance(row, tuple) and len(row) == _EVENT_FIELDS]
         vectors = [row for row in batch if isinstance(row, tuple) and len(row) != _EVENT_FIELDS]
-        packed = pack(batch_of("replies", replies)) if replies else None
-        incarnation = await self.writer.call_until_done("take_rows", packed, msgspec.msgpack.encode((events, vectors)))
-        for row in (*events, *vectors):
-            if not (isinstance(row[2], Event) and row[2].kind in BOOKKEEPING_EVENTS):
+        incarnation = ""
+        if replies or events or vectors:
+            packed = pack(batch_of("replies", replies)) if replies else None
+            rest = msgspec.msgpack.encode((events, vectors))
+            incarnation = await self.writer.call_until_done("take_rows", packed, rest)
+        for row in batch:
+            if isinstance(row, DebateEnd):
+                self._noted_in.pop((row.case_id, row.attempt), None)
+            elif isinstance(row, tuple) and not (isinstance(row[2], Event) and row[2].kind in BOOKKEEPING_EVENTS):
                 self._noted_in.setdefault(row[:2], incarnation)
         if replies:
             failpoint(f"{self._sender}.sent_to_writer")

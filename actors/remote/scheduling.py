@@ -27,11 +27,11 @@ again, and the first row of each step wins; the limiter's ledger records what wa
 
 _log = structlog.get_logger(__name__)
 _LOOK_S = 2.0
-_BUSY_S = 10.0
-"""Seconds for processes to start: before that, an actor without a process does not wait for CPUs."""
-
-_AGAIN_S = 60.0
 _LACKING, _IN_USE, _STARTING = "no node has it yet", "no node has it free", "it is being started"
+_QUIET_S, _QUIET_START_S, _AGAIN_S = 10.0, 30.0, 60.0
+"""Seconds that a lack of resources lasts before it is logged, that the start of processes does, and between two lines:
+a run that works waits for a few seconds, too."""
+
 _NO_PACKAGE = "No module named 'moot"
 
 
@@ -45,6 +45,30 @@ class ResourceRequest:
 
     kind: Kind
     amounts: Mapping[str, float] = field(default_factory=dict)
+
+
+class WaitNotice:
+    """Decides when a wait is logged: when its reason has lasted, and then each `_AGAIN_S` or when it changes."""
+
+    def __init__(self) -> None:
+        self._why, self._since = "", 0.0
+        self._logged, self._logged_at = "", 0.0
+
+    def is_due(self, needs: str, why: str, now: float) -> bool:
+        """Whether a wait is logged now.
+
+        Args:
+            needs, why: see `unplaced_reason`.
+            now: monotonic seconds.
+        """
+        if why != self._why:
+            self._why, self._since = why, now
+        if now - self._since < (_QUIET_START_S if why == _STARTING else _QUIET_S):
+            return False
+        if needs + why == self._logged and now - self._logged_at <= _AGAIN_S:
+            return False
+        self._logged, self._logged_at = needs + why, now
+        return True
 
 
 class ActorScheduler:
@@ -112,8 +136,7 @@ class ActorScheduler:
 
     async def _all_placed(self, waiting: Mapping[asyncio.Task[None], ResourceRequest]) -> None:
         clock = asyncio.get_running_loop().time
-        began = clock()
-        lacking_since, logged, logged_at = 0.0, "", 0.0
+        lacking_since, notice = 0.0, WaitNotice()
         while pending := [task for task in waiting if not task.done()]:
             await asyncio.wait(pending, timeout=_LOOK_S, return_when=asyncio.FIRST_EXCEPTION)
             for task in waiting:
@@ -129,9 +152,7 @@ class ActorScheduler:
                     f"no node of the cluster has {needs}: add such a node, or ask for less with --cluster (see "
                     "cluster.md)"
                 )
-            due = why == _LACKING or clock() - began > _BUSY_S
-            if due and (needs + why != logged or clock() - logged_at > _AGAIN_S):
-                logged, logged_at = needs + why, clock()
+            if notice.is_due(needs, why, clock()):
                 _log.warning("waiting for a place on the cluster", needs=needs, why=why, waiting=len(wants))
 
     def take_down(self) -> None:

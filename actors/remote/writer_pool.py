@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from functools import partial, reduce
 
 import msgspec
+import structlog
 
 from moot.actors.dispatch.mailbox import Mailbox
-from moot.actors.record.debate_result import DebateResult, writer_of
+from moot.actors.record.debate_result import DebateEnd, DebateResult, writer_of
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signals import Signals, decode_signals
 from moot.actors.remote.peers import Peer, PeerLost
 from moot.protocols.case import LabelledCase
-from moot.protocols.errors import ActorGone, RecordError
+from moot.protocols.errors import ActorGone, MootError, RecordError
 
-_FORGET_EACH_S = 1.0
+_log = structlog.get_logger(__name__)
+_END_EACH_S = 0.25
 
 
 class RayWriterPool:
@@ -30,9 +31,9 @@ class RayWriterPool:
         self._cursors = [("", 0)] * len(self._writers)
         self._last = [Counts() for _ in self._writers]
         self._signals = [Signals() for _ in self._writers]
-        self._registrations = 0
-        self._forgotten = [
-            Mailbox[tuple[int, str]](partial(self._forget, number), spacing_s=_FORGET_EACH_S)
+        self._registrations = self._cancelled_unsent = 0
+        self._ends = [
+            Mailbox[tuple[int, DebateEnd]](partial(self._send_ends, number), spacing_s=_END_EACH_S)
             for number in range(len(self._writers))
         ]
         self._watches = [
@@ -71,15 +72,19 @@ class RayWriterPool:
     async def _lost(self, number: int) -> None:
         await self._send_open_cases(number, self._of(number, list(self._open.values())))
 
-    def forget(self, case_ids: Sequence[str]) -> None:
-        """See `WriterPool.forget`."""
-        for case_id in case_ids:
-            self._open.pop(case_id, None)
-            self._forgotten[writer_of(case_id, len(self._writers))].post((self._registrations, case_id))
+    def end(self, ends: Sequence[DebateEnd]) -> None:
+        """See `WriterPool.end`."""
+        for end in ends:
+            self._cancelled_unsent += bool(end.cancelled)
+            self._open.pop(end.case_id, None)
+            self._ends[writer_of(end.case_id, len(self._writers))].post((self._registrations, end))
 
-    async def _forget(self, number: int, batch: list[tuple[int, str]]) -> None:
-        with suppress(PeerLost):  # its next incarnation gets only the open ones
-            await self._writers[number].call("forget", batch)
+    async def _send_ends(self, number: int, batch: list[tuple[int, DebateEnd]]) -> None:
+        try:
+            await self._writers[number].call_until_done("end", msgspec.msgpack.encode(batch))
+        except MootError as error:  # the writer's own calls end the run
+            _log.warning("the record does not learn how some debates ended", debates=len(batch), error=str(error))
+        self._cancelled_unsent -= sum(bool(end.cancelled) for _, end in batch)
 
     async def counts(self) -> Counts:
         """See `WriterPool.counts`; its last totals while a writer restarts."""
@@ -146,6 +151,8 @@ class RayWriterPool:
 
     async def close(self, *, compact: bool) -> None:
         """See `WriterPool.close`."""
+        if self._cancelled_unsent:  # the others need not arrive
+            await asyncio.gather(*(box.drained() for box in self._ends))
         await asyncio.gather(*(writer.call_until_done("close", compact) for writer in self._writers))
 
     async def stop_watching(self) -> None:
@@ -153,7 +160,7 @@ class RayWriterPool:
         for watch in self._watches:
             watch.cancel()
         await asyncio.gather(*self._watches, return_exceptions=True)
-        await asyncio.gather(*(box.close() for box in self._forgotten))
+        await asyncio.gather(*(box.close() for box in self._ends))
 
 
 def _merged(parts: Sequence[Signals]) -> Signals:

@@ -8,20 +8,27 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import msgspec
 import numpy as np
+import structlog
 
 from moot.actors.encoders.interface import Encoder, Rows
-from moot.actors.retrieval.library import LibraryChunk, LibraryFolder, LibraryManifest, digest_of, write_chunks
+from moot.actors.record.files import checksum, write_whole
+from moot.actors.retrieval.library import LibraryChunk, digest_of, write_chunks
+from moot.actors.retrieval.library_folder import LibraryFolder, LibraryManifest
+from moot.actors.retrieval.row_checksums import CHECKSUM_BYTES, checksums_of_file, row_checksums
 from moot.actors.telemetry.failpoints import failpoint
 from moot.protocols.errors import ConfigError, EncoderFailed, ModelUnavailable, RecordError, RunFolderBusy
 
+T = TypeVar("T")
+
+_log = structlog.get_logger(__name__)
 _BATCH = 256
 """Batch size in texts: as many as a served encoder has in flight."""
 
-_OWN = frozenset({"library.json", "chunks.arrow", "vectors.f32"})
+_OWN = frozenset({"library.json", "chunks.arrow", "vectors.f32", "vectors.crc32"})
 
 
 async def build_library(
@@ -30,8 +37,8 @@ async def build_library(
     encoder: Encoder,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Build a library, or resume an interrupted build: stored chunks are not embedded again, and a repeated text is
-    embedded once. May be cancelled at any await.
+    """Build a library, or resume an interrupted build: stored chunks are not embedded again unless their vector is
+    damaged, and a repeated text is embedded once. May be cancelled at any await.
 
     Args:
         folder: created if missing; empty, or with a library of the same chunks and encoder.
@@ -49,21 +56,30 @@ async def build_library(
     digest = await asyncio.to_thread(digest_of, chunks)
     wanted = LibraryManifest(encoder=encoder.name, digest=digest, chunks=len(chunks))
     with _locked(files) as vectors:
-        note = await asyncio.to_thread(_start_build, files, chunks, wanted)
+        note = await _in_thread(files, _start_build, files, chunks, wanted)
         await _Build(files, note, vectors, chunks, encoder).run(on_progress)
 
 
 def _start_build(files: LibraryFolder, chunks: Sequence[LibraryChunk], wanted: LibraryManifest) -> LibraryManifest:
-    """Manifest of a library whose build starts or resumes."""
-    if not files.exists():
-        write_chunks(files.chunks_file, chunks)
-        files.write_manifest(wanted)
-        return wanted
-    note = files.manifest()
+    """Manifest of a library whose build starts or resumes, with its chunks and a checksum of each vector."""
+    note = files.manifest() if files.exists() else wanted
     if note.encoder != wanted.encoder:
         raise ConfigError(f"{files.path} holds a library of the encoder {note.encoder}, not {wanted.encoder}")
     if note.digest != wanted.digest:
         raise ConfigError(f"{files.path} holds a library of other documents: name another folder, or delete it")
+    if note.chunks_crc32 is None:
+        # Vectors of an earlier version: what is there is trusted from now on.
+        is_begun = note.dimension is not None
+        found = checksums_of_file(files.vectors_file, note.row_bytes) if is_begun else b""
+        write_whole(files.checksums_file, found)
+    elif not files.checksums_file.exists():
+        files.checksums_file.touch()
+    if note.chunks_crc32 is None or not files.has_intact_chunks(note):
+        if note.chunks_crc32 is not None:
+            _log.warning("damaged chunks are written again", library=str(files.path))
+        write_chunks(files.chunks_file, chunks)
+        note = msgspec.structs.replace(note, chunks_crc32=checksum(files.chunks_file))
+        files.write_manifest(note)
     return note
 
 
@@ -105,34 +121,49 @@ class _Build:
 
     async def run(self, on_progress: Callable[[int, int], None]) -> None:
         total = len(self._texts)
-        done = min(self._files.embedded(self._note), total)
-        for start in range(done, total, _BATCH):
-            places = range(start, min(start + _BATCH, total))
+        missing = await _in_thread(self._files, self._missing)
+        done = total - len(missing)
+        for start in range(0, len(missing), _BATCH):
+            places = missing[start : start + _BATCH]
             fresh = [place for place in places if self._first[self._texts[place]] == place]
             try:
                 new = await self._encoder.encode([self._texts[place] for place in fresh]) if fresh else None
             except EncoderFailed as error:
                 raise ModelUnavailable(
-                    f"encoder {error.encoder}: {error.message}; {places[0]:,} of {total:,} chunks are embedded, and "
+                    f"encoder {error.encoder}: {error.message}; {done:,} of {total:,} chunks are embedded, and "
                     "run the same command again to resume from there"
                 ) from None
-            try:
-                await _finished(self._append, places, {} if new is None else dict(zip(fresh, new, strict=True)))
-            except OSError as error:
-                raise RecordError(f"cannot write {self._files.vectors_file}: {error.strerror}") from error
-            on_progress(places[-1] + 1, total)
+            paid = {} if new is None else dict(zip(fresh, new, strict=True))
+            await _in_thread(self._files, self._append, places, paid)
+            done += len(places)
+            on_progress(done, total)
+        await _in_thread(self._files, self._end)
+
+    def _missing(self) -> list[int]:
+        """Chunks without an intact vector; damaged ones are logged."""
+        intact = self._files.intact_vectors(self._note)
+        if damaged := int((~intact)[: self._files.written(self._note)].sum()):
+            _log.warning("damaged vectors are embedded again", library=str(self._files.path), count=damaged)
+        return [int(place) for place in np.flatnonzero(~intact)]
 
     def _append(self, places: Sequence[int], new: Mapping[int, Rows]) -> None:
-        """Append the vectors of consecutive chunks: new ones, and those of repeated texts."""
+        """Write the vectors of chunks, new ones and those of repeated texts, and then their checksums."""
         for row in new.values():
             self._learn_dimension(len(row))
-        size = 4 * (self._note.dimension or 0)
-        rows = [self._row(self._first[self._texts[place]], new, size) for place in places]
-        self._vectors.seek(places[0] * size)
-        self._vectors.truncate()  # remove a torn row of a killed build
-        self._vectors.write(b"".join(rows))
-        self._vectors.flush()
-        os.fsync(self._vectors.fileno())
+        size = self._note.row_bytes
+        with open(self._files.checksums_file, "r+b") as checksums:
+            found: dict[int, bytes] = {}
+            for place in places:
+                found[place] = self._row(self._first[self._texts[place]], new, size)
+                self._vectors.seek(place * size)
+                self._vectors.write(found[place])
+            self._vectors.flush()
+            os.fsync(self._vectors.fileno())
+            for place, vector in found.items():
+                checksums.seek(place * CHECKSUM_BYTES)
+                checksums.write(row_checksums(vector, size))
+            checksums.flush()
+            os.fsync(checksums.fileno())
         failpoint("library.appended")
 
     def _row(self, place: int, new: Mapping[int, Rows], size: int) -> bytes:
@@ -140,6 +171,11 @@ class _Build:
             return new[place].astype(np.float32).tobytes()
         self._vectors.seek(place * size)
         return self._vectors.read(size)
+
+    def _end(self) -> None:
+        """Remove what does not belong to the vectors, such as from a damaged file system."""
+        os.truncate(self._files.vectors_file, self._note.row_bytes * len(self._texts))
+        os.truncate(self._files.checksums_file, CHECKSUM_BYTES * len(self._texts))
 
     def _learn_dimension(self, dimension: int) -> None:
         """Record the dimension before the first vector, so that a resumed build knows the row length."""
@@ -153,11 +189,13 @@ class _Build:
             )
 
 
-async def _finished(work: Callable[..., None], *args: object) -> None:
+async def _in_thread(files: LibraryFolder, work: Callable[..., T], *args: object) -> T:
     """Runs work in a thread; when cancelled, waits for its end first, so that no open file is closed meanwhile."""
     working = asyncio.ensure_future(asyncio.to_thread(work, *args))
     try:
-        await asyncio.shield(working)
+        return await asyncio.shield(working)
     except asyncio.CancelledError:
         await asyncio.wait([working])
         raise
+    except OSError as error:
+        raise RecordError(f"library {files.path} cannot be read or written: {error.strerror}") from error

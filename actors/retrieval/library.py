@@ -1,9 +1,6 @@
 """Library on disk (vector index): embedded chunks of documents, opened by every process that searches them.
 
-FOLDER/
-    library.json    encoder, dimension, number of chunks and their digest
-    chunks.arrow    document, chunk, page and text of each chunk (an Arrow IPC file)
-    vectors.f32     a unit row of float32 per chunk, in their order; shorter while it is being built
+See `library_folder` for its files.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,98 +18,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from moot.actors.record.files import write_whole
+from moot.actors.retrieval.library_folder import LibraryFolder
 from moot.actors.retrieval.nearest import Rows, nearest
-from moot.protocols.errors import ConfigError, EncoderFailed, RecordError
+from moot.protocols.arrow_messages import check_messages, stream_of
+from moot.protocols.errors import EncoderFailed, RecordError
 from moot.protocols.lookups import Passage
-
-_Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
-_Chunks = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
-_Dimension = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
-
-
-class LibraryManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Manifest of the library, from `library.json`.
-
-    Attributes:
-        encoder: its identity.
-        digest: of the chunks; see `digest_of`.
-        chunks: number of chunks, at least 1.
-        dimension: of the vectors, up to 65,536; None until the first vector.
-        format: version of the folder's format.
-    """
-
-    encoder: str
-    digest: _Digest
-    chunks: _Chunks
-    dimension: _Dimension | None = None
-    format: Literal[1] = 1
-
-
-class LibraryFolder:
-    """Folder of a library and its files.
-
-    Args:
-        path: the folder; it need not exist.
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.note_file = self.path / "library.json"
-        self.chunks_file = self.path / "chunks.arrow"
-        self.vectors_file = self.path / "vectors.f32"
-
-    def exists(self) -> bool:
-        """Whether a library has been started here."""
-        return self.note_file.is_file()
-
-    def manifest(self) -> LibraryManifest:
-        """Manifest of the library, from `library.json`.
-
-        Raises:
-            ConfigError: the file cannot be read, or was not written by this version of moot.
-        """
-        try:
-            return msgspec.json.decode(self.note_file.read_bytes(), type=LibraryManifest)
-        except (OSError, RecursionError, UnicodeDecodeError, msgspec.MsgspecError) as error:
-            raise ConfigError(f"{self.note_file} is not of a library: {' '.join(str(error).split())}") from None
-
-    def write_manifest(self, note: LibraryManifest) -> None:
-        """Write library.json. Raises `RecordError`."""
-        write_whole(self.note_file, msgspec.json.encode(note))
-
-    def embedded(self, note: LibraryManifest) -> int:
-        """Number of chunks with a complete vector."""
-        if note.dimension is None or not self.vectors_file.exists():
-            return 0
-        return self.vectors_file.stat().st_size // (4 * note.dimension)
-
-    def check(self, encoder: str) -> LibraryManifest:
-        """Manifest of a library, checked to be searchable with an encoder.
-
-        Args:
-            encoder: its identity.
-
-        Raises:
-            ConfigError: the library was made with another encoder, is not finished, or a file is missing or has another
-                size.
-        """
-        note = self.manifest()
-        if note.encoder != encoder:
-            raise ConfigError(
-                f"library {self.path} was made with the encoder {note.encoder}, not {encoder}: "
-                f"take --encoder {note.encoder}, or build it again from the documents"
-            )
-        if (done := self.embedded(note)) < note.chunks:
-            raise ConfigError(
-                f"library {self.path} is not finished ({done:,} of {note.chunks:,} chunks): "
-                "run the command that built it again to resume"
-            )
-        size, wanted = self.vectors_file.stat().st_size, 4 * note.chunks * (note.dimension or 0)
-        if size != wanted:
-            raise ConfigError(f"{self.vectors_file} has {size:,} bytes, expected {wanted:,}: build the library again")
-        if not self.chunks_file.is_file():
-            raise ConfigError(f"library {self.path} has no {self.chunks_file.name}: build it again from the documents")
-        return note
+from moot.protocols.regular_files import map_regular
 
 
 class StoredLibrary:
@@ -130,7 +41,7 @@ class StoredLibrary:
     def __init__(self, folder: str | Path, encoder: str) -> None:
         files = LibraryFolder(folder)
         self.note = files.check(encoder)
-        self._chunks = StoredChunks(files.chunks_file)
+        self._chunks = StoredChunks(files.chunks_file, is_verified=self.note.chunks_crc32 is not None)
         if len(self._chunks) != self.note.chunks:
             raise RecordError(f"library {files.path}: {len(self._chunks):,} chunks, expected {self.note.chunks:,}")
         shape = (self.note.chunks, self.note.dimension or 0)
@@ -224,15 +135,20 @@ class StoredChunks:
 
     Args:
         path: the file.
+        is_verified: whether its checksum was compared; else each value is checked.
 
     Raises:
         RecordError: the file is missing or has another content.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_verified: bool) -> None:
         try:
-            self._table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-        except (OSError, pa.ArrowInvalid) as error:
+            content = pa.py_buffer(map_regular(path))
+            check_messages(content, 0)
+            self._table = pa.ipc.open_stream(stream_of(content)).read_all()
+            if not is_verified:
+                self._table.validate(full=True)
+        except (OSError, ValueError) as error:
             raise RecordError(f"cannot read {path}: {str(error).splitlines()[0]}") from None
         if self._table.schema != _SCHEMA:
             raise RecordError(f"cannot read {path}: it holds no chunks of a library")

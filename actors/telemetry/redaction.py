@@ -10,7 +10,10 @@ _LOOKS_SECRET = re.compile(
     re.IGNORECASE,
 )
 
-_PASSWORD = re.compile(r"//[^/@\s]+@")
+_PASSWORD = re.compile(
+    r"(?P<slashes>//|(?<=\w:)/)"  # one slash: a URI that went through `pathlib.Path`
+    r"(?:[^/@\s:]+:(?!\d+[/?#])[^@\s]+|[^/@\s]+)@"  # keys of S3 hold slashes; digits behind a colon are a port
+)
 
 _QUERY = re.compile(r"(\bhttps?://[^\s?#\"'<>]+)\?[^\s#\"'<>]+", re.IGNORECASE)
 
@@ -33,5 +36,7 @@ def without_credentials(text: str) -> str:
 
     >>> without_credentials("no such file: https://u:p@host/cases.csv?sig=abc")
     'no such file: https://[secret]@host/cases.csv?[secret]'
+    >>> without_credentials("s3://KEY:se/cret@bucket/x, s3:/KEY:se/cret@bucket/x, http://host:8000/v1#model@latest")
+    's3://[secret]@bucket/x, s3:/[secret]@bucket/x, http://host:8000/v1#model@latest'
     """
-    return _PASSWORD.sub("//[secret]@", _QUERY.sub(r"\1?[secret]", text))
+    return _PASSWORD.sub(r"\g<slashes>[secret]@", _QUERY.sub(r"\1?[secret]", text))

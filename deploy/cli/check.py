@@ -49,8 +49,9 @@ def check(
 
 def _from_standard_input() -> str:
     from moot.protocols.errors import ConfigError
+    from moot.protocols.regular_files import MOST_TEXT_BYTES
 
     try:
-        return sys.stdin.buffer.read().decode()
+        return sys.stdin.buffer.read(MOST_TEXT_BYTES).decode()
     except UnicodeDecodeError:
         raise ConfigError("the claim on standard input is not UTF-8 text") from None

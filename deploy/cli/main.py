@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import suppress
@@ -35,6 +36,8 @@ def main() -> NoReturn:
 
     try:
         code = _command()(standalone_mode=False)
+        if sys.stdout is not None:  # None where standard output was closed
+            sys.stdout.flush()
     except TyperException as error:
         if message := _message(error):
             context = getattr(error, "ctx", None)
@@ -48,10 +51,28 @@ def main() -> NoReturn:
 
         _print_error(with_uris(str(error)))
         sys.exit(2 if isinstance(error, UserError | RecordError) else 1)
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, *_OF_THE_MACHINE):
+            raise
+        _drop_output()
+        if error.errno == errno.EPIPE:  # whoever read the output has read enough, as `head`
+            sys.exit(1)
+        _print_error(f"{error.filename or 'the output'} cannot be written: {error.strerror}")
+        sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
     sys.exit(code or 0)
+
+
+_OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG)
+"""Errors of a write that say nothing about moot: a full, read-only or broken disk."""
+
+
+def _drop_output() -> None:
+    """Discard what standard output still buffers: Python writes it again as it ends, and prints that failure, too."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _message(error: TyperException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,7 +25,21 @@ def verify(
         bool, typer.Option("--salvage", help="Keep intact data; move replaced files into damaged/ in the folder.")
     ] = False,
 ) -> None:
-    """Check the checksums, counts and references of a record that no run is writing."""
+    """Check the checksums, counts and references of a record that no run is writing.
+
+    A server's folder is checked with its accepted requests and all of its runs, a run with its library of documents. A
+    library's folder can be named, too.
+    """
+    from moot.deploy.cli.verify_folder import runs_in, verify_others
+
+    runs = runs_in(folder)
+    damaged = [_verify_run(run, salvage=salvage) for run in runs]
+    if verify_others(folder, runs) or any(damaged):
+        raise typer.Exit(DAMAGED)
+
+
+def _verify_run(folder: Path, *, salvage: bool) -> bool:
+    """Verify a run, print the report, and return whether the run is damaged."""
     from moot.actors.record.folder import RunFolder
     from moot.actors.record.salvage import ASIDE
     from moot.actors.record.salvage import salvage as salvaged
@@ -46,6 +61,8 @@ def verify(
         unchecked += f", {result.unlogged:,} journal files of an earlier version whose length nobody knows"
     print(f"{display_name(folder)}: {'damaged' if result.faults else 'whole'}")
     print(f"  {result.files:,} files compared with their checksums{unchecked}")
+    for remark in result.remarks:
+        print(f"  {remark}")
     if result.rows:
         print(f"  {', '.join(f'{table} {rows:,}' for table, rows in result.rows.items())}")
     for fault in result.faults:
@@ -54,8 +71,7 @@ def verify(
         print_loss(record, result.faults)
     if result.advice:
         print(visible_line(with_uris(result.advice)))
-    if result.faults:
-        raise typer.Exit(DAMAGED)
+    return bool(result.faults)
 
 
 def print_loss(record: RunFolder, faults: Sequence[str]) -> None:

@@ -8,8 +8,19 @@ from typing import Annotated
 import typer
 
 
+def _folder(named: str) -> Path:
+    from moot.actors.record.store.uri import is_uri, local_path
+    from moot.protocols.errors import ConfigError
+
+    if is_uri(named):
+        raise ConfigError(f"{named}: pages are served of runs in a folder: copy them from the bucket")
+    return local_path(named) if named.lower().startswith("file:") else Path(named)
+
+
 def view(
-    folder: Annotated[Path, typer.Argument(help="Folder of runs, or of one run.", metavar="[RUNS]")] = Path("runs"),
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of runs, or of one run.", metavar="[RUNS]", parser=_folder)
+    ] = Path("runs"),
     host: Annotated[
         str, typer.Option(help="Address to listen on; a non-loopback address needs a token in MOOT_TOKEN.")
     ] = "127.0.0.1",

@@ -22,7 +22,9 @@ TERMS = {
     "by letter": "usable asks whose label is the letter or digit in front of more words, as in `B) Jupiter`",
     "by prefix": "usable asks whose label begins a longer answer, as in `No, it was moved`",
     "outside labels": "replies whose answer is none of the case's labels, or fits several; they are asked again",
+    "overlong": "replies that were longer than the requested tokens can be, and were cut; not counted as truncated",
     "prompt cut": "replies to a prompt of which the server seems to have read a part only, by the tokens it counted",
+    "without log-probabilities": "replies that came without the token log-probabilities that moot requested",
     "token F1": "overlap of the words of a short answer and of a right one, 0 to 1",
     "a rater's score given": "share of the verdicts whose score is one that a human rater gave",
     "QWK": "quadratically weighted kappa: agreement of two scores beyond chance; far differences weigh more",
@@ -62,6 +64,7 @@ TERMS = {
     "skipped - debated": "accuracy of the skipped answers less that of the debated ones, on cases that ran both",
     "skip rate": "share of finished cases whose debate SELENE's gate skipped: D, M, p and the answers passed its tests",
     "gate tests not made": "cases whose D, M or mean p was unknown, so that SELENE's gate could not test it",
+    "gate's probabilities": "openings whose p is known, if M and mean p of some case cover a part of its openings only",
     "D": "disagreement: mean cosine distance, over pairs of agents, of the vectors of their replies, from 0 to 2; the "
     "events `gate` and `round` name the vectors in the table `embeddings`",
     "M": "misalignment: mean gap between the confidence that agents state and their models' own probability, 0 to 1",

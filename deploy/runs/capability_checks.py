@@ -70,7 +70,15 @@ def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
             )
 
 
-def no_logprobs(model: Model, protocol: DebateProtocol) -> CapabilityMissing:
-    """Error for a model without log-probabilities that the protocol needs, with the setting that avoids them if any."""
+def no_logprobs(model: Model, protocol: DebateProtocol, lacking: Sequence[str] = ()) -> CapabilityMissing:
+    """Error for a model without log-probabilities that the protocol needs, with the setting that avoids them if any.
+
+    Args:
+        model: the model.
+        protocol: of the run.
+        lacking: names of its servers that give none, if it is a pool.
+    """
     needed = f"model {model.name!r} gives no log-probabilities, which protocol {protocol.name!r} needs"
+    if lacking and model.name not in lacking:
+        needed += f" (none at {', '.join(lacking)}; a pool needs them of every server: leave these servers out)"
     return CapabilityMissing(f"{needed}: {protocol.without_logprobs}" if protocol.without_logprobs else needed)

@@ -34,7 +34,7 @@ from moot.deploy.runs.bindings import model_defaults
 from moot.deploy.runs.capabilities import CONSTRAINED_LOGPROBS, describe_capabilities, in_one_line, model_adaptations
 from moot.deploy.runs.versions import installed_versions
 from moot.protocols.case import Case, case_slots
-from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UserError
+from moot.protocols.errors import IGNORES_LIMIT, RAISE_MAX_TOKENS, TRUNCATED, UserError
 from moot.protocols.messages import Decoding, Message, Usage
 from moot.protocols.replies import Position
 from moot.protocols.reply_parsing import InvalidReply, parse_reply
@@ -180,7 +180,7 @@ async def _profile(model: Model, binding: ModelBinding) -> ModelProfile:
     trial = ProbeRequest(
         role.decoding(), role.timeout_s, replies, needs_logprobs=True, reasoning_tokens=role.reasoning_tokens
     )
-    return (await probe(model, trial))[0]
+    return (await probe(model, trial)).profile
 
 
 def _role(binding: ModelBinding, **known: Any) -> RoleBinding:
@@ -218,9 +218,15 @@ async def _called(model: Model, role: RoleBinding) -> tuple[list[Finding], Usage
     findings = [
         Finding("a call", "ok", f"{latency_s:.2f} s, {tokens}, finished by {reply.finish_reason or 'unknown'!r}")
     ]
+    if reply.overlong:
+        findings.append(Finding("reply length", "note", _overlong(decoding)))
     if alternatives:
         findings.append(check_logprobs(reply.tokens))
     return findings + _limits(reply.limits), usage
+
+
+def _overlong(decoding: Decoding) -> str:
+    return f"longer than {decoding.max_tokens:,} tokens can be: {IGNORES_LIMIT}"
 
 
 def _alternatives(model: Model) -> int | None:
@@ -258,9 +264,11 @@ async def _opening(model: Model, role: RoleBinding, what: str, schema: ReplySche
             reply = await _completed(model, messages, decoding, "moot/doctor/opening", schema)
         parse_reply(reply.text, Position, case.labels, case.choices, case.aliases)
     except (ModelError, InvalidReply) as error:
-        cut = reply is not None and reply.finish_reason == LENGTH
-        message = error.plain if isinstance(error, InvalidReply) else str(error)
-        why = f"{TRUNCATED}{decoding.max_tokens}: {RAISE_MAX_TOKENS}" if cut else message
+        why = error.plain if isinstance(error, InvalidReply) else str(error)
+        if reply is not None and reply.overlong:
+            why = _overlong(decoding)
+        elif reply is not None and reply.finish_reason == LENGTH:
+            why = f"{TRUNCATED}{decoding.max_tokens}: {RAISE_MAX_TOKENS}"
         return Finding(what, unusable, f"unusable: {why}")
     except TimeoutError:
         return Finding(what, unusable, f"no reply within {role.timeout_s:g} s")

@@ -100,7 +100,7 @@ async def try_protocol(binding: ModelBinding, config: RunConfig, cases: int) -> 
         UserError: the model cannot be used, or the protocol or a setting is unknown.
     """
     protocol = make_protocol(config.protocol, config.settings())
-    roles = {family: [binding.model_dump(exclude_none=True)] for family in protocol.roles}
+    roles = {family: [binding.model_dump(exclude_defaults=True)] for family in protocol.roles}
     with tempfile.TemporaryDirectory(prefix="moot-doctor-") as directory:
         folder = Path(directory) / "run"
         fields = {

@@ -21,7 +21,7 @@ from moot.actors.debate.floor import CaseFloor
 from moot.actors.encoders.hashed_ngrams import HASHED_NGRAMS
 from moot.actors.encoders.resolve import is_served
 from moot.actors.retrieval.documents.docs import DocumentSet
-from moot.actors.retrieval.library import LibraryFolder
+from moot.actors.retrieval.library_folder import LibraryFolder
 from moot.deploy.runs.dry_run_stubs import CallEstimate, NullRecordClient, StubAgentPool, StubLibrary
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.prior_runs import reusable_replies

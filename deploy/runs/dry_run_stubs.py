@@ -226,6 +226,10 @@ class NullRecordClient:
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
         """Does nothing."""
 
+    def end(self, case_id: str, attempt: int) -> None:
+        """Forget the decisions of a debate."""
+        self._decisions.pop(case_id, None)
+
     async def commit(self, closing: DebateResult) -> bool:
         """Does nothing."""
         return True

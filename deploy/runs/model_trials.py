@@ -15,7 +15,7 @@ from moot.actors.agent.backend_factory import make_model
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.models.interface import Model
 from moot.actors.models.model_profile import ModelProfile
-from moot.actors.models.probe import probe
+from moot.actors.models.probe import ProbeResult, probe
 from moot.actors.models.probe_calls import ExpectedReply, OnlyOverResponses, ProbeRequest
 from moot.actors.models.resolve import ModelBinding, over_responses
 from moot.deploy.runs.capability_checks import check_declared, no_logprobs
@@ -40,7 +40,7 @@ class TrialResults:
         encoders: encoders that passed their trial, with the environment variable of their key.
     """
 
-    models: dict[tuple[ModelBinding, ProbeRequest], tuple[ModelProfile, bool]] = field(default_factory=dict)
+    models: dict[tuple[ModelBinding, ProbeRequest], ProbeResult] = field(default_factory=dict)
     encoders: set[tuple[str, str | None]] = field(default_factory=set)
 
 
@@ -83,13 +83,14 @@ class ModelTrial:
         request, protocol = self._request(), self.prepared.protocol
         if (binding, request) not in self.results.models:
             self.results.models[binding, request] = await probe(model, request)
-        profile, given = self.results.models[binding, request]
-        role = _most_demanding([member for _, member in self.roles])
+        found = self.results.models[binding, request]
+        role, given = _most_demanding([member for _, member in self.roles]), found.gives_logprobs
         if not given and protocol.needs_logprobs and role.top_logprobs:
-            raise no_logprobs(model, protocol)
+            raise no_logprobs(model, protocol, found.lacking)
         if not given and role.early_stop is not None:
-            raise CapabilityMissing(f"model {model.name!r} gives no log-probabilities: leave `early_stop` out")
-        return profile
+            lacking = ", ".join(found.lacking) or model.name
+            raise CapabilityMissing(f"model {lacking!r} gives no log-probabilities: leave `early_stop` out")
+        return found.profile
 
     def _request(self) -> ProbeRequest:
         """Trial request: the one of the most demanding role, with the schemas of all roles."""

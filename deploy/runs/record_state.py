@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.schema import CaseKey
+from moot.actors.record.schema import CANCELLED, RESUMED, CaseKey
 from moot.actors.record.tables import read_table
+from moot.deploy.results.record.readers import withdrawn_cases
 from moot.deploy.runs.prepare import Prepared
 from moot.protocols.case import is_shared_id
 
@@ -69,11 +71,13 @@ class RecordState:
         return read_table(self.folder, "turns", ["model", "reused_from", "prompt_tokens", "completion_tokens"])
 
     def in_progress(self) -> set[str]:
-        """Ids of interrupted cases: those with replies after the last attempt with a verdict."""
+        """Ids of interrupted cases: those with replies after the last attempt with a verdict, and not withdrawn."""
         last = self.turns.group_by("case_id").aggregate([("attempt", "max")]).to_pylist()
         of_cases = (row for row in last if not is_shared_id(row["case_id"]))
         none = (-1, False)
-        return {row["case_id"] for row in of_cases if row["attempt_max"] > self.latest.get(row["case_id"], none)[0]}
+        begun = {row["case_id"] for row in of_cases if row["attempt_max"] > self.latest.get(row["case_id"], none)[0]}
+        kinds = pc.field("kind").isin(pa.array([CANCELLED, RESUMED]))
+        return begun - withdrawn_cases(read_table(self.folder, "events", ["data"], kinds))
 
 
 def record_files(folder: RunFolder) -> RecordFiles | None:

@@ -8,18 +8,24 @@ from hashlib import blake2b
 from typing import Any
 
 import msgspec
+import structlog
 
 from moot.actors.classifiers.card import CARD
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.run_yaml import read_run_yaml, yaml_text
+from moot.actors.record.referenced_files import template_file
+from moot.actors.record.run_yaml import EDITED, read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION
+from moot.actors.record.sealed_yaml import seal_yaml
+from moot.actors.record.tables import read_raw_rows
 from moot.deploy.runs.limits import lost, spent_by_earlier_sessions, unsettled_usage
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.run_library import recorded_library_path
 from moot.deploy.runs.versions import code_revision, installed_versions
 from moot.protocols.errors import RunMismatch
+
+_log = structlog.get_logger(__name__)
 
 _PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "anthropic", "aiohttp", "jinja2")
 _ENGINES = ("xllamacpp",)
@@ -240,6 +246,8 @@ class RunYaml:
             check_configuration_unchanged(old, self._content, str(prepared.config.out))
             for key in ("versions", "code_revision", "templates"):
                 self._content[key] = old.get(key, self._content[key])
+            if old.get(EDITED):
+                self._content[EDITED] = True
         self._content["started_at"] = old.get("started_at") or _now()
         self._session: dict[str, Any] = {
             "epoch": epoch,
@@ -255,7 +263,7 @@ class RunYaml:
         self._started = time.monotonic()
         if not old:
             sources = prepared.templates.sources
-            folder.put_all({f"prompts/{name}.j2": source.encode() for name, source in sources.items()})
+            folder.put_all({template_file(name): source.encode() for name, source in sources.items()})
         if prepared.classifier is not None:  # readers need it even if the folder moves
             folder.put(CARD, prepared.classifier.card.to_json())
         self._write()
@@ -272,7 +280,7 @@ class RunYaml:
         self._write()
 
     def _write(self) -> None:
-        self._folder.put("run.yaml", yaml_text(self._content).encode())
+        self._folder.put("run.yaml", seal_yaml(self._content))
 
 
 def used(prepared: Prepared) -> dict[str, float]:
@@ -289,7 +297,21 @@ def used(prepared: Prepared) -> dict[str, float]:
 def _earlier(content: Mapping[str, Any], folder: RunFolder, prices: Mapping[str, Price]) -> list[dict[str, Any]]:
     """Earlier sessions in run.yaml, each with its final status."""
     sessions = [session for session in content.get("sessions") or [] if isinstance(session, dict)]
+    if _lost_ledger(content, folder, sessions):
+        _log.warning(
+            "limits.json is lost: what a killed session had reserved for calls is unknown, and not in the budget",
+            folder=str(folder.path),
+        )
     return [_closed(session, folder, prices, sessions[:number]) for number, session in enumerate(sessions)]
+
+
+def _lost_ledger(content: Mapping[str, Any], folder: RunFolder, sessions: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a budget's ledger is not there, although a session with replies was killed, which had written it."""
+    has_budget = any(content.get(name) is not None for name in ("max_tokens", "max_cost_usd"))
+    was_killed = bool(sessions) and sessions[-1].get("status") == "running"
+    if not has_budget or not was_killed or folder.get("limits.json") is not None:
+        return False
+    return any(batch.num_rows for batch in read_raw_rows(folder, "turns", ["reply_id"]))
 
 
 def _closed(

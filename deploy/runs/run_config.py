@@ -20,10 +20,13 @@ from moot.actors.debate.run_spec import Engine, Placement
 from moot.actors.encoders.resolve import AUTO
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.resolve import EnvName, ModelBinding
+from moot.actors.record.run_yaml import EDITED, is_recorded
+from moot.actors.record.sealed_yaml import check_seal
 from moot.deploy.runs.nested_settings import merge_settings, nested
 from moot.deploy.runs.validation import validate_model
-from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.errors import ConfigError, RecordError, unknown_name
 from moot.protocols.presets.preset import Preset, find_preset
+from moot.protocols.regular_files import MOST_TEXT_BYTES, read_regular
 from moot.protocols.yaml_file import read_keys_and_values
 
 RECORD_KEYS = frozenset(
@@ -42,6 +45,7 @@ RECORD_KEYS = frozenset(
         "docs_digest",
         "library",
         "cases",
+        EDITED,
         "started_at",
         "sessions",
     }
@@ -283,9 +287,30 @@ def _fields_of(base: RunConfig | Mapping[str, Any] | str | Path | None) -> tuple
 def read_yaml(file: Path) -> dict[str, Any]:
     """The keys of a YAML configuration, or of a run.yaml without its record-only keys.
 
+    The seal of a record's own run.yaml counts; in a copy elsewhere, which may be edited, it is a comment.
+
     Raises:
-        ConfigError: the file cannot be read or is not a YAML mapping; names the line.
+        ConfigError: it cannot be read, is not a YAML mapping (names the line), or is that of a record and damaged.
     """
+    return read_sealed(file) if is_recorded(file) else _read_unsealed(file)
+
+
+def read_sealed(file: Path) -> dict[str, Any]:
+    """As `read_yaml`, of a file that moot sealed.
+
+    Raises:
+        ConfigError: it cannot be read, or is damaged.
+    """
+    try:
+        check_seal(file, read_regular(file, MOST_TEXT_BYTES))
+    except RecordError as error:
+        raise ConfigError(str(error)) from None
+    except OSError as error:
+        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+    return _read_unsealed(file)
+
+
+def _read_unsealed(file: Path) -> dict[str, Any]:
     keys = {str(key): value for key, value in read_keys_and_values(file).items()}
     return {k: v for k, v in keys.items() if k not in RECORD_KEYS} if "schema_version" in keys else keys
 

@@ -14,8 +14,8 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.retrieval.build import build_library
 from moot.actors.retrieval.documents.docs import DocumentSet, open_documents
-from moot.actors.retrieval.library import LibraryFolder
-from moot.protocols.errors import ConfigError
+from moot.actors.retrieval.library_folder import LibraryFolder
+from moot.protocols.errors import ConfigError, RecordError
 
 if TYPE_CHECKING:
     from moot.deploy.runs.prepare import Prepared
@@ -68,10 +68,10 @@ def run_documents(
 
     Raises:
         ConfigError: a document cannot be read, or a library cannot be searched.
-        RecordError: the folder's run.yaml cannot be read.
+        RecordError: the folder's run.yaml cannot be read, or a library that is needed is damaged.
     """
     content = read_run_yaml(RunFolder(folder)) if RunFolder(folder).exists() else {}
-    begun = _recorded_library(content, folder)
+    begun = recorded_library(content, folder)
     if begun is not None and content.get("docs") == list(paths) and is_missing(paths):
         digest, size = content.get("docs_digest"), _finished_size(begun, encoder, content.get("docs_digest"))
         if size is not None:
@@ -103,12 +103,20 @@ def recorded_library_path(library: Path, folder: Path) -> str:
 
 
 def is_library_complete(library: Path, digest: str, encoder: str) -> bool:
-    """Whether a library of these chunks is complete for an encoder."""
-    return _finished_size(library, encoder, digest) is not None
+    """Whether a library of these chunks is complete for an encoder, and none of its files is damaged."""
+    try:
+        return _finished_size(library, encoder, digest) is not None
+    except RecordError:
+        return False
 
 
-def _recorded_library(content: dict[str, Any], folder: Path) -> Path | None:
-    """Library folder that run.yaml records, if it exists; else None."""
+def recorded_library(content: dict[str, Any], folder: Path) -> Path | None:
+    """Folder of the library that a run's run.yaml records; None if there is none, or it does not exist.
+
+    Args:
+        content: of run.yaml.
+        folder: of the run.
+    """
     recorded = content.get(_NAME)
     library = Path(os.path.normpath(folder / recorded)) if isinstance(recorded, str) else None
     return library if library is not None and LibraryFolder(library).exists() else None
@@ -120,7 +128,11 @@ def _is_of(library: LibraryFolder, digest: str, encoder: str) -> bool:
 
 
 def _finished_size(library: Path, encoder: str, digest: str | None) -> int | None:
-    """Number of chunks of a complete library of these documents; None for any other library."""
+    """Number of chunks of a complete library of these documents; None for any other library.
+
+    Raises:
+        RecordError: a file of the library is damaged.
+    """
     try:
         manifest = LibraryFolder(library).check(encoder)
     except ConfigError:

@@ -23,6 +23,7 @@ from moot.actors.record.writer_cache import WriterCache
 from moot.deploy.runs.run import arun
 from moot.deploy.runs.run_folders import check_folder, default_out
 from moot.protocols.errors import ConfigError
+from moot.protocols.regular_files import cause, read_regular_text
 
 
 class Debated(DebateResult, frozen=True, kw_only=True):
@@ -164,8 +165,8 @@ def read_facts_file(file: Path) -> str:
         ConfigError: it cannot be read, or is not UTF-8 text.
     """
     try:
-        return file.read_text("utf-8").strip()
+        return read_regular_text(file).strip()
     except UnicodeDecodeError:
         raise ConfigError(f"--facts {file}: expected UTF-8 text, found other bytes") from None
     except OSError as error:
-        raise ConfigError(f"--facts {file}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise ConfigError(f"--facts {file}: {cause(error)}") from None

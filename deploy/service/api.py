@@ -34,6 +34,7 @@ _WHY = {
     404: "unknown, or not offered by this server",
     408: "the body did not arrive in time",
     409: "the id is in use with other content, or the request has ended",
+    410: "the request was accepted, and damage of the server's disk has lost it",
     413: "the body is too long",
     415: "the body's content type is not JSON",
     422: "the body or a parameter is invalid",
@@ -69,9 +70,9 @@ def make_api(services: Services) -> ASGIApp:
         live: dict[str, Any] = {"response_class": StreamingResponse}
         for path, method, verb, does, responses, more in (
             (f"/v1/{kind}", "POST", "ask", routes.accept, _ENDED | _errors(400, 408, 409, 413, 415, 429), post),
-            (one, "GET", "read", routes.read, _errors(429), answer),
-            (one, "DELETE", "cancel", routes.cancel, _errors(409), answer),
-            (f"{one}/events", "GET", "follow", routes.events, _STREAMED | _errors(429), live),
+            (one, "GET", "read", routes.read, _errors(410, 429), answer),
+            (one, "DELETE", "cancel", routes.cancel, _errors(409, 410), answer),
+            (f"{one}/events", "GET", "follow", routes.events, _STREAMED | _errors(410, 429), live),
         ):
             app.add_api_route(
                 path, does, methods=[method], operation_id=f"{verb}_{kind.removesuffix('s')}", tags=[kind],

@@ -24,6 +24,7 @@ _CODES = {
     405: "method_not_allowed",
     408: "too_slow",
     409: "conflict",
+    410: "lost",
     413: "too_large",
     415: "unsupported_media_type",
     422: "invalid",

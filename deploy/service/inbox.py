@@ -1,52 +1,26 @@
 """Durable queue of accepted requests: a server that was killed resumes them when it restarts.
 
 The record has a debate's replies; the request itself, pictures included, is stored here from its acceptance until its
-verdict is recorded. One SQLite file per server, whose only user is the owner of the record.
+verdict is recorded. See `inbox_files` for what is on the disk.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from pathlib import Path
 from typing import NamedTuple
 
 import structlog
 
+from moot.deploy.service.inbox_store import InboxStore, StoredRequest, WantedChange
+from moot.deploy.service.request_queue import Key
 from moot.protocols.errors import RecordError
 
 _log = structlog.get_logger(__name__)
-_MAKE = (
-    # Exclusive: no shared memory beside the file, so that it works on a shared file system.
-    "PRAGMA locking_mode = EXCLUSIVE",
-    "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = FULL",
-    """
-    CREATE TABLE IF NOT EXISTS requests (
-        number INTEGER PRIMARY KEY, kind TEXT NOT NULL, id TEXT NOT NULL, cancelled INTEGER NOT NULL, body BLOB,
-        UNIQUE (kind, id)
-    )
-    """,
-    "CREATE INDEX IF NOT EXISTS cancelled_ones ON requests (kind, number) WHERE cancelled = 1",
-)
-_PUT = """
-INSERT INTO requests (kind, id, cancelled, body) VALUES (?, ?, 0, ?)
-ON CONFLICT (kind, id) DO UPDATE SET cancelled = 0, body = excluded.body
-"""
-_FORGET = "DELETE FROM requests WHERE kind = ? AND id = ?"
-_CANCEL = "UPDATE requests SET cancelled = 1, body = NULL WHERE kind = ? AND id = ?"
-_TRIM = """
-DELETE FROM requests WHERE kind = ?1 AND cancelled = 1 AND number <= (
-    SELECT number FROM requests WHERE kind = ?1 AND cancelled = 1 ORDER BY number DESC LIMIT 1 OFFSET ?2
-)
-"""
-MAX_CANCELLED = 10_000
-"""Cancelled requests kept per kind: the most recently accepted ones."""
 
 
-class _Change(NamedTuple):
-    statement: str
-    values: tuple[str | bytes, ...]
+class _Waiting(NamedTuple):
+    change: WantedChange
     done: asyncio.Future[None]
 
 
@@ -54,77 +28,76 @@ class Inbox:
     """Accepted requests by kind and id. Lives in one event loop; changes during a write share the next one.
 
     Args:
-        file: created if missing.
+        folder: created if missing; its only user is the owner of the record.
     """
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._connection: sqlite3.Connection | None = None
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._store: InboxStore | None = None
         self._turn = asyncio.Lock()
-        self._changes: list[_Change] = []
+        self._changes: list[_Waiting] = []
         self._writing: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Open the file.
+        """Open the files; what is damaged is logged, and left out.
 
         Raises:
-            RecordError: it cannot be opened, or another process has it open.
+            RecordError: they cannot be opened, or another process has them open.
         """
-        await asyncio.to_thread(self._open)
-
-    def _open(self) -> None:
-        connection: sqlite3.Connection | None = None
-        try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self._file, timeout=1.0, check_same_thread=False, isolation_level=None)
-            for statement in _MAKE:
-                connection.execute(statement).fetchall()
-        except (OSError, sqlite3.Error) as error:
-            if connection is not None:
-                connection.close()
-            raise RecordError(f"{self._file} cannot be opened: {error}") from None
-        self._connection = connection
+        self._store = await asyncio.to_thread(InboxStore, self._folder)
 
     def accept(self, kind: str, case_id: str, body: bytes) -> asyncio.Future[None]:
         """Store a request; the returned future completes when it is durable, or raises `RecordError`."""
-        return self._change(_PUT, kind, case_id, body)
+        return self._change(WantedChange("accept", Key(kind, case_id), body))
 
     def acknowledge(self, kind: str, case_id: str) -> asyncio.Future[None]:
         """Remove a request that has ended and is recorded."""
-        return self._change(_FORGET, kind, case_id)
+        return self._change(WantedChange("end", Key(kind, case_id)))
 
     def cancel(self, kind: str, case_id: str) -> asyncio.Future[None]:
         """Mark a request as cancelled, among the last `MAX_CANCELLED`, and delete its body."""
-        return self._change(_CANCEL, kind, case_id)
+        return self._change(WantedChange("cancel", Key(kind, case_id)))
 
-    def _change(self, statement: str, *values: str | bytes) -> asyncio.Future[None]:
+    def _change(self, change: WantedChange) -> asyncio.Future[None]:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         done.add_done_callback(lambda done: done.cancelled() or done.exception())  # there may be no waiter
-        self._changes.append(_Change(statement, values, done))
+        self._changes.append(_Waiting(change, done))
         if len(self._changes) == 1:
             self._writing = asyncio.create_task(self._write())
         return done
 
     async def pending(self, kind: str) -> list[tuple[str, bytes]]:
         """Id and body of the pending requests, oldest first."""
-        return await self._read("SELECT id, body FROM requests WHERE kind = ? AND cancelled = 0 ORDER BY number", kind)
-
-    async def find(self, kind: str, case_id: str) -> tuple[bool, bytes] | None:
-        """Whether a request is cancelled, else its body; None when it has ended."""
-        found = await self._read("SELECT cancelled, body FROM requests WHERE kind = ? AND id = ?", kind, case_id)
-        return next(((bool(cancelled), body or b"") for cancelled, body in found), None)
-
-    async def _read(self, wanted: str, *values: str) -> list[tuple[str, bytes]]:
         await self._written()
         async with self._turn:
-            return await asyncio.to_thread(lambda: self._use().execute(wanted, values).fetchall())
+            return await asyncio.to_thread(self._pending, kind)
+
+    def _pending(self, kind: str) -> list[tuple[str, bytes]]:
+        store = self._use()
+        found = ((key, store.find(key)) for key in store.pending(kind))
+        return [(key.id, stored.body) for key, stored in found if stored is not None and stored.state == "pending"]
+
+    async def find(self, kind: str, case_id: str) -> StoredRequest | None:
+        """A request that has not ended; None for an unknown one."""
+        await self._written()
+        async with self._turn:
+            return await asyncio.to_thread(lambda: self._use().find(Key(kind, case_id)))
+
+    def lost(self, kind: str) -> int:
+        """Number of lost requests: accepted, damaged on the disk, and not sent again."""
+        return 0 if self._store is None else self._store.lost(kind)
+
+    @property
+    def has_lost_ids(self) -> bool:
+        """Whether ids of accepted requests were lost too, so that an unknown id may be one of them."""
+        return self._store is not None and self._store.lost_ids
 
     async def _written(self) -> None:
         while self._changes and self._writing is not None:
             await self._writing
 
     async def _write(self) -> None:
-        """Commit all changes in one transaction; a failure goes to their waiters, and later writes may succeed."""
+        """Commit all changes in one write; a failure goes to their waiters, and later writes may succeed."""
         async with self._turn:
             batch, self._changes = self._changes, []
             failed: RecordError | None = None
@@ -132,34 +105,23 @@ class Inbox:
                 await asyncio.to_thread(self._commit, batch)
             except Exception as error:
                 _log.error("accepted requests cannot be stored", error=repr(error))
-                failed = RecordError(f"{self._file} cannot be written")
+                failed = RecordError(f"{self._folder} cannot be written")
         for change in batch:
             if not change.done.done():
                 change.done.set_result(None) if failed is None else change.done.set_exception(failed)
 
-    def _commit(self, batch: list[_Change]) -> None:
-        connection = self._use()
-        connection.execute("BEGIN")
-        try:
-            for change in batch:
-                connection.execute(change.statement, change.values)
-            for kind in {change.values[0] for change in batch if change.statement == _CANCEL}:
-                connection.execute(_TRIM, (kind, MAX_CANCELLED))
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+    def _commit(self, batch: list[_Waiting]) -> None:
+        self._use().commit([waiting.change for waiting in batch])
 
-    def _use(self) -> sqlite3.Connection:
-        if self._connection is None:
-            raise RecordError(f"{self._file} is not open")
-        return self._connection
+    def _use(self) -> InboxStore:
+        if self._store is None:
+            raise RecordError(f"{self._folder} is not open")
+        return self._store
 
     async def close(self) -> None:
-        """Flush and close the file. Idempotent."""
+        """Flush and close the files. Idempotent."""
         await self._written()
         async with self._turn:
-            if self._connection is not None:
-                await asyncio.to_thread(self._connection.close)
-            self._connection = None
+            if self._store is not None:
+                await asyncio.to_thread(self._store.close)
+            self._store = None

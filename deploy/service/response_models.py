@@ -106,6 +106,7 @@ class KindStats(BaseModel):
         open: running now.
         queued: waiting for a slot now.
         aside: interrupted without a verdict, such as by an outage; they resume after it, or can be requested again.
+        lost: accepted before the start, damaged on the server's disk, and not sent again since.
         done, failed, cancelled: ended so since the start.
         refused: answered with 429 since the start.
     """
@@ -113,6 +114,7 @@ class KindStats(BaseModel):
     open: int
     queued: int
     aside: int
+    lost: int
     done: int
     failed: int
     cancelled: int

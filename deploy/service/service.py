@@ -185,7 +185,7 @@ class Service:
         """Request by its id: from memory, the record or the inbox.
 
         Raises:
-            RequestError: it is unknown to all of them, or they are unavailable.
+            RequestError: it is unknown to all of them, or lost, or they are unavailable.
         """
         known = self._jobs.get(case_id)
         if known is not None:
@@ -199,21 +199,35 @@ class Service:
         if (begun := self._jobs.get(case_id)) is not None:
             return begun
         if job is None:
-            raise RequestError(404, f"no such {self.kind.removesuffix('s')}")
+            raise self._unknown()
         self._jobs.keep(job)
         return job
 
+    def _unknown(self) -> RequestError:
+        """Error for an id that nothing has: it may be that of a lost request."""
+        one = self.kind.removesuffix("s")
+        if self._inbox.has_lost_ids:
+            why = "requests that this server had accepted were lost, and this may be one: send it again"
+            return RequestError(410, f"no such {one} is known, but {why}", "perhaps_lost")
+        return RequestError(404, f"no such {one}")
+
     async def _lookup(self, case_id: str) -> Job | None:
-        """Look up a request that is not open; None when it was never accepted."""
+        """Look up a request that is not open; None when it was never accepted.
+
+        Raises:
+            RequestError: it was accepted, and is lost.
+        """
         if (result := await self.run.lookup(case_id)) is not None:
             return Job.completed(case_id, result=result)
         if (kept := await self._inbox.find(self.kind, case_id)) is None:
             return None
-        cancelled, body = kept
-        if cancelled:
+        if kept.state == "lost":
+            message = f"{case_id} was accepted, and the server's disk has lost or damaged it: send the request again"
+            raise RequestError(410, message, "lost")
+        if kept.state == "cancelled":
             return Job.completed(case_id, cancelled=True)
         try:
-            await self._case_of(body)
+            await self._case_of(kept.body)
         except RequestError as error:
             return Job.completed(case_id, why=str(error.detail))
         return Job.completed(case_id, why=self.run.refusal or "it resumes when the server restarts")
@@ -290,8 +304,9 @@ class Service:
     def stats(self) -> KindStats:
         """Current counts, and counts since the start."""
         now = Counter(self.status(job) for job in self._jobs.open.values())
+        lost = self._inbox.lost(self.kind)
         since = {name: self._count[name] for name in ("done", "failed", "cancelled", "refused")}
-        return KindStats(open=now["open"], queued=now["queued"], aside=len(self._jobs.interrupted), **since)
+        return KindStats(open=now["open"], queued=now["queued"], aside=len(self._jobs.interrupted), lost=lost, **since)
 
     async def drain(self, seconds: float) -> None:
         """Refuse new requests and wait for open ones, up to a deadline; their state can be read meanwhile."""

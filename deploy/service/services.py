@@ -40,7 +40,7 @@ class Services:
         self, config: ServeConfig, tried: Mapping[Kind, Bindings] | None = None, address: str | None = None
     ) -> None:
         self.config, self.token = config, config.read_token()
-        self._inbox = Inbox(Path(config.out).expanduser().absolute() / "inbox.sqlite")
+        self._inbox = Inbox(Path(config.out).expanduser().absolute() / "inbox")
         self._by_kind = {
             kind: Service(
                 kind, config, run.model_copy(update={"address": address}), self._inbox, (tried or {}).get(kind)

@@ -19,6 +19,7 @@ from moot.deploy.runs.judge import rubric_of
 from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.validation import validate_model
 from moot.protocols.errors import ConfigError, MissingKey
+from moot.protocols.regular_files import read_regular_text
 from moot.protocols.yaml_file import read_keys_and_values
 
 Kind = Literal["debates", "judgments", "checks"]
@@ -152,7 +153,7 @@ class ServeConfig(BaseModel):
         if self.token_file is not None:
             named = f"the file {self.token_file}"
             try:
-                token = Path(self.token_file).expanduser().read_text("utf-8")
+                token = read_regular_text(Path(self.token_file).expanduser())
             except (OSError, UnicodeDecodeError):
                 raise MissingKey(f"{named} (the server's token) cannot be read") from None
             return _checked_token(named, token)

@@ -107,6 +107,12 @@ def mean_known(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
+def known_part(agent_states: Sequence[AgentState]) -> int | None:
+    """Number of states with a known p_i, where a mean covers only these; None if it covers all, or none."""
+    known = sum(p is not None for p in comparable_intrinsic(agent_states))
+    return known if 0 < known < len(agent_states) else None
+
+
 def all_equal(agent_states: Sequence[AgentState]) -> bool:
     """Whether all states have the same answer; agents without an answer have no state."""
     return len({state.answer for state in agent_states}) <= 1

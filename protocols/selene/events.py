@@ -28,9 +28,9 @@ class GateDecided(DebateEvent):
         when: the setting `gate.when`.
         d: disagreement D of the openings, in [0, 2].
         tau_d: D must be below to skip; chosen for the encoder `tau_d_encoder`.
-        m: misalignment M, in [0, 1].
+        m: misalignment M, in [0, 1], of the openings whose p_i is known.
         tau_m: M must be below to skip.
-        p: mean intrinsic probability, in [0, 1].
+        p: mean known intrinsic probability, in [0, 1].
         tau_p: p must be at least this to skip.
         c: mean stated confidence, in [0, 1].
         unanimous: whether all agents gave the same answer.
@@ -74,6 +74,11 @@ class GateDecided(DebateEvent):
     intrinsic: list[float | None] = Field(default_factory=list)
     logprob_stages: list[str] = Field(default_factory=list)
     embedded: list[str] = Field(default_factory=list)
+
+    @property
+    def p_known(self) -> int:
+        """Number of valid openings whose p_i is known: M and p are of these."""
+        return sum(p is not None for p in self.intrinsic)
 
     @property
     def answers_equal(self) -> bool:
@@ -164,6 +169,7 @@ class JudgedCandidate(EventData):
         text: the answer with the text of its choice, if it has one.
         support: number of agents that gave it.
         mean_p: mean known intrinsic probability of these agents, in [0, 1].
+        p_known: number of these agents whose probability is known, where not all are; None otherwise.
         score: S_i, in [0, 1].
         stability: 1 - Var over the variants.
         variant_scores: mean score by variant.
@@ -174,6 +180,7 @@ class JudgedCandidate(EventData):
     text: str = ""
     support: Any = None
     mean_p: float | None = None
+    p_known: int | None = None
     score: float | None = None
     stability: float | None = None
     variant_scores: list[float | None] = Field(default_factory=list)
@@ -287,6 +294,7 @@ class SelenePayload(VerdictSources):
 
     Attributes:
         skip, reasons, d, m, p: the gate's decision and its signals; see `GateDecided`.
+        p_known, openings: number of openings whose p_i is known, and of all valid ones; if M and p are of a part only.
         distribution_from: `votes` if there is a distribution.
         confidence_stage: stage of a mean p, if it is known.
     """
@@ -296,3 +304,5 @@ class SelenePayload(VerdictSources):
     d: float | None = None
     m: float | None = None
     p: float | None = None
+    p_known: int | None = None
+    openings: int | None = None

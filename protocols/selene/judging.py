@@ -13,7 +13,7 @@ from moot.protocols.case import Case, label_in_words
 from moot.protocols.floor import Brief, Floor
 from moot.protocols.messages import Missing
 from moot.protocols.seeds import seeded
-from moot.protocols.selene.agent_state import AgentState, comparable_intrinsic, mean_known
+from moot.protocols.selene.agent_state import AgentState, comparable_intrinsic, known_part, mean_known
 from moot.protocols.selene.events import AnswerVotes, CandidatesJudged, VotesCounted
 from moot.protocols.selene.evidence import Evidence, Variants, evidence_of, perturb
 from moot.protocols.selene.scoring import (
@@ -96,6 +96,7 @@ def _candidate(
         support=len(backers),
         mean_p=mean_known(comparable_intrinsic(backers)),
         rationale=spokesman.reasoning if judging.show_rationale else "",
+        p_known=known_part(backers),
     )
 
 

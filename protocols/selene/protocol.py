@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case
@@ -13,7 +14,7 @@ from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.replies import Score, position_type
 from moot.protocols.seeds import seeded
-from moot.protocols.selene.agent_state import AgentState, answer_shares, comparable_intrinsic, mean_known
+from moot.protocols.selene.agent_state import AgentState, answer_shares, comparable_intrinsic, known_part, mean_known
 from moot.protocols.selene.debate import discuss
 from moot.protocols.selene.events import BranchesCompared, SelenePayload, SkipAudited
 from moot.protocols.selene.evidence import Paraphrase
@@ -124,7 +125,7 @@ class Selene(DebateProtocol):
                 d=signals.disagreement,
                 m=signals.misalignment,
                 p=signals.mean_intrinsic,
-            )
+            ).model_copy(update=_coverage(signals))
         if settings.audit_judging:
             await audit_judging(case, floor, branch.states, settings.judging)
         if len(agent_states) < settings.agents * settings.vote.samples:
@@ -171,6 +172,12 @@ class Selene(DebateProtocol):
         return Branch(ruling, talk.stop, talk.states, talk.rounds, flags)
 
 
+def _coverage(signals: GateSignals) -> dict[str, int]:
+    """Number of known p_i among the openings; empty if all or none are known."""
+    known, openings = sum(p is not None for p in signals.intrinsic), len(signals.intrinsic)
+    return {"p_known": known, "openings": openings} if 0 < known < openings else {}
+
+
 def _compared(
     made: type[BranchesCompared], skipped: Branch, debated: Branch, decision: GateDecision
 ) -> BranchesCompared:
@@ -199,9 +206,11 @@ def _verdict(case: Case, branch: Branch, gate: SelenePayload) -> Verdict:
     backing = mean_known(comparable_intrinsic(backers))
     confidence = ruling.score if ruling.score is not None else backing
     source = "judge" if ruling.score is not None else "intrinsic" if backing is not None else "unknown"
-    sources = {"confidence_from": source}
+    sources: dict[str, Any] = {"confidence_from": source}
     if source == "intrinsic" and (stage := _common_stage(backers)):
         sources["confidence_stage"] = stage
+    if source == "intrinsic" and (known := known_part(backers)) is not None:
+        sources |= {"confidence_known": known, "confidence_agents": len(backers)}
     if voted := answer_shares(case, branch.states):
         sources["distribution_from"] = "votes"
     return Verdict(

@@ -51,6 +51,7 @@ class Candidate:
         text: the answer with the text of its choice, if any.
         support: number of agents that gave it.
         mean_p: mean known intrinsic probability of those agents; None if none is known.
+        p_known: number of those agents whose probability is known, where not all are; None otherwise.
         rationale: reasoning shown to the judge; empty unless configured.
     """
 
@@ -59,6 +60,7 @@ class Candidate:
     support: int
     mean_p: float | None
     rationale: str = ""
+    p_known: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,8 @@ def mean_stability(scored: Sequence[ScoredCandidate]) -> float | None:
 
 def judged_candidate(scored: ScoredCandidate) -> JudgedCandidate:
     """A candidate's part of the event `CandidatesJudged`."""
-    return JudgedCandidate(
+    known = scored.candidate.p_known
+    judged = JudgedCandidate(
         answer=scored.candidate.answer,
         text=scored.candidate.text,
         support=scored.candidate.support,
@@ -186,6 +189,7 @@ def judged_candidate(scored: ScoredCandidate) -> JudgedCandidate:
         variant_scores=scored.means,
         judgments=[_judgment(judgment) for judgment in scored.judgments],
     )
+    return judged if known is None else judged.model_copy(update={"p_known": known})
 
 
 def _judgment(judgment: Judgment | Missing) -> CandidateJudgment:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks.row import Row, shown
-from moot.protocols.tasks.source import MAX_LINE, Lines, Source
+from moot.protocols.tasks.source import MAX_LINE, MOST_COLUMNS, Lines, Source
 
 
 def windows_text(raw: bytes) -> str:
@@ -76,10 +76,7 @@ def json_list_rows(source: Source) -> Iterator[Row]:
     if not isinstance(values, list):
         raise TaskFileError(source.file, 0, "", f"expected one JSON list of objects, found {shown(values)}")
     for place, value in enumerate(values, start=1):
-        if isinstance(value, dict):
-            yield Row(source.file, place, value)
-        else:
-            yield _unread(source.file, place, f"expected one JSON list of objects, found {shown(value)} in it")
+        yield _object_row(source.file, place, value, "expected one JSON list of objects, found {} in it")
 
 
 def csv_or_jsonl_rows(source: Source, columns: tuple[str, ...]) -> Iterator[Row]:
@@ -238,10 +235,15 @@ def _jsonl(lines: Lines, file: str) -> Iterator[Row]:
         except (ValueError, RecursionError):
             yield _unread(file, lines.number, "expected one JSON object per line")
             continue
-        if isinstance(value, dict):
-            yield Row(file, lines.number, value)
-        else:
-            yield _unread(file, lines.number, f"expected one JSON object per line, found {shown(value)}")
+        yield _object_row(file, lines.number, value, "expected one JSON object per line, found {}")
+
+
+def _object_row(file: str, line: int, value: object, otherwise: str) -> Row:
+    if not isinstance(value, dict):
+        return _unread(file, line, otherwise.format(shown(value)))
+    if len(value) > MOST_COLUMNS:
+        return _unread(file, line, f"expected at most {MOST_COLUMNS:,} keys in an object, found {len(value):,}")
+    return Row(file, line, value)
 
 
 class _Record(NamedTuple):
@@ -288,6 +290,9 @@ def _csv(lines: Lines, file: str, columns: tuple[str, ...], delimiter: str = ","
 def _header(record: _Record, file: str, columns: tuple[str, ...] = ()) -> list[str]:
     if record.problem:
         raise TaskFileError(file, record.line, "", record.problem)
+    if len(record.cells) > MOST_COLUMNS:
+        expected = f"expected at most {MOST_COLUMNS:,} columns, found {len(record.cells):,}"
+        raise TaskFileError(file, record.line, "", expected)
     header = [cell.strip() for cell in record.cells]
     for column in columns:
         if header.count(column) != 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -12,9 +11,13 @@ from pathlib import Path
 from typing import IO
 
 from moot.protocols.errors import TaskFileError
+from moot.protocols.regular_files import open_regular
 
 MAX_LINE = 64 * 2**20
 """Most bytes of a line, so that a file without line breaks cannot fill the memory."""
+
+MOST_COLUMNS = 10_000
+"""Most columns of a table, and keys of an object."""
 
 
 class Source:
@@ -51,10 +54,10 @@ class Source:
 
 
 def locate(file: str) -> Source:
-    """Source of a path; `-` is standard input, and pipes are read once.
+    """Source of a path that a user names; `-` is standard input, and pipes are read once.
 
     Raises:
-        TaskFileError: there is no such file, or it is a folder.
+        TaskFileError: there is no such file, or it is a folder, a socket or a device.
     """
     if file == "-":
         return Source(file, _stdin, replayable=False)
@@ -67,7 +70,9 @@ def locate(file: str) -> Source:
         raise TaskFileError(file, 0, "", f"cannot be read: {_reason(error)}") from None
     if stat.S_ISDIR(mode):
         raise TaskFileError(file, 0, "", "expected a file, found a folder")
-    return Source(file, partial(_file, path), replayable=stat.S_ISREG(mode))
+    if stat.S_ISFIFO(mode):
+        return Source(file, partial(_pipe, path), replayable=False)
+    return Source(file, partial(open_regular, path))
 
 
 def locate_within(folder: str, name: str) -> Source | None:
@@ -83,12 +88,12 @@ def locate_within(folder: str, name: str) -> Source | None:
                 folder, 0, "", "expected a folder, found a file" if place.exists() else "no such folder"
             )
         file = place / name
-        return locate(str(file)) if file.exists() else None
+        return Source(str(file), partial(open_regular, file)) if file.exists() else None
     except (OSError, ValueError, RuntimeError) as error:
         raise TaskFileError(folder, 0, "", f"cannot be read: {_reason(error)}") from None
 
 
-def _file(path: Path) -> IO[bytes]:
+def _pipe(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
@@ -98,7 +103,7 @@ def _stdin() -> Iterator[IO[bytes]]:
 
 
 def _reason(error: Exception) -> str:
-    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 class Lines:

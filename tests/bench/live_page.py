@@ -31,7 +31,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.rows import batch_of
-from moot.actors.record.run_yaml import yaml_text
+from moot.actors.record.sealed_yaml import seal_yaml
 from moot.actors.record.tables import read_table
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Event
@@ -153,8 +153,8 @@ async def write(folder: Path, rate: int) -> None:
     run = RunFolder(folder)
     owner = Ownership.acquire(run)
     session = {"epoch": owner.epoch, "status": "running"}
-    text = yaml_text({"schema_version": 1, "protocol": "bench", "cases": 10_000_000, "sessions": [session]})
-    run.put("run.yaml", text.encode())
+    settings = {"schema_version": 1, "protocol": "bench", "cases": 10_000_000, "sessions": [session]}
+    run.put("run.yaml", seal_yaml(settings))
     writer = RecordWriter(run, owner.epoch)
     await writer.load()
     debates: deque[Debate] = deque()

@@ -24,19 +24,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from harness import ReportRows, best, finish, options, parsed
 
-from moot.actors.retrieval.library import (
-    LibraryChunk,
-    LibraryFolder,
-    LibraryManifest,
-    StoredLibrary,
-    digest_of,
-    write_chunks,
-)
+from moot.actors.record.files import checksum
+from moot.actors.retrieval.library import LibraryChunk, StoredLibrary, digest_of, write_chunks
+from moot.actors.retrieval.library_folder import LibraryFolder, LibraryManifest
 from moot.actors.retrieval.nearest import nearest
+from moot.actors.retrieval.row_checksums import checksums_of_file
 
 DIMENSION = 384
 TOP = 5
@@ -68,7 +65,9 @@ def make(folder: Path, chunks: int, claims: int) -> None:
     listed = [LibraryChunk(document="d", chunk=n, page=None, text=f"chunk {n} {'x' * 150}") for n in range(chunks)]
     write_chunks(files.chunks_file, listed)
     vectors.tofile(files.vectors_file)
-    files.write_manifest(LibraryManifest(encoder=ENCODER, digest=digest_of(listed), chunks=chunks, dimension=DIMENSION))
+    files.checksums_file.write_bytes(checksums_of_file(files.vectors_file, 4 * DIMENSION))
+    made = LibraryManifest(encoder=ENCODER, digest=digest_of(listed), chunks=chunks, dimension=DIMENSION)
+    files.write_manifest(msgspec.structs.replace(made, chunks_crc32=checksum(files.chunks_file)))
     np.save(folder / "claims.npy", unit(random.normal(size=(claims, DIMENSION)).astype(np.float32)))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from moot.actors.debate import engine
 from moot.actors.debate.engine import ModeratorLost
 from moot.actors.debate.moderator import Assignment, AssignmentOutcome, ModeratorReport
-from moot.actors.record.debate_result import DebateResult
+from moot.actors.record.debate_result import DebateEnd, DebateResult
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.signals import Signals
 from moot.protocols.case import Case, LabelledCase
@@ -49,12 +49,14 @@ class FakeRecordClient:
 
     def __init__(self) -> None:
         self.registered: set[str] = set()
+        self.ends: list[DebateEnd] = []
 
     async def register(self, cases: Sequence[LabelledCase]) -> None:
         self.registered |= {labelled.case.id for labelled in cases}
 
-    def forget(self, case_ids: Sequence[str]) -> None:
-        self.registered -= set(case_ids)
+    def end(self, ends: Sequence[DebateEnd]) -> None:
+        self.ends += ends
+        self.registered -= {end.case_id for end in ends}
 
     async def counts(self) -> Counts:
         return Counts()

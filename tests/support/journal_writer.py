@@ -29,6 +29,7 @@ from moot.actors.record.ownership import Ownership
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.rows import RowBuffer
 from moot.actors.record.schema import KEYS, TABLES
+from moot.actors.record.sealed_yaml import seal_yaml
 from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
 from moot.actors.telemetry import failpoints
@@ -88,7 +89,7 @@ def debate_rows(case_id: str, incarnation: str) -> list[dict[str, Any]]:
 def new_run(path: Path) -> RunFolder:
     """Folder of a run without owner."""
     path.mkdir(exist_ok=True)
-    (path / "run.yaml").write_text("test: true\n")
+    (path / "run.yaml").write_bytes(seal_yaml({"test": True}))
     return RunFolder(path)
 
 

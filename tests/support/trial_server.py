@@ -61,7 +61,7 @@ async def run_trial(
     async with served_model(lambda url: CompatibleModel(url, "m"), server(answer, seen, owner)) as model:
         await model.check()
         with capture_logs() as logs:
-            profile, given = await probe(model, trial)
+            profile, given, _ = await probe(model, trial)
     return profile, given, seen, [str(line) for line in logs]
 
 

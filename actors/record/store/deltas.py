@@ -23,6 +23,7 @@ from moot.actors.record.folder import is_roll_name, is_segment_name
 from moot.actors.record.store.store import Store
 from moot.actors.telemetry.failpoints import failpoint
 from moot.protocols.errors import RecordError
+from moot.protocols.regular_files import open_regular
 
 AT_ONCE = 16
 """Objects read at the same time."""
@@ -108,7 +109,7 @@ class DeltaWriter:
 
     def _rest(self, path: Path) -> tuple[Path, int, bytes]:
         start = self._done.get(path.name, 0)
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             file.seek(start)
             return path, start, file.read()
 

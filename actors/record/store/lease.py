@@ -220,7 +220,7 @@ def _owner(store: Store) -> Holder | None:
 def _read(store: Store, name: str) -> Holder | None:
     try:
         return msgspec.json.decode(store.get(name) or b"", type=Holder)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -247,7 +247,9 @@ class RecordOwner:
             RunFolderBusy: another live process owns the record.
             RecordError: it cannot be written.
         """
-        return cls(folder, await Lease.acquire(folder.store) if folder.store is not None else Ownership.acquire(folder))
+        if folder.store is not None:
+            return cls(folder, await Lease.acquire(folder.store))
+        return cls(folder, await asyncio.to_thread(Ownership.acquire, folder))
 
     async def run(self, work: Callable[[int], Coroutine[Any, Any, T]]) -> T:
         """Run the work with this owner's number, and release the record.

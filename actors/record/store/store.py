@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from moot.actors.record.store.uri import open_filesystem
 from moot.protocols.errors import ConfigError, RecordError
+from moot.protocols.regular_files import open_regular
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
@@ -89,7 +90,7 @@ class Store:
             if isinstance(data, bytes):
                 stream.write(data)
                 return
-            with open(data, "rb") as file:
+            with open_regular(data) as file:
                 shutil.copyfileobj(file, stream, _COPY_BYTES)
 
         self._changed(f"cannot write {name}", lambda: self._write(name, fill))

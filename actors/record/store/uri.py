@@ -103,7 +103,7 @@ def _refuse_secrets(split: SplitResult, options: dict[str, str]) -> None:
     named = [key for key in options if any(word in key.lower() for word in _SECRETS)]
     if split.password is not None:
         named.append("a password")
-    if split.username is not None and split.scheme.lower() == "s3":
+    if (split.username is not None or ":" in split.netloc) and split.scheme.lower() == "s3":
         named.append("an access key")
     if named:
         raise ConfigError(

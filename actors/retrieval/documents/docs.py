@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from bisect import bisect_right
 from collections import Counter
@@ -12,8 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moot.actors.retrieval.documents.parser_client import MOST_BYTES, MOST_CHARACTERS, DocumentParser, read_plain_text
-from moot.actors.retrieval.library import LibraryChunk, LibraryFolder, digest_of
+from moot.actors.retrieval.library import LibraryChunk, digest_of
+from moot.actors.retrieval.library_folder import LibraryFolder
 from moot.protocols.errors import ConfigError
+from moot.protocols.regular_files import cause, read_regular
 from moot.protocols.text.chunking import PAGE_BREAK, located_chunks
 
 
@@ -134,12 +137,10 @@ def _unique_names(files: Sequence[DocumentFile]) -> list[DocumentFile]:
 def _read(found: DocumentFile, reading: DocumentParser) -> SourceDocument:
     where = f"document {found.name!r}"
     try:
-        with found.path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
+        raw = read_regular(found.path, MOST_BYTES)
     except OSError as error:
-        raise ConfigError(f"{where} cannot be read: {(error.strerror or 'unknown reason').lower()}") from None
-    if len(raw) > MOST_BYTES:
-        raise ConfigError(f"{where} is larger than {MOST_BYTES >> 20} MiB: split it")
+        advice = ": split it" if error.errno == errno.EFBIG else ""
+        raise ConfigError(f"{where} cannot be read: {cause(error)}{advice}") from None
     if not raw.strip():
         raise ConfigError(f"{where} is empty")
     try:
@@ -191,6 +192,7 @@ def open_documents(named: Sequence[str], encoder: str) -> DocumentSet:
 
     Raises:
         ConfigError: naming the file and what is wrong with it, or the library and why it cannot be searched.
+        RecordError: a file of the library is damaged.
     """
     libraries = [each for each in named if _is_library(each)]
     if not libraries:

@@ -106,7 +106,7 @@ async def index(
         if found.library is None:
             await made.check()
             await build_library(folder, found.chunks, made)
-        return Library(folder, StoredLibrary(folder, name), made, scratch)
+        return Library(folder, await asyncio.to_thread(StoredLibrary, folder, name), made, scratch)
     except BaseException:
         await made.close()
         scratch.cleanup()

@@ -16,6 +16,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from moot.deploy.cli.moderation.live_transcript import DebateTranscript
+from moot.deploy.results.report.long_texts import beginning
 from moot.deploy.results.text import visible, visible_line
 from moot.protocols.errors import ConfigError, MootError, unknown_name
 from moot.protocols.messages import Decision, Form
@@ -144,7 +145,7 @@ def form_text(form: Form) -> RenderableType:
     """Rendered form: title, body and numbered actions. Texts of models are not parsed as markup."""
     parts: list[RenderableType] = [Rule(Text(visible_line(form.title)), align="left")]
     if form.body:
-        parts.append(Padding(Text(visible(form.body)), (0, 0, 0, 2), expand=False))
+        parts.append(Padding(Text(visible(beginning(form.body))), (0, 0, 0, 2), expand=False))
     return Group(*parts, _actions(form))
 
 

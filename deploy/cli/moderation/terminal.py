@@ -34,7 +34,6 @@ from moot.deploy.runs.session import Session
 from moot.deploy.runs.single_debate import CASE_ID
 from moot.protocols.messages import Decision
 
-
 _WAKE_S = 0.25
 """Seconds between the signals that interrupt the read of the terminal."""
 

@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from moot.actors.models.sampling import Sampling
+from moot.actors.record.parts import PartReader
 from moot.deploy.results.analysis.replies import Replies, numbers, texts
 from moot.deploy.results.analysis.tokens import Tokens, content_starts
 from moot.metrics.distribution import Floats
 from moot.metrics.signal_divergences import FLAGGED
 from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.regular_files import open_regular
 
 SCORE = "score_"
 """Prefix of a dimension's column name."""
@@ -68,15 +69,19 @@ def read_columns(path: Path) -> pa.Table:
         ConfigError: the file cannot be read or has no rows, a column is unknown or of another type, the lists of a row
             have different lengths, or a log-probability is above 0. The message is one line.
     """
-    table = read_user_table(
-        f"--table {path}", "Parquet", lambda: pq.read_table(path, partitioning=None)
-    ).combine_chunks()
+    table = read_user_table(f"--table {path}", "Parquet", lambda: read_parquet(path)).combine_chunks()
     table = table.drop_columns([name for name in table.column_names if _INDEX.fullmatch(name)])
     _check_names(path, table)
     for place, name in enumerate(table.column_names):
         table = table.set_column(place, name, _typed(path, name, table[name]))
     _check_lists(path, table)
     return table
+
+
+def read_parquet(path: Path) -> pa.Table:
+    """Reads a user's Parquet file. Raises what `read_user_table` converts."""
+    with open_regular(path) as stream:
+        return PartReader(stream).read()
 
 
 def read_user_table(where: str, form: str, read: Callable[[], pa.Table]) -> pa.Table:
@@ -93,8 +98,9 @@ def read_user_table(where: str, form: str, read: Callable[[], pa.Table]) -> pa.T
         table = read()
     except FileNotFoundError:
         raise ConfigError(f"{where}: no such file") from None
-    except (pa.ArrowException, OSError) as error:
-        raise ConfigError(f"{where}: cannot be read as {form} ({str(error).splitlines()[0]})") from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).splitlines()[0]
+        raise ConfigError(f"{where}: cannot be read as {form} ({reason})") from None
     if not table.num_rows:
         raise ConfigError(f"{where}: has no rows")
     return table

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.csv as pc
-import pyarrow.parquet as pq
 from rich.console import Console
 
-from moot.deploy.results.analysis.imported import read_user_table
+from moot.deploy.results.analysis.imported import read_parquet, read_user_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.estimates import IntervalEstimate, with_ends
 from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Table
@@ -36,6 +36,7 @@ from moot.metrics.distribution import Floats
 from moot.metrics.jackknife import LEAST_CLUSTERS, Ends
 from moot.metrics.weighted_kappa import cohen_kappa, quadratic_weighted_kappa
 from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.regular_files import open_regular
 
 NEEDED, OPTIONAL = ("item", "rater", "score"), ("group",)
 """Columns of the table; items with the same `group` are dependent."""
@@ -178,7 +179,7 @@ def _statistics(
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     as_csv = path.suffix.lower() == ".csv"
-    read = partial(pc.read_csv, path) if as_csv else partial(pq.read_table, path, partitioning=None)
+    read = partial(_read_csv if as_csv else read_parquet, path)
     table = read_user_table(f"--ratings {path}", "CSV (.csv) or else Parquet", read)
     for name in table.column_names:
         if name not in NEEDED + OPTIONAL:
@@ -188,6 +189,11 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             raise ConfigError(f"--ratings {path}: expected the columns {', '.join(NEEDED)}; found no `{name}`")
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
+
+
+def _read_csv(path: Path) -> pa.Table:
+    with open_regular(path) as stream:
+        return pc.read_csv(stream)
 
 
 def _scores(given: Any) -> tuple[dict[Any, float], bool]:

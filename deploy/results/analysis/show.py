@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from zlib import crc32
 
 import msgspec
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel
 from rich.console import Console
 
-from moot.actors.record.files import write_whole
+from moot.actors.record.files import checksum, write_whole
 from moot.deploy.results.analysis.analysis import Analysis, AnalysisScope
 from moot.deploy.results.analysis.table import AnalysisTable
 from moot.deploy.results.plotting import has_matplotlib, plot_style, render_figure
@@ -26,6 +27,7 @@ from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import visible
 from moot.metrics.jackknife import LEAST_CLUSTERS
 from moot.protocols.errors import ConfigError, RecordError
+from moot.protocols.regular_files import MOST_TEXT_BYTES, read_regular
 
 MOST_ROWS = 200
 """Rows of a table that the page shows at most; the files contain all."""
@@ -160,7 +162,7 @@ _FORMULA = re.compile(r"^[=+\-@\t]")
 
 
 def write_analysis(found: Analysis, folder: Path) -> Path:
-    """Writes an analysis as files, and removes those of an earlier analysis in the folder but no others.
+    """Writes an analysis as files, and removes those of an earlier analysis in the folder that are as it wrote them.
 
     Returns:
         The page's path.
@@ -178,6 +180,7 @@ def write_analysis(found: Analysis, folder: Path) -> Path:
         "facts": found.facts.model_dump(),
         "settings": found.settings.model_dump(),
         "files": sorted([*files, MANIFEST]),
+        "checksums": {name: crc32(content) for name, content in sorted(files.items())},
     }
     for name in _earlier(folder) - files.keys() - {MANIFEST}:
         _remove(folder / name)
@@ -226,18 +229,28 @@ def _figure_files(found: Analysis) -> dict[str, bytes]:
 
 
 def _earlier(folder: Path) -> set[str]:
-    """Files of an earlier analysis in the folder, from its manifest.
+    """Files of an earlier analysis in the folder, from its manifest, whose content is the one that it wrote.
 
     Raises:
         RecordError: the manifest cannot be read.
     """
     try:
-        named = msgspec.json.decode((folder / MANIFEST).read_bytes())["files"]
+        manifest = msgspec.json.decode(read_regular(folder / MANIFEST, MOST_TEXT_BYTES), type=_Manifest)
+        return {name for name, crc in manifest.checksums.items() if _is_as_written(folder, name, crc)}
     except (FileNotFoundError, NotADirectoryError):
         return set()
-    except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RecordError(f"{folder / MANIFEST} cannot be read: {error}; remove it or choose another --out") from None
-    return {name for name in named if isinstance(name, str) and Path(name).name == name and (folder / name).is_file()}
+
+
+class _Manifest(msgspec.Struct):
+    """What is read of a manifest; those of earlier versions have no checksums, and their files stay."""
+
+    checksums: dict[str, int] = {}
+
+
+def _is_as_written(folder: Path, name: str, crc: int) -> bool:
+    return Path(name).name == name and (folder / name).is_file() and checksum(folder / name) == crc
 
 
 def _remove(file: Path) -> None:

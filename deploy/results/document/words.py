@@ -66,8 +66,8 @@ def verdict_line(document: DebateDocument) -> str:
     """Text of the verdict, one line."""
     verdict, panel = document.verdict, document.panel
     if verdict is None:
-        waits = "the debate waits for a person" if document.state == "parked" else "the debate is not over"
-        return f"No verdict yet: {waits}"
+        states = {"parked": "waits for a person", "withdrawn": "was withdrawn"}
+        return f"No verdict yet: the debate {states.get(document.state, 'is not over')}"
     if verdict.failed:
         return f"The debate failed ({verdict.failure}): {verdict.error}"
     if document.positions is not None:

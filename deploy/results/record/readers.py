@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.agent.attempt import LENGTH
+from moot.actors.record.debate_result import WITHDRAWN
+from moot.actors.record.schema import CANCELLED, RESUMED
 from moot.actors.record.tables import read_table
 from moot.deploy.results.record.references import scored_verdicts
 from moot.deploy.results.record.rows import EventRow, RecordedEvent, ReplyRow, VerdictRow
@@ -72,6 +74,20 @@ def read_events(folder: str | Path, kinds: Iterable[str]) -> list[EventRow]:
     table = read_table(folder, "events", ["data"], pc.field("kind").isin(pa.array(sorted(kinds), pa.string())))
     columns = (table[name].to_pylist() for name in ("case_id", "attempt", "kind", "path"))
     return list(map(EventRow._make, zip(*columns, map(decode_json, table["data"].to_pylist()), strict=True)))
+
+
+def withdrawn_cases(events: pa.Table) -> set[str]:
+    """Ids of the cases whose latest debate was withdrawn and not submitted again; some may have an earlier verdict.
+
+    Args:
+        events: with `data`, in order of time; kinds other than `CANCELLED` and `RESUMED` are ignored.
+    """
+    found = events.filter(pc.is_in(events["kind"], value_set=pa.array([CANCELLED, RESUMED])))
+    columns = (found[name].to_pylist() for name in ("case_id", "kind", "data"))
+    last = {case_id: (kind, data) for case_id, kind, data in zip(*columns, strict=True)}
+    return {
+        case for case, (kind, data) in last.items() if kind == CANCELLED and decode_json(data).get("why") == WITHDRAWN
+    }
 
 
 def read_as(events: Iterable[R], event_type: type[E]) -> Iterator[tuple[R, E]]:

@@ -6,19 +6,26 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import TypeAdapter, ValidationError
 
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.record.run_yaml import EDITED, read_run_yaml
 from moot.actors.record.schema import ASKED, SCHEMA_VERSION
 from moot.actors.record.store.mirror import display_name
 from moot.actors.record.tables import read_raw_rows, read_table
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import family_of
+from moot.protocols.validation_messages import expected_value
+
+T = TypeVar("T")
+
+_PRICES = TypeAdapter(dict[str, Price])
+_AMOUNTS = TypeAdapter(dict[str, int | float])
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,7 @@ class RunInfo:
         stopped_by: reason why the last session stopped by itself; empty if it did not.
         prices: prices by model, as at the start of the run; only of models with a known price.
         unsettled: amounts that killed sessions may have used beyond the record, by budget (`tokens`, `usd`).
+        edited_by_hand: whether a person has edited run.yaml.
     """
 
     path: Path
@@ -62,6 +70,7 @@ class RunInfo:
     stopped_by: str
     prices: dict[str, Price]
     unsettled: dict[str, float]
+    edited_by_hand: bool
 
     @property
     def name(self) -> str:
@@ -92,7 +101,7 @@ def read_run_info(folder: str | Path) -> RunInfo:
     without_time = [session for session in sessions if not isinstance(session.get("wall_s"), int | float)]
     unsettled = Counter[str]()
     for session in sessions:
-        unsettled.update(_mapping(session.get("unsettled")))
+        unsettled.update(_valid(_AMOUNTS, session.get("unsettled"), run, "sessions: unsettled"))
     epochs = run.epochs()
     texts: dict[str, Any] = {name: _text(raw.get(name)) for name in ("task", "protocol", "preset", "encoder")}
     counts: dict[str, Any] = {name: raw[name] if isinstance(raw.get(name), int) else None for name in ("seed", "cases")}
@@ -108,11 +117,22 @@ def read_run_info(folder: str | Path) -> RunInfo:
         last_started_at=epochs[-1].started_at if epochs else None,
         owners=len(epochs),
         stopped_by=str(sessions[-1].get("stopped_by") or "") if sessions else "",
-        prices={str(name): Price.model_validate(price) for name, price in _mapping(raw.get("price_table")).items()},
+        prices=_valid(_PRICES, raw.get("price_table"), run, "price_table"),
         unsettled=dict(unsettled),
+        edited_by_hand=bool(raw.get(EDITED)),
         **texts,
         **counts,
     )
+
+
+def _valid(reader: TypeAdapter[dict[str, T]], value: object, run: RunFolder, key: str) -> dict[str, T]:
+    """Values by name of a key of run.yaml; empty where it has no such key."""
+    try:
+        return reader.validate_python({str(name): each for name, each in _mapping(value).items()})
+    except ValidationError as error:
+        raise RecordError(
+            f"{run.path / 'run.yaml'}: `{key}` cannot be read: {expected_value(error.errors()[0])}"
+        ) from None
 
 
 def _asked_a_model(run: RunFolder) -> bool:

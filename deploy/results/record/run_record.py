@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record.readers import counted_rows, latest_of, reply_rows
+from moot.deploy.results.record.readers import counted_rows, latest_of, reply_rows, withdrawn_cases
 from moot.deploy.results.record.references import References, scored_verdicts
 from moot.deploy.results.record.reply_columns import ReplyColumns
 from moot.deploy.results.record.rows import EventPlace, VerdictRow
@@ -31,7 +31,7 @@ E = TypeVar("E", bound=DebateEvent)
 _TURNS = ["role", "model", "template", "text", "answer", "p_reason", "outcome", "failure", "error", "finish_reason"]
 _TURNS += ["prompt_tokens", "completion_tokens", "completion_tokens_estimate", "prompt_tokens_stated"]
 _TURNS += ["completion_tokens_stated", "reasoning_tokens", "reading", "reused_from", "unconfirmed_attempts"]
-_TURNS += ["unconfirmed_tokens_max"]
+_TURNS += ["unconfirmed_tokens_max", "logprob_stage", "server", "served_model"]
 _CASES = [
     "index",
     "content_hash",
@@ -132,8 +132,13 @@ class RunRecord:
 
     @cached_property
     def bookkeeping(self) -> pa.Table:
-        """Events of the bookkeeping of paid asks; see `BOOKKEEPING_EVENTS`."""
+        """Events of the bookkeeping of paid asks and of cancelled debates; see `BOOKKEEPING_EVENTS`."""
         return read_table(self.folder, "events", ["data"], _is_bookkeeping())
+
+    @cached_property
+    def withdrawn(self) -> frozenset[str]:
+        """Ids of the cases without a verdict that were withdrawn; see `withdrawn_cases`."""
+        return frozenset(withdrawn_cases(self.bookkeeping).difference(self.by_case))
 
     @cached_property
     def _events(self) -> pa.Table:

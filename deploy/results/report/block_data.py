@@ -7,11 +7,12 @@ from typing import Any
 
 from moot.deploy.results.report.blocks import Block, Chart, Code, Heading, Items, Note, Pairs, Quote, Table
 from moot.deploy.results.report.charts import chart_data
+from moot.deploy.results.report.long_texts import bounded
 
 
 def blocks_data(blocks: Iterable[Block]) -> list[dict[str, Any]]:
     """Blocks as JSON values, without text figures, which repeat the numbers of tables."""
-    return [data for block in blocks if (data := _block_data(block)) is not None]
+    return [data for block in bounded(blocks) if (data := _block_data(block)) is not None]
 
 
 def _block_data(block: Block) -> dict[str, Any] | None:

@@ -21,8 +21,10 @@ from markupsafe import Markup, escape
 
 from moot.deploy.results.report.blocks import Block, Chart, Heading, one_line_title
 from moot.deploy.results.report.charts import chart_data, chart_table
+from moot.deploy.results.report.long_texts import bounded
 from moot.deploy.results.text import escape_hidden, visible
 from moot.protocols.errors import ConfigError
+from moot.protocols.regular_files import cause, open_regular
 
 PAGE = Path(__file__).parent / "page"
 STYLES = ("page.css",)
@@ -66,14 +68,14 @@ def replaced_title(file: Path) -> str | None:
             return None
         if not file.is_file():
             raise ConfigError(f"{file} is not a regular file: name another file with --out")
-        with open(file, "rb") as page:
+        with open_regular(file) as page:
             head = page.read(_HEAD_BYTES)
         if GENERATOR.encode() not in head:
             raise ConfigError(f"{file} exists and has no mark of a report of moot: name another file with --out")
         found = _TITLE.search(head.decode(errors="replace"))
         return unescape(found[1]) if found else ""
     except OSError as error:
-        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise ConfigError(f"{file}: {cause(error)}") from None
 
 
 _HEAD_BYTES = 20_000
@@ -142,7 +144,7 @@ def report_html(
         policy=page_policy(data, connect, more),
         parts=parts,
         has_cases="cases" in data,
-        blocks=[(type(block).__name__, block) for block in blocks],
+        blocks=[(type(block).__name__, block) for block in bounded(blocks)],
         styles=[Markup(asset(name).text) for name in files.styles],
         scripts=[Markup(asset(name).text) for name in files.scripts],
         data=inert_json({"charts": charts, **data}),
@@ -161,7 +163,7 @@ def blocks_html(blocks: Sequence[Block]) -> str:
     return (
         _environment()
         .get_template("fragment.html.j2")
-        .render(blocks=[(type(block).__name__, block) for block in shown], has_cases=False)
+        .render(blocks=[(type(block).__name__, block) for block in bounded(shown)], has_cases=False)
     )
 
 

@@ -32,6 +32,7 @@ from moot.deploy.results.report.blocks import (
     TextFigure,
     one_line_title,
 )
+from moot.deploy.results.report.long_texts import bounded
 from moot.deploy.results.text import (
     check_output_format,
     markdown_block,
@@ -68,7 +69,7 @@ def banner(simulated: bool) -> list[Block]:
 
 def report_text(blocks: Iterable[Block]) -> RenderableType:
     """Report as a renderable of rich, for a terminal."""
-    return Group(*(part for block in blocks for part in _terminal(block)))
+    return Group(*(part for block in bounded(blocks) for part in _terminal(block)))
 
 
 def report_string(blocks: Iterable[Block]) -> str:
@@ -81,7 +82,7 @@ def report_string(blocks: Iterable[Block]) -> str:
 
 def report_markdown(blocks: Iterable[Block]) -> str:
     """Report as Markdown; Markdown and HTML in its texts are escaped."""
-    return "\n\n".join(part for block in blocks for part in _markdown(block)) + "\n"
+    return "\n\n".join(part for block in bounded(blocks) for part in _markdown(block)) + "\n"
 
 
 def show_report(

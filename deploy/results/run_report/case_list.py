@@ -61,7 +61,7 @@ class CaseRow(FrozenModel):
         question: the start of the question, on one line.
         gold: the right answer, which no model saw; None without one.
         answer: the verdict's answer; None where it has none.
-        outcome: `right`, `wrong`, `unscored`, `failed`, or `open` without a verdict.
+        outcome: `right`, `wrong`, `unscored`, `failed`, or without a verdict `open` or `withdrawn`.
         ending: how it ended, as text: for a failed case its failure; None while it is open.
         rounds: of its debate; None for a failed or open case.
         confidence: the verdict's; None when unknown.

@@ -20,6 +20,9 @@ from moot.deploy.results.text import finite_or_none
 NOT_BEGUN = "not begun"
 """Outcome of a registered case whose debate has not begun."""
 
+WITHDRAWN = "withdrawn"
+"""Outcome of a case whose debate was cancelled by its submitter."""
+
 _CELL = (30, 120)
 _COLUMN = 3_000_000
 """Fewest and most characters of a text that the table shows, and about how many a column may have."""
@@ -87,7 +90,9 @@ def _outcomes(failed: pa.ChunkedArray, correct: pa.ChunkedArray) -> pa.ChunkedAr
 
 
 def _without_begun(record: RunRecord, case_ids: pa.ChunkedArray, outcomes: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Outcomes in which a case without verdict is open only if it has a reply or an event."""
+    """Outcomes in which a case without verdict is open only if it has a reply or an event, and was not withdrawn."""
+    withdrawn = pc.is_in(case_ids, value_set=pa.array(record.withdrawn, pa.string()))
+    outcomes = pc.if_else(withdrawn, WITHDRAWN, outcomes)
     is_open = pc.equal(outcomes, "open")
     if not pc.any(is_open).as_py():
         return outcomes

@@ -10,8 +10,8 @@ from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.run_report.case_table import DEBATED, CaseTable, case_table
 from moot.deploy.results.run_report.data import RunData
 
-Outcome = Literal["right", "wrong", "unscored", "failed", "open"]
-"""Outcome of a case: `unscored` has a verdict but nothing to compare it with, `open` has no verdict yet."""
+Outcome = Literal["right", "wrong", "unscored", "failed", "open", "withdrawn"]
+"""Outcome of a case: `unscored` has a verdict but nothing to compare it with, `open` and `withdrawn` have none."""
 
 _DIGITS = 4
 

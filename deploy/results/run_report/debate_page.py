@@ -10,6 +10,7 @@ from moot.deploy.results.document.blocks import document_blocks
 from moot.deploy.results.document.read import build_document
 from moot.deploy.results.report.block_data import blocks_data
 from moot.deploy.results.report.blocks import Items, Note
+from moot.deploy.results.report.long_texts import MOST_SHOWN, beginning
 from moot.deploy.results.report.render import banner
 from moot.deploy.results.rounds.round_trace import trace_blocks
 from moot.deploy.results.run_report.sent_replies import SentReplies
@@ -56,19 +57,23 @@ def debate_page(debate: Transcript, sent: SentReplies) -> dict[str, Any]:
         "case": debate.case_id,
         "run": debate.run,
         "banner": blocks_data(banner(debate.simulated)),
-        "question": debate.question,
+        "question": beginning(debate.question),
         "gold": debate.gold,
         "answer": debate.verdict and debate.verdict.answer,
         "correct": debate.verdict and debate.verdict.correct,
         "state": debate.state,
-        "about": [pair for pair in case_pairs(debate) if pair[0] != "question"],
-        "verdict": [*_verdict(debate, document is None), ("cost", cost_words(debate.cost))],
+        "about": _beginnings(pair for pair in case_pairs(debate) if pair[0] != "question"),
+        "verdict": _beginnings([*_verdict(debate, document is None), ("cost", cost_words(debate.cost))]),
         "document": [] if document is None else blocks_data(document_blocks(document)),
         "columns": debate_roles(replies, debate.sections),
         "stages": [stage for section in debate.sections if (stage := page.stage(section))],
         "trace": [] if debate.trace is None else blocks_data(trace_blocks(debate.trace)),
         "texts": page.texts.values,
     }
+
+
+def _beginnings(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(name, beginning(value)) for name, value in pairs]
 
 
 def _verdict(debate: Transcript, whole: bool) -> list[tuple[str, str]]:
@@ -120,7 +125,7 @@ class _Texts:
         self._places: dict[str, int] = {}
 
     def place(self, text: str) -> int:
-        return self._places.setdefault(text, len(self._places))
+        return self._places.setdefault(beginning(text), len(self._places))
 
     @property
     def values(self) -> list[str]:
@@ -162,8 +167,8 @@ class _Page:
 
     def _turn(self, turn: TurnView) -> dict[str, Any]:
         noted = self._noted.get(turn.path, [])
-        body = turn_body(turn)
-        tokens = self._sent.tokens(turn)
+        body = beginning(turn_body(turn))
+        tokens = self._sent.tokens(turn) if len(turn.text) <= MOST_SHOWN else None
         data: dict[str, Any] = {
             "path": turn.path,
             "role": turn.role,
@@ -177,7 +182,7 @@ class _Page:
         if tokens is not None:
             data["tokens"] = tokens
         elif turn.text and turn.text != body:
-            data["written"] = turn.text
+            data["written"] = beginning(turn.text)
         scores = [score for event in noted for score in _scores(event)]
         own = [event for event in noted if not event.path.startswith(_OF_JUDGES)]
         judged = [event for event in noted if event.path.startswith(_OF_JUDGES)]

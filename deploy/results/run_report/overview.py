@@ -60,9 +60,11 @@ def _worked(summary: Summary) -> str:
     if not summary.open and not summary.failed:
         return "The only case finished." if summary.cases == 1 else f"All {count(summary.cases)} cases finished."
     failed = f", {count(summary.failed)} failed" if summary.failed else ""
-    are = "is" if summary.open == 1 else "are"
-    left = f", {count(summary.open)} {are} open: the run is not complete" if summary.open else ""
-    return f"{count(summary.finished)} of {cases(summary.cases)} finished{failed}{left}."
+    withdrawn = f", {count(summary.withdrawn)} withdrawn" if summary.withdrawn else ""
+    left = summary.open - summary.withdrawn
+    are = "is" if left == 1 else "are"
+    rest = f", {count(left)} {are} open: the run is not complete" if left else ""
+    return f"{count(summary.finished)} of {cases(summary.cases)} finished{failed}{withdrawn}{rest}."
 
 
 def _quality(summary: Summary) -> str:
@@ -92,10 +94,9 @@ def next_steps(summary: Summary) -> Iterator[str]:
     if summary.stopped_by is not None:
         yield f"The run was stopped: {summary.stopped_by}."
         yield "The same command resumes it; after a budget stop, with a larger budget."
-    elif summary.open > summary.parked:
+    elif left := summary.open - summary.parked - summary.withdrawn:
         yield (
-            f"{cases(summary.open - summary.parked)} have no verdict. If the run is not under way, enter the same "
-            "command again to resume it."
+            f"{cases(left)} have no verdict. If the run is not under way, enter the same command again to resume it."
         )
     if summary.parked:
         waiting = "1 debate waits" if summary.parked == 1 else f"{count(summary.parked)} debates wait"

@@ -65,6 +65,8 @@ def _gate(run: RunData, gated: Sequence[_Gated]) -> Iterator[Block]:
         yield Table("Why cases were debated (a case may have several reasons)", ("reason", "cases"), rows)
     if (without := run.summary.gate_untested) is not None:
         yield Note(f"Tests that could not be made: {without.words}. Skipped without them: {cases(without.skipped)}.")
+    if (coverage := run.summary.gate_coverage) is not None:
+        yield Note(f"{coverage.words[0].upper()}{coverage.words[1:]}.")
 
 
 def _branches(summary: Summary, gated: Sequence[_Gated]) -> str:

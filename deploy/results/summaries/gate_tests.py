@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from moot.actors.record.run_yaml import EDITED_REMARK
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.run_record import RunRecord, once_per_record
 from moot.deploy.results.summaries.model_replies import model_replies, warnings_of
+from moot.deploy.results.summaries.served_models import server_warnings
 from moot.deploy.results.text import cases
 from moot.protocols.selene.events import GateDecided
 
@@ -62,6 +64,58 @@ class UntestedGates(FrozenModel):
         return f"{counts} of {cases(self.cases)}"
 
 
+class GateCoverage(FrozenModel):
+    """Gates whose M and mean p are of a part of the openings, because the others' p is unknown.
+
+    Attributes:
+        known: number of openings with a known p, over all cases with a gate.
+        openings: number of valid openings.
+        cases: number of cases whose M and p are of a part of the openings.
+        gated: number of cases with a gate.
+    """
+
+    known: int
+    openings: int
+    cases: int
+    gated: int
+
+    @property
+    def words(self) -> str:
+        """Counts as text.
+
+        >>> GateCoverage(known=30, openings=48, cases=15, gated=16).words
+        'p is known of 30 of 48 openings; in 15 of 16 cases M and mean p are of a part of them'
+        """
+        part = f"in {self.cases:,} of {cases(self.gated)} M and mean p are of a part of them"
+        return f"p is known of {self.known:,} of {self.openings:,} openings; {part}"
+
+
+_PARTLY_KNOWN = r'"intrinsic":\[[^\]]*(?:\d,null|null,\d)'
+"""Pattern of a gate's event with known and unknown p."""
+
+
+@once_per_record
+def gate_coverage(record: RunRecord) -> GateCoverage | None:
+    """Coverage of M and mean p; None where each gate's are of all openings, or of none.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    if not record.gated:
+        return None
+    events = record.rows_that_count(record.events_of_kind(GateDecided.kind))
+    partly = pc.match_substring_regex(pc.fill_null(events["data"], ""), _PARTLY_KNOWN)
+    if not pc.any(partly).as_py():
+        return None
+    gates = [gate for data in events["data"].to_pylist() if (gate := GateDecided.read_json(data)) is not None]
+    return GateCoverage(
+        known=sum(gate.p_known for gate in gates),
+        openings=sum(len(gate.intrinsic) for gate in gates),
+        cases=pc.sum(partly).as_py(),
+        gated=events.num_rows,
+    )
+
+
 @once_per_record
 def untested_gates(record: RunRecord) -> UntestedGates | None:
     """Counts of the gates that could not make a test; None without any.
@@ -109,10 +163,13 @@ def gate_warnings(found: UntestedGates | None) -> Iterator[str]:
 
 
 def run_warnings(source: RunRecord | str | Path) -> list[str]:
-    """Warnings about a run, each with a remedy: about its replies, and about tests of its gate.
+    """Warnings about a run, each with a remedy: about its replies and their servers, about tests of its gate, and about
+    its run.yaml.
 
     Raises:
         RecordError: the record cannot be read.
     """
     record = RunRecord.of(source)
-    return [*warnings_of(model_replies(record)), *gate_warnings(untested_gates(record))]
+    edited = [EDITED_REMARK] if record.info.edited_by_hand else []
+    replies = [*warnings_of(model_replies(record)), *server_warnings(record)]
+    return [*edited, *replies, *gate_warnings(untested_gates(record))]

@@ -16,7 +16,7 @@ from moot.actors.models.early_stop import CUT, REPETITION
 from moot.actors.models.openai_errors import STATED
 from moot.actors.models.prompt_cuts import CONTEXT_REMEDY
 from moot.actors.models.token_logprobs import UNALIGNED
-from moot.actors.record.rows import FROM_REASONING, has_reading_mark
+from moot.actors.record.rows import FROM_REASONING, NO_LOGPROBS, OVERLONG, has_reading_mark
 from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.prompt_cuts import cut_prompts
@@ -24,7 +24,7 @@ from moot.deploy.results.record.readers import counted_rows
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.report.blocks import Block, Table
 from moot.deploy.results.text import count
-from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED
+from moot.protocols.errors import IGNORES_LIMIT, RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED
 from moot.protocols.messages import family_of
 from moot.protocols.reply_json import MENDED
 from moot.protocols.reply_parsing import is_outside_labels
@@ -59,12 +59,14 @@ class ModelReplies(FrozenModel):
         by_letter: usable asks whose label is a letter or digit in front of more words.
         by_prefix: usable asks whose label is the start of a longer answer.
         replies: received texts, unreadable ones included.
-        truncated: replies truncated at their token limit.
+        truncated: replies truncated at their token limit by the server.
         repetitive: replies that repeat one passage.
         refused: refusals by the model or by a content filter.
         outside_labels: replies whose answer is not one of the labels.
         from_reasoning: replies that the server returned in the field of hidden reasoning.
         prompt_cut: replies to a prompt of which the server seems to have read only a part.
+        overlong: replies that were longer than the requested tokens can be, and were cut.
+        without_logprobs: replies without the log-probabilities that were requested.
         unaligned: replies whose tokens do not concatenate to their text; the answer's probability is unknown.
         reasoning_tokens: tokens of hidden reasoning; None when no server reports them.
     """
@@ -86,6 +88,8 @@ class ModelReplies(FrozenModel):
     outside_labels: int = 0
     from_reasoning: int = 0
     prompt_cut: int = 0
+    overlong: int = 0
+    without_logprobs: int = 0
     unaligned: int = 0
     reasoning_tokens: int | None = None
 
@@ -178,7 +182,9 @@ def _marks(row: dict[str, Any]) -> Iterator[str]:
     if not row["received"]:
         return
     yield "replies"
-    if row["finish_reason"] == LENGTH:
+    if has_reading_mark(row["reading"], OVERLONG):
+        yield "overlong"
+    elif row["finish_reason"] == LENGTH:
         yield "truncated"
     if row["finish_reason"] == REPETITION or row["repetitive"]:
         yield "repetitive"
@@ -191,6 +197,7 @@ def _of_received(row: dict[str, Any]) -> dict[str, bool]:
     return {
         "from_reasoning": has_reading_mark(row["reading"], FROM_REASONING),
         "prompt_cut": row["prompt_cut"],
+        "without_logprobs": has_reading_mark(row["reading"], NO_LOGPROBS),
         "unaligned": row["p_reason"] == UNALIGNED,
     }
 
@@ -230,6 +237,11 @@ def _warnings(role: ModelReplies) -> Iterator[str]:
         yield (
             f"the server seems to have cut the prompts of {role.prompt_cut:,} of {role.replies:,} replies of "
             f"{role.role}, by the tokens that it counted: {CONTEXT_REMEDY}"
+        )
+    if role.overlong:
+        yield (
+            f"{role.overlong:,} of {role.replies:,} replies of {role.role} were longer than the requested tokens can "
+            f"be, and were cut: {IGNORES_LIMIT}"
         )
 
 
@@ -290,6 +302,8 @@ _HEADER = {
     "refused": "refused",
     "outside_labels": "outside labels",
     "prompt_cut": "prompt cut",
+    "overlong": "overlong",
+    "without_logprobs": "without log-probabilities",
     "unaligned": "unaligned",
     "reasoning_tokens": "reasoning tokens",
 }

@@ -40,7 +40,13 @@ from moot.deploy.results.summaries.evaluation import (
     confidence_figures,
     evaluate_distributions,
 )
-from moot.deploy.results.summaries.gate_tests import UntestedGates, run_warnings, untested_gates
+from moot.deploy.results.summaries.gate_tests import (
+    GateCoverage,
+    UntestedGates,
+    gate_coverage,
+    run_warnings,
+    untested_gates,
+)
 from moot.deploy.results.summaries.judges import judge_figures, verdict_sources
 from moot.deploy.results.summaries.judging import JudgingSummary, summarise_judging
 from moot.deploy.results.summaries.label_audit import contradicted, converged
@@ -73,7 +79,8 @@ class Summary(DisplayMixin, FrozenModel):
         models: model names by role family.
         simulated: whether any answer comes from the simulated model.
         cases: number of cases of the run, or those seen so far if that is unknown; `finished + failed + open`.
-        open: cases without a verdict; `parked` of them wait for a person.
+        open: cases without a verdict; `parked` of them wait for a person, and `withdrawn` of them are recorded as
+            withdrawn, which earlier versions did not record.
         reused: cases that already had a verdict before the last session.
         answered: number of scored verdicts with an answer; `accuracy_answered` is the accuracy of these.
         accuracy: share of right answers over all parts of the task; `accuracy_by_part` is None for one part.
@@ -82,6 +89,7 @@ class Summary(DisplayMixin, FrozenModel):
             all are independent.
         skip_rate: share of the finished cases with a gate whose debate was skipped; None without a gate.
         gate_untested: gates that could not make a test because a value was unknown; None without any.
+        gate_coverage: number of openings whose probability the gates knew; None if each knew all, or none.
         debate_rounds_mean: mean over all finished cases; `debate_rounds_mean_debated` over the debated ones.
         judge_stability: 1 - Var over the evidence variants, mean over the candidates with at least two scored variants,
             of the protocol's own passes; `judge_stability_audit` is that of the audit's passes, which are the same for
@@ -145,6 +153,7 @@ class Summary(DisplayMixin, FrozenModel):
     failed: int
     open: int
     parked: int
+    withdrawn: int = 0
     reused: int
     accuracy: float | None
     accuracy_interval: Interval | None
@@ -156,6 +165,7 @@ class Summary(DisplayMixin, FrozenModel):
     accuracy_by_part: list[PartAccuracy] | None
     skip_rate: float | None
     gate_untested: UntestedGates | None = None
+    gate_coverage: GateCoverage | None = None
     accuracy_skipped: float | None
     accuracy_skipped_interval: Interval | None
     scored_skipped: int
@@ -251,7 +261,8 @@ def record_summary(record: RunRecord) -> Summary:
         finished=len(finished),
         failed=len(verdicts) - len(finished),
         open=total - len(verdicts),
-        parked=len(parked),
+        parked=len(parked - record.withdrawn),
+        withdrawn=len(record.withdrawn),
         reused=_reused(facts, verdicts),
         how=_counted(verdict.how or "unknown" for verdict in verdicts),
         failures=_counted(verdict.failure or "unknown" for verdict in verdicts if verdict.failed),
@@ -264,6 +275,7 @@ def record_summary(record: RunRecord) -> Summary:
         confidence=confidence_figures(record, counted),
         **debate_shares(record, finished),
         gate_untested=untested_gates(record),
+        gate_coverage=gate_coverage(record),
         **accuracies(record, counted),
         **judge_figures(record, finished),
         **run_totals(replies, record.bookkeeping, facts.prices),

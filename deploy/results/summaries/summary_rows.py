@@ -96,6 +96,8 @@ def _gate_rows(summary: Summary, skip_rate: float) -> Iterator[tuple[str, str]]:
     yield "skip rate", percent(skip_rate)
     if (without := summary.gate_untested) is not None:
         yield "gate tests not made", f"{without.words}; {without.skipped:,} of these cases were skipped"
+    if summary.gate_coverage is not None:
+        yield "gate's probabilities", summary.gate_coverage.words
     if summary.scored_skipped:
         skipped = percent(summary.accuracy_skipped, summary.accuracy_skipped_interval, summary.scored_skipped)
         yield "accuracy, skipped", skipped
@@ -171,7 +173,8 @@ def _cases(summary: Summary) -> str:
     if summary.open:
         waits = "waits" if summary.parked == 1 else "wait"
         waiting = f", {summary.parked:,} of them {waits} for a person" if summary.parked else ""
-        parts.append(f"{summary.open:,} without verdict{waiting}")
+        withdrawn = f", {summary.withdrawn:,} of them withdrawn" if summary.withdrawn else ""
+        parts.append(f"{summary.open:,} without verdict{waiting}{withdrawn}")
     if summary.reused:
         parts.append(f"{summary.reused:,} from earlier sessions")
     return f"{summary.cases:,}: {', '.join(parts)}"

@@ -6,7 +6,14 @@ from collections.abc import Iterable
 
 import msgspec
 
-from moot.actors.record.rows import FROM_REASONING, PROMPT_CUT, has_reading_mark, step_of
+from moot.actors.record.rows import (
+    FROM_REASONING,
+    NO_LOGPROBS,
+    OVERLONG,
+    PROMPT_CUT,
+    has_reading_mark,
+    step_of,
+)
 from moot.deploy.results.distributions import distribution_line
 from moot.deploy.results.endings import named_ending
 from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs, Quote
@@ -174,10 +181,14 @@ def _judged_pairs(judged: JudgedReplyView, evidence: str) -> Iterable[tuple[str,
     yield "reply", judged.reply
 
 
+_WITHOUT = {"parked": "none yet: it waits for a person", "withdrawn": "none: the debate was withdrawn"}
+"""Text for a debate without a verdict, by its state."""
+
+
 def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, str]]:
     """Pairs of name and text of the verdict."""
     if verdict is None:
-        return [("verdict", "none yet: it waits for a person" if state == "parked" else "none yet")]
+        return [("verdict", _WITHOUT.get(state, "none yet"))]
     if verdict.failed:
         return [("failed", verdict.failure), ("error", verdict.error or "-")]
     if verdict.answer is None and (panel := panel_pairs(verdict.payload)) is not None:
@@ -185,6 +196,8 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
     right = {True: "right", False: "wrong", None: "not scored"}[verdict.correct]
     sources = VerdictSources.of(verdict.payload)
     source = ", stage ".join(each for each in (sources.confidence_from, sources.confidence_stage) if each)
+    if sources.confidence_known is not None:
+        source += f", {sources.confidence_known} of {count(sources.confidence_agents)} agents"
     source = f" (from {source})" if source and verdict.confidence is not None else ""
     pairs = [
         ("answer", f"{'none' if verdict.answer is None else verdict.answer} ({right})"),
@@ -241,13 +254,16 @@ _READINGS = {
     "prefix": "its label is the start of the answer",
     FROM_REASONING: "returned in the field of hidden reasoning",
     PROMPT_CUT: "the server seems to have cut its prompt",
+    OVERLONG: "longer than the requested tokens can be, and cut",
+    NO_LOGPROBS: "the server gave no log-probabilities, though they were requested",
 }
 """Words for the marks of the column `reading`."""
 
 
 def turn_marks(turn: TurnView) -> list[str]:
     """Anomalies of a reply, as texts."""
-    why = _TRUNCATED if turn.truncated and not turn.error.startswith(TRUNCATED) else turn.error
+    truncated = turn.truncated and not has_reading_mark(turn.reading, OVERLONG)
+    why = _TRUNCATED if truncated and not turn.error.startswith(TRUNCATED) else turn.error
     marks = {
         "repaired": "its JSON was repaired",
         "reasked": "asked again after an unreadable reply",
@@ -256,7 +272,7 @@ def turn_marks(turn: TurnView) -> list[str]:
         "failed": f"FAILED ({turn.failure}): {why}",
     }
     found = [marks[turn.outcome]] if turn.outcome in marks else []
-    if turn.truncated and turn.outcome not in ("invalid", "failed"):
+    if truncated and turn.outcome not in ("invalid", "failed"):
         found.append(_TRUNCATED)
     if turn.outcome != "repaired" and has_reading_mark(turn.reading, MENDED):
         found.append(marks["repaired"])

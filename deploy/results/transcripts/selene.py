@@ -67,8 +67,18 @@ def gate_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
         return None
     why = "; ".join(REASONS.get(reason, reason) for reason in gate.reasons) or "no reason is recorded"
     signals = {"d": ("D (disagreement)", gate.d), "m": ("M (misalignment)", gate.m), "p": ("mean p", gate.p)}
-    known = [(name, number(value, 4)) for key, (name, value) in signals.items() if key in payload]
+    part = _of_part(gate.p_known, gate.openings)
+    known = [
+        (name, number(value, 4) + (part if key != "d" else ""))
+        for key, (name, value) in signals.items()
+        if key in payload
+    ]
     return [("gate", f"{'skip the debate' if gate.skip else 'debate'}: {why}"), *known]
+
+
+def _of_part(known: int | None, openings: int | None) -> str:
+    """How many openings M and p are of, if not of all; empty if they are, or if none is known."""
+    return f" ({known} of {openings} openings)" if known and openings and known < openings else ""
 
 
 SIGNALS = (
@@ -84,10 +94,11 @@ def _signals(data: GateDecided) -> list[GateSignal]:
     """Tests of the gate, in order; completeness and comparability of the openings only if they are not met."""
     is_printed = data.intrinsic_reading == "printed"  # the printed formula gives 1/2 for p = 1
     p_name = "mean p as printed, p/(1+p)" if is_printed else "mean p (own probability)"
+    part = _of_part(data.p_known, len(data.intrinsic))
     found = [
         _test("D (disagreement)", data.d, data.tau_d, below=True, untested="disagreement" in data.untested),
-        _test("M (misalignment)", data.m, data.tau_m, below=True, untested="misalignment" in data.untested),
-        _test(p_name, data.p, data.tau_p, below=False, untested="low_intrinsic" in data.untested),
+        _test("M (misalignment)", data.m, data.tau_m, below=True, untested="misalignment" in data.untested, part=part),
+        _test(p_name, data.p, data.tau_p, below=False, untested="low_intrinsic" in data.untested, part=part),
         _unanimity(data),
     ]
     if not data.complete:
@@ -101,13 +112,15 @@ def _failed_signal(name: str, is_tested: bool) -> GateSignal:
     return GateSignal(name, "no", "yes", "fail") if is_tested else GateSignal(name, "no", "off", "off")
 
 
-def _test(name: str, value: float | None, tau: float | None, *, below: bool, untested: bool) -> GateSignal:
+def _test(
+    name: str, value: float | None, tau: float | None, *, below: bool, untested: bool, part: str = ""
+) -> GateSignal:
     if tau is None:
-        return GateSignal(name, number(value), "off", "off")
+        return GateSignal(name, number(value) + part, "off", "off")
     outcome: Outcome = "not tested"
     if value is not None and not untested:
         outcome = "pass" if (value < tau if below else value >= tau) else "fail"
-    return GateSignal(name, number(value, 4), f"{'<' if below else '>='} {number(tau, 4)}", outcome)
+    return GateSignal(name, number(value, 4) + part, f"{'<' if below else '>='} {number(tau, 4)}", outcome)
 
 
 def _unanimity(data: GateDecided) -> GateSignal:
@@ -172,6 +185,7 @@ def _outcome(data: CandidatesJudged) -> list[str]:
         stability = "" if each.stability is None else f"stability {number(each.stability)}, "
         votes = "1 agent" if each.support == 1 else f"{each.support} agents"
         scores = f"S = {number(each.score)}, {stability}{votes}, mean p {number(each.mean_p)}"
+        scores += f" ({each.p_known} of {votes})" if each.p_known is not None else ""
         lines.append(f"{each.answer}: {scores}")
     chosen = f"chosen: {data.answer}"
     if data.tie_broken_by:

@@ -15,8 +15,9 @@ import msgspec
 
 from moot.actors.agent.attempt import LENGTH
 from moot.actors.record.rows import USAGE, tokens_of
+from moot.actors.record.schema import ASKED, CANCELLED, RESUMED
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record.readers import decode_json, read_as
+from moot.deploy.results.record.readers import decode_json, read_as, withdrawn_cases
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.rounds.round_trace import build_round_trace
 from moot.deploy.results.text import cases as number_of_cases
@@ -81,6 +82,7 @@ class _Debates:
         self._turns = _by_case(rows_of_cases(tables.turns, case_ids))
         self._events = _by_case(rows_of_cases(tables.events, case_ids))
         self._verdicts = _by_case(rows_of_cases(tables.verdicts, case_ids))
+        self._withdrawn = withdrawn_cases(tables.events)
 
     def transcript(self, case_id: str, attempt: int | None = None, *, under_way: bool = False) -> Transcript:
         """Transcript of an attempt at a registered case; see `build_transcript`.
@@ -109,12 +111,12 @@ class _Debates:
             case_id=case_id,
             attempt=attempt,
             attempts=attempts,
-            state=_state(verdict, recorded, views),
+            state=_state(verdict, recorded, views, is_withdrawn=case_id in self._withdrawn),
             **_filled(case, ("question", "title", "passage", "invalid"), ""),
             **_filled(case, ("labels", "choices", "aliases", "accepted", "ratings"), []),
             judged=JudgedReplyView.model_validate_json(case["judged"]) if case["judged"] else None,
             gold=case["gold"],
-            sections=group_by_stage(views, [e for e in recorded if e.kind != "asked"], _began(turns, events)),
+            sections=group_by_stage(views, [e for e in recorded if e.kind not in _UNSHOWN], _began(turns, events)),
             trace=build_round_trace(figures for _, figures in read_as(recorded, RoundFigures)),
             verdict=verdict,
             cost=_cost(views, turns),
@@ -176,9 +178,13 @@ def _verdict(row: dict[str, Any]) -> VerdictView:
     )
 
 
-def _state(verdict: VerdictView | None, events: Iterable[EventView], turns: Iterable[TurnView]) -> State:
+def _state(
+    verdict: VerdictView | None, events: Iterable[EventView], turns: Iterable[TurnView], *, is_withdrawn: bool
+) -> State:
     if verdict is not None:
         return "failed" if verdict.failed else "finished"
+    if is_withdrawn:
+        return "withdrawn"
     decided = {turn.path for turn in turns}
     waits = any(event.kind == "parked" and event.path not in decided for event in events)
     return "parked" if waits else "open"
@@ -200,6 +206,9 @@ def _at_least(turns: Sequence[TurnView]) -> int | None:
     unknown = all(turn.prompt_tokens is None and turn.completion_tokens is None for turn in turns)
     return None if turns and unknown else sum((t.prompt_tokens or 0) + (t.completion_tokens or 0) for t in turns)
 
+
+_UNSHOWN = frozenset({ASKED, CANCELLED, RESUMED})
+"""Kinds of events that a transcript does not list."""
 
 _SHOWN = 3
 _CONSIDERED = 100_000

@@ -11,8 +11,8 @@ from moot.deploy.results.rounds.round_trace import RoundTrace
 if TYPE_CHECKING:
     from moot.deploy.results.report.blocks import Block
 
-State = Literal["finished", "failed", "parked", "open"]
-"""State of a debate: `parked` is waiting for a person, `open` has no verdict yet."""
+State = Literal["finished", "failed", "parked", "withdrawn", "open"]
+"""State of a debate: `parked` is waiting for a person, `withdrawn` was cancelled, `open` has no verdict yet."""
 
 
 class TurnView(FrozenModel):

@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 
 from moot.actors.record.follow import Added
 from moot.actors.record.progress import StreamedEvent, replies_as_events, verdict_event
+from moot.actors.record.schema import CANCELLED, RESUMED
 from moot.deploy.service.sse import encode_event
 
+_ENDS = ("verdict", CANCELLED)
 _MOST_EVENTS = 5_000
 """Most events that a reader may lag behind; beyond that it reads them from the record again."""
 
@@ -42,7 +44,7 @@ class DebateReader:
         self.events: deque[StreamedEvent] = deque()
         self.is_behind = False
         self._seen: set[_Seen] = set()
-        self._attempt, self._has_verdict = 0, False
+        self._attempt, self._has_ended = 0, False
 
     def add(self, added: Added) -> None:
         """Add the debate's events of added rows."""
@@ -65,16 +67,17 @@ class DebateReader:
                 continue
             self._seen.add(place)
             if event.attempt > self._attempt:
-                self._attempt, self._has_verdict = event.attempt, False
-            self._has_verdict |= event.kind == "verdict" and event.attempt == self._attempt
+                self._attempt, self._has_ended = event.attempt, False
+            if event.attempt == self._attempt:
+                self._has_ended = (self._has_ended or event.kind in _ENDS) and event.kind != RESUMED
             data = {name: getattr(event, name) for name in ("kind", "path", "attempt", "at", "data")}
             written += encode_event("note", msgspec.json.encode(data))
         return bytes(written)
 
     @property
     def has_ended(self) -> bool:
-        """Whether the verdict of the latest attempt has arrived."""
-        return self._has_verdict
+        """Whether the latest attempt has its verdict, or was cancelled and not resumed."""
+        return self._has_ended
 
 
 def _events_of(added: Added, case_id: str) -> list[StreamedEvent]:

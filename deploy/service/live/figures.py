@@ -107,12 +107,23 @@ class RunningFigures:
         self._scored, self.debates_by_time = ScoredVerdicts(info.path), TimeBins()
         self.accuracy = self._scored.accuracy
         self.rounds, self.debates = RoundBands(), OpenDebates()
+        self._session = info.owners  # an owner's number is how many there have been
         self.trajectories = Trajectories(self.debates)
         verdicts = list(dict.fromkeys([*READ["verdicts"], *self._scored.columns]))
         self.columns = {**READ, "verdicts": verdicts}
 
     def add(self, added: Added) -> None:
-        """Add rows of the record."""
+        """Add rows of the record; those of earlier sessions begin no debate."""
+        if added.epoch > self._session:
+            self._session = added.epoch
+            self.debates.end_session()
+        if added.epoch == self._session and added.table == "turns":
+            self.debates.add_replies(added.rows)
+            if "logprob" in added.rows.column_names:
+                self.trajectories.add_replies(added.rows)
+        elif added.epoch == self._session and added.table == "events":
+            self.debates.add_events(added.rows)
+            self._add_assessments(added.rows)
         getattr(self, f"_add_{added.table}")(added.rows)
 
     def _add_cases(self, cases: pa.Table) -> None:
@@ -120,9 +131,7 @@ class RunningFigures:
         self._has_gold |= cases["gold"].null_count < cases.num_rows
 
     def _add_turns(self, turns: pa.Table) -> None:
-        self.debates.add_replies(turns)
-        if "logprob" in turns.column_names:
-            self.trajectories.add_replies(turns)
+        self.debates.add_decisions(turns)
         self._asked_a_model |= asks_a_model(turns["role"])
         calls = paid_calls(turns)
         used = calls.group_by("model").aggregate([(name, "sum") for name in USED])
@@ -135,7 +144,6 @@ class RunningFigures:
         self._counts.calls_without_usage += pc.sum(lacks_usage(calls)).as_py() or 0
 
     def _add_events(self, events: pa.Table) -> None:
-        self.debates.add_events(events)
         rounds = events.filter(pc.equal(events["kind"], RoundFigures.kind))
         step = max(1, rounds.num_rows // _ROUNDS_AT_ONCE)
         chosen = rounds.take(pa.array(range(0, rounds.num_rows, step), pa.int64()))
@@ -144,13 +152,12 @@ class RunningFigures:
                 self.rounds.add(figures)
         for data in events.filter(pc.equal(events["kind"], GATE))["data"].to_pylist():
             self._counts.untested += lacks_values(GATE, decode_json(data))
-        others = events.filter(pc.is_in(events["kind"], value_set=pa.array([ReplyAssessed.kind, "parked"])))
-        for row in others.to_pylist():
-            key = (row["case_id"], row["attempt"])
-            if row["kind"] == "parked":
-                self.debates.wait(key, row["path"])
-            else:
-                self.trajectories.assess(key, row["data"])
+        for row in events.filter(pc.equal(events["kind"], "parked")).to_pylist():
+            self.debates.wait((row["case_id"], row["attempt"]), row["path"], row["at"])
+
+    def _add_assessments(self, events: pa.Table) -> None:
+        for row in events.filter(pc.equal(events["kind"], ReplyAssessed.kind)).to_pylist():
+            self.trajectories.assess((row["case_id"], row["attempt"]), row["data"])
 
     def _add_verdicts(self, verdicts: pa.Table) -> None:
         finished = verdicts.filter(pc.invert(pc.fill_null(verdicts["failed"], False)))

@@ -75,6 +75,7 @@ class LiveRun:
         self._figures = self._charts = b""
         self._charts_version, self._charts_at = 0, 0.0
         self._closing, self._stops_reading = asyncio.Event(), False
+        self._session_has_ended = False
         self._ended, self._reason, self._how = False, "", dict[str, str]()
         self._task: asyncio.Task[None] | None = None
         self.viewers, self._idle_since = 0, time.monotonic()
@@ -94,6 +95,7 @@ class LiveRun:
         Args:
             last_read_s: most seconds to read the rest of the record, for last figures; the read then stops where it is.
         """
+        self._session_has_ended = bool(last_read_s)
         self._closing.set()
         if self._task is None:
             return
@@ -117,6 +119,7 @@ class LiveRun:
                 if is_live:
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self._closing.wait(), max(UPDATE_S, time.monotonic() - began))
+            self._session_has_ended |= not is_live
             await self._refresh(is_last=True)  # what was written before the run was seen to have ended
             await self._end()
         except Exception as error:
@@ -154,6 +157,8 @@ class LiveRun:
         return found
 
     def _figures_now(self, beside: Mapping[str, Any]) -> bytes:
+        if self._session_has_ended:
+            self._running.debates.end_session()
         figures = self._running.figures().model_dump()
         return msgspec.json.encode({**figures, "debates": self._running.debates.shown(time.time()), **beside})
 
@@ -227,7 +232,7 @@ class LiveRun:
 
     async def debate(self, case_id: str) -> AsyncGenerator[bytes, None]:
         """Server-sent events of a debate: a `note` for each that is recorded, then for each that is added; `end` when
-        it has its verdict, or with a reason when the run cannot be followed any more."""
+        it has its verdict or was cancelled, or with a reason when the run cannot be followed any more."""
         reader = DebateReader(case_id)
         self._readers.append(reader)
         try:

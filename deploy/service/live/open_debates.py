@@ -1,4 +1,9 @@
-"""Debates in progress: the last step of each, and its age."""
+"""Debates in progress: the last step of each, and its age.
+
+A debate is in progress from its first row of the live session to its verdict or its cancellation, and again when it is
+resumed. Debates of earlier sessions are not in progress, except those that wait for a person. A run that is not live
+has no others.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,10 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from moot.actors.record.open_debate import OpenDebate
-from moot.actors.record.schema import CaseKey
+from moot.actors.record.schema import CANCELLED, RESUMED, CaseKey
 from moot.deploy.results.transcripts.stages import step_words
 from moot.protocols.case import is_shared_id
 
@@ -23,10 +29,10 @@ _REMEMBERED = 20_000
 
 
 class DebateUnderWay(msgspec.Struct):
-    """Debate without a verdict.
+    """Debate in progress.
 
     Attributes:
-        began_at: Unix time of its first reply or note.
+        began_at: Unix time of its first reply or note, or of its resumption.
         replies: number so far.
         step: path of the last reply or note.
         waits: whether it waits for a person.
@@ -46,6 +52,7 @@ class OpenDebates:
     def __init__(self) -> None:
         self._open: dict[CaseKey, DebateUnderWay] = {}
         self._ended: dict[CaseKey, None] = {}
+        self._decided: dict[CaseKey, set[str]] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -68,8 +75,13 @@ class OpenDebates:
             self._open[key] = DebateUnderWay(at or 0.0)
         return self._open[key]
 
+    def add_decisions(self, turns: pa.Table) -> None:
+        """Add the decisions of a person among rows of `turns` of any session: nothing waits for them."""
+        for row in turns.filter(pc.equal(turns["role"], "person")).select(["case_id", "attempt", "path"]).to_pylist():
+            self._decided.setdefault((row["case_id"], row["attempt"]), set()).add(row["path"])
+
     def add_replies(self, turns: pa.Table) -> None:
-        """Add rows of `turns`, in the order of writing."""
+        """Add rows of `turns` of the live session, in the order of writing."""
         grouped = turns.select(["case_id", "attempt", "path", "at"]).group_by(["case_id", "attempt"], use_threads=False)
         found = grouped.aggregate([("path", "last"), ("path", "count"), ("at", "min")]).to_pydict()
         keys = zip(found["case_id"], found["attempt"], strict=True)
@@ -79,20 +91,33 @@ class OpenDebates:
                 debate.step, debate.waits = step, False
 
     def add_events(self, events: pa.Table) -> None:
-        """Add rows of `events`."""
+        """Add rows of `events` of the live session, in the order of writing."""
         found = events.group_by(["case_id", "attempt"]).aggregate([("at", "min")]).to_pydict()
         for key, at in zip(zip(found["case_id"], found["attempt"], strict=True), found["at_min"], strict=True):
             self.find(key, at)
+        ends = events.filter(pc.is_in(events["kind"], value_set=pa.array([CANCELLED, RESUMED])))
+        for row in ends.select(["case_id", "attempt", "kind", "at"]).to_pylist():
+            key = (row["case_id"], row["attempt"])
+            if row["kind"] == CANCELLED:
+                self.end([key])
+            else:
+                self._ended.pop(key, None)
+                self.find(key, row["at"])
 
-    def wait(self, key: CaseKey, path: str) -> None:
-        """Note that a debate waits for a person, until its next reply."""
-        if (debate := self.find(key)) is not None:
+    def wait(self, key: CaseKey, path: str, at: float | None) -> None:
+        """Note that a debate of any session waits for a person, until its next reply."""
+        if path not in self._decided.get(key, ()) and (debate := self.find(key, at)) is not None:
             debate.step, debate.waits = path, True
 
+    def end_session(self) -> None:
+        """End the debates of a session that has ended; those that wait for a person still do."""
+        self._open = {key: debate for key, debate in self._open.items() if debate.waits}
+
     def end(self, keys: Iterable[CaseKey]) -> None:
-        """End debates, which have their verdicts."""
+        """End debates, which have their verdicts or were cancelled: later rows of them are late."""
         for key in keys:
             self._open.pop(key, None)
+            self._decided.pop(key, None)
             self._ended[key] = None
         for key in list(islice(self._ended, max(0, len(self._ended) - _REMEMBERED))):
             del self._ended[key]

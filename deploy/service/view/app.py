@@ -231,7 +231,7 @@ async def _body(request: Request, what: type[T]) -> T:
         raise RequestError(415, "the body's content type is not JSON")
     try:
         return msgspec.json.decode(await request.body(), type=what)
-    except msgspec.MsgspecError as error:
+    except (ValueError, RecursionError) as error:
         raise RequestError(422, str(error)) from None
 
 

@@ -60,7 +60,7 @@ class CaseQuery(BaseModel):
     def _decoded(cls, text: str) -> Any:
         try:
             return msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"is not JSON: {error}") from None
 
 

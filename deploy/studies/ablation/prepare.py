@@ -13,13 +13,13 @@ from typing import Any
 
 from moot.actors.record.files import write_whole
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.run_yaml import yaml_text
+from moot.actors.record.sealed_yaml import seal_yaml
 from moot.actors.record.store.uri import is_uri
 from moot.deploy.runs.checks import check_models
 from moot.deploy.runs.model_trials import TrialResults
 from moot.deploy.runs.prepare import Prepared, prepare
 from moot.deploy.runs.resume import describe
-from moot.deploy.runs.run_config import RunConfig, read_yaml
+from moot.deploy.runs.run_config import RunConfig, read_sealed
 from moot.deploy.runs.run_folders import default_out, run_name
 from moot.deploy.runs.run_library import LibraryCache
 from moot.deploy.runs.session import outcome_if_complete
@@ -196,7 +196,7 @@ def find_grid_folder(base: RunConfig, axes: Sequence[Axis], *, share_replies: bo
     A resumed grid may have additional values, which are additional cells.
 
     Raises:
-        ConfigError: the folder is that of a run, or its grid file cannot be read.
+        ConfigError: the folder is that of a run, or its grid file cannot be read or is damaged.
         RunMismatch: the folder has a grid over other keys, or one whose cells share replies, unlike these.
     """
     keys = [axis.key for axis in axes]
@@ -205,11 +205,12 @@ def find_grid_folder(base: RunConfig, axes: Sequence[Axis], *, share_replies: bo
     folder = Path(out).expanduser()
     if RunFolder(folder).exists():
         raise ConfigError(f"--out {out}: this is a run's folder; name another folder for the cells")
-    existing = read_yaml(folder / _NAME) if (folder / _NAME).exists() else {"over": dict.fromkeys(keys)}
-    if sorted(existing.get("over") or ()) != sorted(keys):
-        raise RunMismatch(
-            f"{out} contains a grid over {', '.join(existing.get('over') or ())}; start another with --out NEW"
-        )
+    existing = read_sealed(folder / _NAME) if (folder / _NAME).exists() else {"over": dict.fromkeys(keys)}
+    over = existing.get("over")
+    if not isinstance(over, Mapping):
+        raise ConfigError(f"{folder / _NAME}: `over`: expected the keys of the grid with their values")
+    if sorted(map(str, over)) != sorted(keys):
+        raise RunMismatch(f"{out} contains a grid over {', '.join(map(str, over))}; start another with --out NEW")
     if existing.get("share_replies") and not share_replies:
         raise RunMismatch(f"{out} contains a grid whose cells share replies: give --share-replies again, or --out NEW")
     return out
@@ -226,4 +227,4 @@ def write_grid_file(folder: str | Path, axes: Sequence[Axis], baseline: Cell, *,
         "baseline": baseline.name,
         "share_replies": share_replies,
     }
-    write_whole(Path(folder).expanduser() / _NAME, yaml_text(content).encode())
+    write_whole(Path(folder).expanduser() / _NAME, seal_yaml(content))

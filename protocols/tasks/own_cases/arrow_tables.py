@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from moot.protocols.arrow_messages import check_messages, stream_of
 from moot.protocols.errors import TaskFileError
+from moot.protocols.parquet_pages import Column, ParquetLayout
+from moot.protocols.regular_files import map_regular, open_regular
+from moot.protocols.tasks.own_cases.arrow_values import batch_rows, bytes_of_views, check_types
 from moot.protocols.tasks.row import Row
-from moot.protocols.tasks.source import MAX_LINE
+from moot.protocols.tasks.source import MAX_LINE, MOST_COLUMNS
 
-_AT_ONCE = 16
-"""Rows converted to Python values at once."""
+_LARGEST_PAGES = 2**30
+"""Most bytes of the pages of all columns that are decompressed at once, and of an Arrow batch."""
 
-_LARGEST_GROUP = 2**31
-"""Most bytes of a decompressed row group, as declared in the file."""
+_BATCH_BYTES, _BATCH_ROWS = 2**27, 256
+"""Most bytes of a batch of a Parquet file, as long as one row is not larger, and most rows."""
+
+_MOST_NESTED = 2**26
+"""Most items of the lists of a column in one row group: the decoder looks through them for the end of a row."""
+
+_MOST_BYTES, _MOST_TIMES = 2**34, 1000
+"""Most bytes of all rows of a file, or most times its size if that is more."""
 
 
 class ArrowTable:
@@ -69,143 +79,100 @@ class ArrowTable:
         """
         columns = [name for name in self.header() if wanted is None or name in wanted]
         for name, place in self._files:
-            with _reading(name):
-                _, batches = _opened(name, place, columns)
+            with _opened(name, place, columns) as (_, batches):
                 line = 0
-                for batch in batches():
-                    _check_types(name, batch.schema)
-                    for start in range(0, batch.num_rows, _AT_ONCE):
-                        for values in _values(batch.slice(start, _AT_ONCE)):
-                            line += 1
-                            if values is None:
-                                problem = TaskFileError(
-                                    name, line, "", f"expected at most {MAX_LINE >> 20} MiB in a row"
-                                )
-                                yield Row(name, line, {}, problem)
-                            else:
-                                yield Row(name, line, values)
+                most = left = _most_bytes(place.stat().st_size)
+                for batch in batches:
+                    check_types(name, batch.schema)
+                    for values, size in batch_rows(batch):
+                        line, left = line + 1, left - size
+                        if left < 0:
+                            raise TaskFileError(name, line, "", f"expected at most {most >> 30:,} GiB in all rows")
+                        if values is None:
+                            problem = TaskFileError(name, line, "", f"expected at most {MAX_LINE >> 20} MiB in a row")
+                            yield Row(name, line, {}, problem)
+                        else:
+                            yield Row(name, line, values)
 
     def _first_file(self) -> tuple[tuple[str, ...], bytes | None]:
         """Columns of the first file, and the metadata of `datasets` in it."""
         if self._first is None:
             name, place = self._files[0]
-            with _reading(name):
-                schema = _opened(name, place, None)[0]
+            with _opened(name, place, None) as (schema, _):
+                if len(schema.names) > MOST_COLUMNS:
+                    raise TaskFileError(name, 0, "", f"expected at most {MOST_COLUMNS:,} columns")
                 self._first = tuple(schema.names), (schema.metadata or {}).get(b"huggingface")
         return self._first
 
 
+def _most_bytes(size_bytes: int) -> int:
+    """Most bytes of all rows of a file: a page or a batch may repeat a text for ever."""
+    return max(_MOST_BYTES, _MOST_TIMES * size_bytes)
+
+
+_Opened = tuple[Any, Iterator[Any]]
+"""Schema of a file, and its batches with some columns."""
+
+
 @contextmanager
-def _reading(name: str) -> Iterator[None]:
-    """Converts pyarrow's errors on a broken file to user errors."""
+def _opened(name: str, place: Path, columns: list[str] | None) -> Iterator[_Opened]:
+    """Opens a file; without columns for its schema only. Converts errors on a broken file to user errors."""
     import pyarrow as pa
 
     try:
-        yield
+        with open_regular(place) as stream:
+            magic = stream.read(4)
+            yield _parquet(name, stream, columns) if magic == b"PAR1" else _arrow(name, place, columns)
     except (pa.ArrowException, OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = " ".join(str(getattr(error, "strerror", None) or error).split())[:200]
         raise TaskFileError(name, 0, "", f"cannot be read as Parquet or Arrow: {reason}") from None
 
 
-def _opened(name: str, place: Path, columns: list[str] | None) -> tuple[Any, Callable[[], Iterator[Any]]]:
-    """Schema of a file, and a reader of its batches with these columns."""
-    with place.open("rb") as stream:
-        magic = stream.read(6)
-    return _parquet(name, place, columns) if magic[:4] == b"PAR1" else _arrow(name, place, columns, magic == b"ARROW1")
-
-
-def _parquet(name: str, place: Path, columns: list[str] | None) -> tuple[Any, Callable[[], Iterator[Any]]]:
+def _parquet(name: str, stream: BinaryIO, columns: list[str] | None) -> _Opened:
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(place, pre_buffer=False)
-    if columns is not None:
-        _check_columns(name, file.schema_arrow.names, columns)
-        _check_groups(name, file.metadata)
-    return file.schema_arrow, lambda: file.iter_batches(batch_size=64, columns=columns, use_threads=False)
+    if columns is None:
+        return pq.ParquetFile(stream, pre_buffer=False).schema_arrow, iter(())
+    largest: dict[Column, int] = {}
+    for pages in ParquetLayout(stream).pages(stream, columns):
+        largest[pages.column] = max(largest.get(pages.column, 0), pages.largest_bytes)
+        if pages.column.is_nested and (pages.has_prefixes or pages.values > _MOST_NESTED):
+            expected = f"expected lists of at most {_MOST_NESTED:,} items in a row group, not delta-encoded"
+            raise TaskFileError(name, 0, pages.column.path, expected)
+    if sum(largest.values()) > _LARGEST_PAGES:
+        expected = f"expected pages of at most {_LARGEST_PAGES >> 20:,} MiB, decompressed: write smaller ones"
+        raise TaskFileError(name, 0, "", expected)
+    # Texts in lists stay categories until their sizes are known: a row may have any number of them.
+    lists = {column.path for column in largest if column.is_nested and column.is_text}
+    file = pq.ParquetFile(stream, pre_buffer=False, read_dictionary=list(lists))
+    _check_columns(name, file.schema_arrow.names, columns)
+    rows = _BATCH_BYTES // max(1, sum(size for column, size in largest.items() if column.path not in lists))
+    rows = max(1, min(rows, _BATCH_ROWS))
+    return file.schema_arrow, file.iter_batches(batch_size=rows, columns=columns, use_threads=False)
 
 
-def _arrow(name: str, place: Path, columns: list[str] | None, random: bool) -> tuple[Any, Callable[[], Iterator[Any]]]:
+def _arrow(name: str, place: Path, columns: list[str] | None) -> _Opened:
     import pyarrow as pa
 
-    mapped = pa.memory_map(str(place))
-    reader: Any = pa.ipc.open_file(mapped) if random else pa.ipc.open_stream(mapped)
-    if columns is not None:
-        _check_columns(name, reader.schema.names, columns)
+    content = pa.py_buffer(map_regular(place))
+    schema = pa.ipc.open_stream(stream_of(content)).schema
+    if columns is None:
+        return schema, iter(())
+    _check_columns(name, schema.names, columns)
+    check_messages(content, _LARGEST_PAGES)
+    options = pa.ipc.IpcReadOptions(included_fields=[schema.names.index(column) for column in columns])
 
     def batches() -> Iterator[Any]:
-        found = (reader.get_batch(i) for i in range(reader.num_record_batches)) if random else reader
-        for batch in found:
+        for batch in pa.ipc.open_stream(stream_of(content), options=options):
+            if bytes_of_views(batch) > _most_bytes(content.size):
+                raise ValueError(f"expected texts of at most {_most_bytes(content.size) >> 30:,} GiB")
             batch.validate(full=True)  # offsets of a foreign file may point anywhere
-            yield batch.select(columns)
+            yield batch
 
-    return reader.schema, batches
+    return schema, batches()
 
 
 def _check_columns(name: str, there: list[str], columns: list[str]) -> None:
     for column in columns:
         if there.count(column) != 1:
             raise TaskFileError(name, 0, column, "is there twice" if column in there else "is missing in this file")
-
-
-def _check_groups(name: str, metadata: Any) -> None:
-    # asking for a group's columns one by one would end the process on a broken file: pyarrow lets C++ throw there
-    for group in range(metadata.num_row_groups):
-        if metadata.row_group(group).total_byte_size > _LARGEST_GROUP:
-            expected = f"expected row groups of at most {_LARGEST_GROUP >> 30} GiB, decompressed: write smaller ones"
-            raise TaskFileError(name, 0, "", expected)
-
-
-def _check_types(name: str, schema: Any) -> None:
-    """Refuses types whose values can be far larger than their bytes in the file, and types that no case has."""
-    import pyarrow as pa
-
-    def is_plain(kind: Any) -> bool:
-        return bool(
-            pa.types.is_null(kind)
-            or pa.types.is_boolean(kind)
-            or pa.types.is_integer(kind)
-            or pa.types.is_floating(kind)
-            or pa.types.is_decimal(kind)
-            or pa.types.is_temporal(kind)
-            or pa.types.is_string(kind)
-            or pa.types.is_large_string(kind)
-            or pa.types.is_string_view(kind)
-            or pa.types.is_binary(kind)
-            or pa.types.is_large_binary(kind)
-        )
-
-    def is_read(kind: Any) -> bool:
-        if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-            return is_read(kind.value_type)
-        if pa.types.is_struct(kind):
-            return all(is_read(kind.field(i).type) for i in range(kind.num_fields))
-        return is_plain(kind)
-
-    for field in schema:
-        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        if not is_read(kind):
-            raise TaskFileError(name, 0, field.name, f"expected texts, numbers, lists or objects, found {field.type}")
-
-
-def _values(batch: Any) -> list[dict[str, Any] | None]:
-    """Rows of a small batch as Python values; None for a row that is too large."""
-    batch = _decoded(batch)
-    if batch.nbytes <= MAX_LINE:
-        found: list[dict[str, Any] | None] = batch.to_pylist()
-        return found
-    rows = (batch.slice(place, 1) for place in range(batch.num_rows))
-    return [row.to_pylist()[0] if row.nbytes <= MAX_LINE else None for row in rows]
-
-
-def _decoded(batch: Any) -> Any:
-    """Batch with decoded categories, for categorical columns of pandas and `datasets`."""
-    import pyarrow as pa
-
-    columns = []
-    for column in batch.columns:
-        if pa.types.is_dictionary(column.type):
-            if column.dictionary.nbytes > MAX_LINE:
-                raise pa.ArrowInvalid(f"expected at most {MAX_LINE >> 20} MiB of categories")
-            column = column.dictionary_decode()
-        columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

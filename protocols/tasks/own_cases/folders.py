@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from moot.protocols.errors import TaskFileError
+from moot.protocols.regular_files import read_regular
 from moot.protocols.tasks.row import shown
 
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
@@ -130,13 +131,12 @@ def _chosen(folder: str, names: list[str], split: str | None) -> str:
 
 
 def _json_object(folder: str, file: Path) -> dict[str, object]:
-    with file.open("rb") as stream:
-        raw = stream.read(_LARGEST_STATE + 1)
+    raw = read_regular(file, _LARGEST_STATE)
     try:
         found = json.loads(raw)
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or len(raw) > _LARGEST_STATE:
+    if not isinstance(found, dict):
         raise TaskFileError(
             f"{folder}/{file.name}", 0, "", "expected one JSON object, as `datasets.save_to_disk` writes"
         )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from moot.protocols.case import Case, Reference, Scoring
 from moot.protocols.errors import TaskFileError
+from moot.protocols.regular_files import open_regular
 from moot.protocols.tasks.formats import TextTable
 from moot.protocols.tasks.own_cases.arrow_tables import ArrowTable
 from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, read_choices, value_of
@@ -17,7 +19,7 @@ from moot.protocols.tasks.own_cases.folders import data_files
 from moot.protocols.tasks.own_cases.gold import GoldSurvey, closed_gold, free_gold, is_yes_no
 from moot.protocols.tasks.picture_files import pictures_beside
 from moot.protocols.tasks.row import ParsedCase, Row, is_blank, shown
-from moot.protocols.tasks.source import locate
+from moot.protocols.tasks.source import Source, locate
 from moot.protocols.tasks.task import MOST_SHOWN, Task, first_few
 
 Kind = Literal["number", "yes or no", "text"]
@@ -124,7 +126,7 @@ def _table_of(path: str, files: list[tuple[str, Path]]) -> Table:
     first = files[0][1]
     if first.suffix.lower() in _ARROW:
         return ArrowTable(path, files)
-    return TextTable(locate(str(first)))
+    return TextTable(Source(str(first), partial(open_regular, first)))
 
 
 def own_cases_task(path: str, spec: str, **columns: str) -> Task:

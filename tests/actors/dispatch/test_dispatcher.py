@@ -123,9 +123,10 @@ class BudgetSpentHandle(FakeModeratorHandle):
 
 async def test_a_run_out_of_budget_waits_for_no_person() -> None:
     person = SlowPerson()
-    held = Dispatcher(
-        FakeRuntime([AskingHandle(), BudgetSpentHandle(person)], 2), iter(_cases(5)), CompletedCases({}, {}), person
-    )
+    runtime = FakeRuntime([AskingHandle(), BudgetSpentHandle(person)], 2)
+    held = Dispatcher(runtime, iter(_cases(5)), CompletedCases({}, {}), person)
     async with asyncio.timeout(20):
         await held.run()
     assert (held.stopped_by, held.parked, person.dismissed) == ("max_tokens", ["c0"], 1)
+    assert runtime.kept.registered == set(), "nothing is kept of any debate"
+    assert {(end.case_id, end.cancelled) for end in runtime.kept.ends} == {("c0", ""), ("c1", "stopped")}

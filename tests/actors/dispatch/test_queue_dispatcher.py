@@ -121,6 +121,30 @@ async def test_a_stopped_run_returns_the_results_of_debates_that_ended_before() 
                 await each
         await until(lambda: not moderator.open)  # what is asked for would be paid for nobody
         assert found.stopped_by == "budget: usd"
+        await until(lambda: not runtime.kept.registered)
+        ends = [(end.case_id, end.cancelled) for end in runtime.kept.ends]
+        assert sorted(ends) == [("q0", ""), ("q1", "stopped"), ("q2", "stopped")]
+
+
+async def test_a_debate_that_is_submitted_again_while_it_is_withdrawn_stays_open_for_the_record() -> None:
+    class Slow(ManualModeratorHandle):
+        may_cancel = asyncio.Event()
+
+        async def cancel(self, keys: Sequence[tuple[str, int]]) -> None:
+            await super().cancel(keys)
+            await self.may_cancel.wait()
+
+    async with debating(1, kind=Slow) as (found, runtime, (holding,)):
+        cancelling = asyncio.create_task(found.cancel("q0"))
+        await asyncio.wait([holding])
+        again = asyncio.create_task(found.run_case(case(0)))
+        await until_open(runtime, 1)
+        Slow.may_cancel.set()
+        assert await cancelling
+        assert (runtime.kept.registered, runtime.kept.ends) == ({"q0"}, [])
+        runtime.places[0].finish()
+        assert (await again).case_id == "q0"
+        assert [(end.case_id, end.cancelled) for end in runtime.kept.ends] == [("q0", "")]
 
 
 async def test_a_cancelled_case_is_resumed_from_the_record_later() -> None:
@@ -175,6 +199,7 @@ async def test_what_is_withdrawn_while_the_record_learns_of_it_is_forgotten_ther
         go_on.set()
         await until_open(runtime, 1)
         assert runtime.kept.registered == {"q1"}
+        assert [(end.case_id, end.cancelled) for end in runtime.kept.ends] == [("q0", "withdrawn")]
         runtime.places[0].finish()
         await asyncio.wait(holding)
         assert isinstance(holding[0].exception(), DebateCancelled)

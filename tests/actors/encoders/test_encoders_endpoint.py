@@ -86,6 +86,7 @@ def test_the_request_asks_for_base64_and_sends_no_empty_text() -> None:
         (body_of(ROWS[:2]), "unparsable", "2 vectors for 3 texts"),
         ({"data": [{"index": 0, "embedding": [1.0]}] * 3}, "unparsable", "their numbers are not those of the texts"),
         ({"data": [{"embedding": []}] * 3}, "unparsable", "a vector is empty"),
+        ({"data": [{"embedding": [0] * 2**17}] * 3}, "unparsable", "more than 65,536"),
         ({"data": [{"embedding": "AAAA"}] * 3}, "unparsable", "cannot be used"),
         ({"data": [{"embedding": [1.0]}, {"embedding": [1.0]}, {"embedding": [1.0, 2.0]}]}, "unparsable", "same shape"),
         (body_of(ROWS * 0), "unparsable", "a vector is zero or not finite"),
@@ -100,6 +101,27 @@ def test_what_a_reply_can_hold(body: object, kind: str, message: str) -> None:
     assert message in caught.value.message
     assert KEY not in repr(caught.value)
     assert "\n" not in str(caught.value)
+
+
+async def test_vectors_larger_than_a_models_are_not_received() -> None:
+    count = 0
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        nonlocal count
+        count += 1
+        if count == 1:
+            return web.json_response(body_of(ROWS[:1]))
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b'{"data":[{"embedding":[')
+        while True:
+            await response.write(b"0.1," * 2**14)
+
+    async with served_model(made_at, handler) as encoder:
+        await encoder.encode(TEXTS[:1])
+        with pytest.raises(EncoderFailed, match="larger than 1 MiB"):
+            await encoder.encode(TEXTS[1:2])
+    assert count == 2, "it is not retried"
 
 
 async def test_one_request_as_sent() -> None:

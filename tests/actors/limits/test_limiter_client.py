@@ -79,6 +79,24 @@ async def test_calls_of_older_debates_start_first() -> None:
 
 
 @virtual_time
+async def test_nothing_is_kept_of_cancelled_calls_behind_one_that_waits() -> None:
+    decisions = CountingLimiter(EndpointLimits(concurrency=1))
+    gate = decisions.gate()
+    busy = await gate.admit("m", CallDemand())
+    first = asyncio.create_task(gate.admit("m", CallDemand(debate="old")))
+    await asyncio.sleep(0.05)
+    calls = [asyncio.create_task(gate.admit("m", CallDemand(debate=str(number)))) for number in range(100)]
+    await asyncio.sleep(0.05)
+    for call in calls:
+        call.cancel()
+    await asyncio.wait(calls)
+    assert len(gate._queue("m").waiting) <= 2
+    busy.end("answered")
+    (await asyncio.wait_for(first, 2.0)).end("answered")
+    await gate.close()
+
+
+@virtual_time
 async def test_a_cancelled_call_gives_its_place_to_the_next() -> None:
     decisions = CountingLimiter(EndpointLimits(concurrency=1))
     gate = decisions.gate()

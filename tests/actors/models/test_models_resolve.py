@@ -170,7 +170,7 @@ async def test_the_trial_says_that_a_model_is_offered_elsewhere_and_finds_out_wh
         with pytest.raises(OnlyOverResponses, match="v1/responses"):
             await probe(model, trial)
     async with served_model(responses, handler) as other:
-        found, _ = await probe(other, trial)
+        found, *_ = await probe(other, trial)
     assert found == ModelProfile(
         schemas="free", server="openai", reasons=True, omitted=("temperature",), api="responses"
     )
@@ -195,7 +195,7 @@ async def test_what_only_this_api_takes_is_left_out_where_a_server_refuses_it(
     else:
         told = ProbeRequest(decoding, 5.0, written=frozenset({setting}))
     async with served_model(responses, handler) as model:
-        found, _ = await probe(model, ProbeRequest(decoding, 5.0))
+        found, *_ = await probe(model, ProbeRequest(decoding, 5.0))
         with pytest.raises(ConfigError, match=setting):
             await probe(model, told)
     assert found.omitted == (setting,)
@@ -213,5 +213,5 @@ async def test_a_server_that_knows_no_include_gives_no_log_probabilities() -> No
         return web.json_response(response("Yes"))
 
     async with served_model(responses, handler) as model:
-        found, given = await probe(model, ProbeRequest(Decoding(top_logprobs=2), 5.0, needs_logprobs=True))
-    assert (found.alternatives, given) == (0, False)
+        found, given, lacking = await probe(model, ProbeRequest(Decoding(top_logprobs=2), 5.0, needs_logprobs=True))
+    assert (found.alternatives, given, len(lacking)) == (0, False, 1)

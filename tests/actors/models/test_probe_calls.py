@@ -228,7 +228,7 @@ async def test_a_server_that_knows_no_stream_options_streams_without_them() -> N
         return web.json_response(completion("Yes"))
 
     async with served_model(lambda url: CompatibleModel(url, "m"), handle) as model:
-        profile, _ = await probe(model, ProbeRequest(DECODING, 5.0, REPLIES, streams=True))
+        profile, *_ = await probe(model, ProbeRequest(DECODING, 5.0, REPLIES, streams=True))
     assert profile.omitted == ("stream_options",)
     assert len(streamed) == 2
 

@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from journal_writer import new_run, session
@@ -25,7 +26,7 @@ from moot.actors.record.files import encode_file
 from moot.actors.record.folder import Epoch, Part, RunFolder
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.recorded_run import RecordedRun
-from moot.actors.record.run_yaml import read_run_yaml, yaml_text
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.salvage import salvage
 from moot.actors.record.schema import TABLES
 from moot.actors.record.segments import read_segment
@@ -205,6 +206,7 @@ def _a_length_below_zero(run: Path) -> bytes:
         ("parts/e0001-w0-r0000.json", _names(**{"../turns": "../turns/e0001-w0-r0000.parquet"})),
         ("parts/e0001-w0-r0000.json", lambda run: b'{"tables":{},"covers":[],"more":' + b"[" * 100_000),
         ("epochs.json", lambda run: b"[" * 100_000),
+        ("epochs.json", lambda run: b'[{"number":1,"started_at":0,"valid_bytes":{"\xf3":1}}]'),
         ("epochs.json", _a_length_below_zero),
     ],
 )
@@ -362,8 +364,10 @@ def test_damaged_deltas_are_an_error_or_change_nothing(written: Path, data: Any)
 
 
 @given(data=st.data())
-def test_a_damaged_run_yaml_is_an_error_or_plain_data(data: Any) -> None:
-    raw = yaml_text({"schema_version": 1, "seed": 3, "models": {"agent": ["a", "b"]}, "sessions": [{"wall_s": 1.5}]})
+def test_an_unsealed_run_yaml_that_is_damaged_is_an_error_or_plain_data(data: Any) -> None:
+    session = {"wall_s": 1.5, "unsettled": {"usd": 0.5}}
+    settings = {"schema_version": 1, "seed": 3, "models": {"agent": ["a", "b"]}, "sessions": [session]}
+    raw = yaml.safe_dump(settings | {"price_table": {"a": {"input": 0.5, "output": 1.0}}})
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "run.yaml"
         file.write_bytes(_damaged(data.draw, raw.encode()))
@@ -393,6 +397,7 @@ def _age(run: Path) -> None:
         if isinstance(said, dict):
             del said["checksums"]
         file.write_bytes(msgspec.json.encode(said))
+    (run / "run.yaml").write_text("test: true\n")
 
 
 def test_a_record_without_checksums_and_newer_columns_is_read_and_resumed(run: Path) -> None:

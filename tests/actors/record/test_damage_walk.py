@@ -20,6 +20,7 @@ from moot.actors.record.follow import RecordFollower
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.recorded_run import RecordedRun
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.salvage import salvage
 from moot.actors.record.schema import ABANDONED, ASKED, TABLES
 from moot.actors.record.verify import verify
@@ -93,12 +94,12 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def rows_of(run: Path) -> Rows:
     """Everything that is on record."""
-    return {table: sorted_rows(run, table) for table in TABLES}
+    return {table: sorted_rows(run, table) for table in TABLES} | {"run.yaml": [read_run_yaml(RunFolder(run))]}
 
 
 def files_of(run: Path) -> list[Path]:
-    """Files of the record, without those that nobody reads and those that other walks have."""
-    return sorted(p for p in run.rglob("*") if p.is_file() and p.name not in ("owner.lock", "run.yaml"))
+    """All files of the record."""
+    return sorted(path for path in run.rglob("*") if path.is_file())
 
 
 def harms(content: bytes, cuts: int, flips: int) -> Iterator[Harm]:
@@ -135,10 +136,17 @@ def outcome(run: Path, whole: Rows) -> str:
         follower.close()
         found = rows_of(run)
     except RecordError:
-        return "error" if verify(RunFolder(run)).faults else "error that verify does not know"
+        return "error" if _is_damaged(run) else "error that verify does not know"
     expected = sum(len(whole[table]) for table in ("cases", "turns", "events", "verdicts"))
     verify(RunFolder(run))
     return "equal" if found == whole and read == expected else "other data"
+
+
+def _is_damaged(run: Path) -> bool:
+    try:
+        return bool(verify(RunFolder(run)).faults)
+    except RecordError:
+        return not (run / "run.yaml").exists()
 
 
 def _walk(run: Path, density: int, every: int) -> Iterator[tuple[str, Path, bytes, bytes | None]]:
@@ -176,6 +184,8 @@ def test_damage_is_an_error_or_changes_nothing(written: Path, density: int, ever
 def test_salvage_keeps_what_is_intact(written: Path, density: int, every: int, tmp_path: Path) -> None:
     whole, wrong = rows_of(written), []
     for number, (name, file, _, after) in enumerate(_walk(written, density, every)):
+        if file.name == "run.yaml":  # nothing else states its content: a person restores it
+            continue
         run = Path(shutil.copytree(written, tmp_path / str(number)))
         _put(run / file.relative_to(written), after)
         damaged = bool(verify(RunFolder(run)).faults)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +169,26 @@ def test_a_second_live_owner_is_refused(folder: RunFolder) -> None:
     owner = Ownership.acquire(folder)
     assert owner.epoch == 2
     owner.release()
+
+
+def test_looking_whether_there_is_an_owner_keeps_none_from_starting(folder: RunFolder) -> None:
+    Ownership.acquire(folder).release()
+    with open(folder.path / "owner.lock", "rb") as looked_at, ThreadPoolExecutor(1) as thread:
+        fcntl.flock(looked_at, fcntl.LOCK_SH)
+        starting = thread.submit(Ownership.acquire, folder)
+        wait([starting], timeout=0.03)
+        fcntl.flock(looked_at, fcntl.LOCK_UN)
+        starting.result().release()
+
+
+def test_what_a_segment_still_buffers_fails_only_once_on_a_full_disk(tmp_path: Path) -> None:
+    """Closing the file writes it again, and hid the error of the run behind a traceback."""
+    segment = SegmentWriter(tmp_path / "s", JOURNAL["events"])
+    with open("/dev/full", "wb") as segment._file:
+        segment.append(_event_batch(0, 1))
+        with pytest.raises(OSError, match="No space left"):
+            segment.flush()
+        segment.abandon()
 
 
 async def test_nothing_more_is_taken_once_a_row_could_not_be_written(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,14 @@ from journal_writer import (
     reply,
 )
 
-from moot.actors.record import compaction, deduplicator, journal, record_writer, recovery, tables, writer_cache
-from moot.actors.record.debate_result import DebateResult, ModelUsage
+from moot.actors.record import compaction, journal, record_writer, recovery, tables, writer_cache
+from moot.actors.record.debate_result import WITHDRAWN, DebateEnd, DebateResult, ModelUsage
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.parts import read_groups
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.recovery import recorded_results, recover_signals
-from moot.actors.record.rows import INVALID_SUFFIX
+from moot.actors.record.rows import INVALID_SUFFIX, SHARED
+from moot.actors.record.schema import CANCELLED, RESUMED
 from moot.actors.record.tables import read_table
 from moot.actors.record.writer_cache import WriterCache
 from moot.actors.remote.peers import Peer
@@ -42,14 +44,13 @@ from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Event
 
-KEPT, CASES = 3, 6
+CASES = 6
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _quick() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(journal, "_COMMIT_S", 0.01)
-        patch.setattr(deduplicator, "_ASIDE", KEPT)
         yield
 
 
@@ -70,15 +71,15 @@ def assessment() -> Event:
 # --- evicted debates ---
 
 
-async def test_what_is_kept_in_mind_of_withdrawn_debates_is_bounded(folder: RunFolder) -> None:
+async def test_nothing_is_kept_in_memory_of_withdrawn_debates(folder: RunFolder) -> None:
     for incarnation in range(2):  # in a second one, the debates of the first are open, too
         async with open_writer(folder) as made:
             for number in range(20):
                 await begin(made, number)
-                made.forget([(0, f"c{number:03d}")])
+                made.end([(0, DebateEnd(f"c{number:03d}", 0, WITHDRAWN))])
             for number in range(20):  # of an ask that was under way when its debate was withdrawn
                 made.add_replies(batch([reply(f"c{number:03d}", "late", f"late{incarnation}-{number}")]))
-            assert (len(made._arrivals._open), len(made._arrivals._ground_truth)) == (KEPT, 0)
+            assert (len(made._arrivals._open), len(made._arrivals._ground_truth)) == (0, 0)
     assert len(read_table(folder, "turns").to_pylist()) == 40
 
 
@@ -91,7 +92,7 @@ async def test_an_evicted_debate_resumes_where_it_was(folder: RunFolder, incarna
     async with open_writer(folder) as made:
         if incarnations == 1:
             begun = [await begin(made, number) for number in range(5)]
-        made.forget([(0, f"c{number:03d}") for number in range(5)])
+        made.end([(0, DebateEnd(f"c{number:03d}", 0, WITHDRAWN)) for number in range(5)])
         assert ("c000", 0) not in made._arrivals._open
         made.add_replies(batch([reply("c000", "late", "l"), reply("c000", "a", "paid twice")]))
         await made.register([labelled(0)])
@@ -108,22 +109,50 @@ async def test_an_evicted_debate_resumes_where_it_was(folder: RunFolder, incarna
     recorded = recover_signals(folder, lambda _: True)
     assert_same_signals(live, await recorded.signals())
     assert live.group("m", "constructor").without_logprobs == 0
-    assert len(read_table(folder, "events").to_pylist()) == 5
+    kinds = Counter(row["kind"] for row in read_table(folder, "events").to_pylist())
+    assert kinds == {"assessment": 5, CANCELLED: 5, RESUMED: 1}
+
+
+async def test_a_cancelled_debate_takes_no_verdict_until_its_case_is_registered_again(folder: RunFolder) -> None:
+    ended = [(0, DebateEnd("c000", 0, WITHDRAWN))]
+    async with open_writer(folder, compact=False) as made:
+        replies = await begin(made, 0)
+        made.end(ended)
+        made.end(ended)  # sent twice
+        assert await made.commit([debate_result("c000", replies)]) == [False]
+    async with open_writer(folder) as made:  # another incarnation knows it, too
+        made.end(ended)
+        assert await made.commit([debate_result("c000", replies)]) == [False]
+        await made.register([labelled(0)])
+        assert await made.commit([debate_result("c000", replies)]) == [True]
+        made.end(ended)  # late
+        assert (made._arrivals._open, made._arrivals._ground_truth) == ({}, {})
+    kinds = [row["kind"] for row in read_table(folder, "events").to_pylist()]
+    assert sorted(kinds) == sorted(["assessment", CANCELLED, RESUMED])
+
+
+async def test_a_shared_reply_that_nobody_has_paid_for_leaves_nothing(folder: RunFolder) -> None:
+    async with open_writer(folder) as made:
+        for number in range(5):
+            assert (await made.acquire_lease(f"{SHARED}-{number}", 1.0))[0]
+            assert not await made.has_shared(f"{SHARED}-{number}")
+            made.leases.release(f"{SHARED}-{number}")
+        assert (made._arrivals._open, made.leases._leases) == ({}, {})
 
 
 async def test_a_case_that_was_registered_since_is_not_forgotten(folder: RunFolder) -> None:
     async with open_writer(folder) as made:
         begun = await begin(made, 0, count=1)
         await made.register([labelled(0)], 3)
-        made.forget([(2, "c000")])  # late
+        made.end([(2, DebateEnd("c000", 0, WITHDRAWN))])  # late
         for number in range(1, 6):
             await begin(made, number, count=4)
-            made.forget([(4, f"c{number:03d}")])
+            made.end([(4, DebateEnd(f"c{number:03d}", 0))])
         assert await made.commit([debate_result("c000", begun)]) == [True]
 
 
-async def test_the_engine_notifies_each_writer_of_finished_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.remote.writer_pool._FORGET_EACH_S", 0.0)
+async def test_the_engine_notifies_each_writer_of_ended_debates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.actors.remote.writer_pool._END_EACH_S", 0.0)
     told = asyncio.Queue[tuple[str, Any]]()
 
     class Writer(Peer):
@@ -135,11 +164,11 @@ async def test_the_engine_notifies_each_writer_of_finished_cases(monkeypatch: py
 
     writers = RayWriterPool([Writer("writer", "here")])
     await writers.register([labelled(0), labelled(1)])
-    writers.forget(["c000"])
+    end = DebateEnd("c000", 0, WITHDRAWN)
+    writers.end([end])
     assert (await told.get())[1][1] == 1
-    assert await told.get() == ("forget", ([(1, "c000")],))
-    writers.forget(["c000"])  # it was withdrawn before the writer knew it
-    assert await told.get() == ("forget", ([(1, "c000")],))
+    method, (raw,) = await told.get()
+    assert (method, msgspec.msgpack.decode(raw, type=list[tuple[int, DebateEnd]])) == ("end", [(1, end)])
     await writers._lost(0)
     method, (raw, number) = await told.get()
     assert (method, number) == ("register", 2)

@@ -188,12 +188,24 @@ def test_a_slow_start_is_distinguished_from_a_lack_of_cpus(
     assert unplaced_reason([ResourceRequest("agent", amounts)], [{"CPU": 2.0, "GPU": 1.0}] * 2, free) == expected
 
 
+def test_a_wait_of_a_few_seconds_is_not_logged() -> None:
+    """Nor is one whose reasons each last for a few."""
+    lacking, in_use, starting = "no node has it yet", "no node has it free", "it is being started"
+    notice = placing_module.WaitNotice()
+    quick = [(starting, 0.0), (starting, 29.0), (lacking, 29.5), (lacking, 39.0), (in_use, 40.0), (in_use, 49.0)]
+    assert not any(notice.is_due("CPU 1 for a writer", why, now) for why, now in quick)
+    slow = [(50.5, True), (52.5, False), (110.0, False), (111.0, True)]
+    assert [notice.is_due("CPU 1 for a writer", in_use, now) for now, _ in slow] == [due for _, due in slow]
+    assert notice.is_due("CPU 1 for an agent", in_use, 112.0)
+    assert [notice.is_due("a process", starting, now) for now in (113.0, 142.0, 143.0)] == [False, False, True]
+
+
 @pytest.mark.ray
 async def test_waiting_for_cpus_is_logged_and_continues(local_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 
     monkeypatch.setattr(placing_module, "_LOOK_S", 0.2)
-    monkeypatch.setattr(placing_module, "_BUSY_S", 0.0)
+    monkeypatch.setattr(placing_module, "_QUIET_S", 0.0)
     taken = ray.util.placement_group([{"CPU": 2}])
     await taken.ready()
     namespace = ray.get_runtime_context().namespace
@@ -217,6 +229,7 @@ async def test_what_a_cluster_never_gets_ends_the_wait(local_ray: None, monkeypa
     import ray
 
     monkeypatch.setattr(placing_module, "_LOOK_S", 0.1)
+    monkeypatch.setattr(placing_module, "_QUIET_S", 0.0)
     cluster_settings = ClusterSettings(resources={"unobtainium": 2.0}, wait_s=0.2)
     placer = ActorScheduler(cluster_settings, CLUSTER, ray.get_runtime_context().namespace, can_grow=True)
     placer.place(_here(), "writer", "never-placed")

@@ -111,6 +111,30 @@ async def test_embeddings_that_were_read_from_an_earlier_incarnation_may_be_lost
     assert writer.ended_in == ["first"]
 
 
+@virtual_time
+async def test_nothing_is_kept_of_a_debate_after_its_end_with_or_without_a_verdict() -> None:
+    writer = _RestartedPeer()
+    record_client = RemoteRecordClient([writer], "moderator")
+    kept = record_client._connections[0]._noted_in
+    record_client.put_event("c000", 0, Event("round", "round/1"))
+    await record_client.history("c001", 0)
+    await record_client.drained()
+    assert set(kept) == {("c000", 0), ("c001", 0)}
+    record_client.put_vectors("c000", 0, "e", [("t", b"")])
+    for case_id in ("c000", "c001"):
+        record_client.end(case_id, 0)
+    record_client.put_event("c002", 0, Event("round", "round/1"))
+    await record_client.drained()
+    assert set(kept) == {("c002", 0)}
+    late = asyncio.create_task(record_client.history("c003", 0))  # its debate is cancelled meanwhile
+    await asyncio.sleep(0)
+    late.cancel()
+    for case_id in ("c002", "c003"):
+        record_client.end(case_id, 0)
+    await asyncio.sleep(1.0)
+    assert not kept
+
+
 class _PersistentPeer(Peer):
     """Goes on with a call also when nobody waits for it any more, as Ray does."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -157,3 +159,22 @@ def test_no_secret_of_an_address_is_printed(words: list[str], command: Command) 
     code, out, err = command(*(each.format(address) for each in words))
     assert (code, err[:7]) == (2, "error: ")
     assert "2000" not in out + err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["view"], ["show"], ["judge"], ["run"], ["run", "--out"], ["run", "--prompts"], ["analyze", "--table"]],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("key", ["hunter2000", "hun/ter2000"])
+def test_no_key_in_the_address_of_a_bucket_is_printed(words: list[str], key: str, command: Command) -> None:
+    code, out, err = command(*words, f"s3://KEY2000:{key}@bucket/runs")
+    assert (code, err[:7]) == (2, "error: ")
+    assert "2000" not in out + err
+
+
+@pytest.mark.parametrize("words", [["tasks"], ["--help"], ["explain", "accuracy"]], ids=" ".join)
+def test_a_full_disk_behind_the_output_is_one_line(words: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run([sys.executable, "-m", "moot", *words], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (ended.returncode, ended.stderr) == (2, "error: the output cannot be written: No space left on device\n")

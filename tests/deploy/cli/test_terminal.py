@@ -76,7 +76,8 @@ def test_the_end_of_the_run_takes_the_person_from_the_prompt() -> None:
 
 def test_an_interruption_that_the_read_held_back_is_repeated() -> None:
     """As when a signal arrives just before the read blocks: Python notices it only at the next signal."""
-    at_prompt, left = threading.Event(), []
+    at_prompt = threading.Event()
+    left: list[str] = []
 
     def hold(asked: Consultation) -> Decision:
         while len(left) < 2:
@@ -90,4 +91,3 @@ def test_an_interruption_that_the_read_held_back_is_repeated() -> None:
     with ModeratorTerminal(hold) as terminal:
         _answers(terminal, ASKED[:1], cancel_when=at_prompt)
     assert left == ["PromptInterrupted"] * 2
-

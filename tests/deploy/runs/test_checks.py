@@ -14,6 +14,7 @@ from PIL import Image as Pillow
 import moot
 from moot.actors.models.interface import Capabilities, Model
 from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.probe import ProbeResult
 from moot.actors.models.probe_calls import STEP_KEY, ProbeRequest, declared_profile
 from moot.actors.simulated.model import SimulatedModel
 from moot.deploy.runs.checks import check_models
@@ -73,9 +74,9 @@ async def test_only_the_replies_that_the_cases_need_are_tried(
 ) -> None:
     tried: set[str] = set()
 
-    async def probed(model: Model, trial: ProbeRequest) -> tuple[ModelProfile, bool]:
+    async def probed(model: Model, trial: ProbeRequest) -> ProbeResult:
         tried.update(each.model.__name__ for each in trial.replies)
-        return declared_profile(model, model.capabilities.dialect), False
+        return ProbeResult(declared_profile(model, model.capabilities.dialect), gives_logprobs=False)
 
     monkeypatch.setattr("moot.deploy.runs.model_trials.probe", probed)
     given = {"task": task, "protocol": "socrasynth", "model": server.model, "out": str(tmp_path / "run")}
@@ -138,8 +139,8 @@ async def test_judges_who_are_shown_what_speakers_were_sent_must_take_pictures(
 async def test_a_server_without_log_probabilities_is_refused_with_both_ways_out(
     tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def no(*_: object) -> tuple[ModelProfile, bool]:
-        return ModelProfile(schemas="free"), False
+    async def no(*_: object) -> ProbeResult:
+        return ProbeResult(ModelProfile(schemas="free"), gives_logprobs=False)
 
     monkeypatch.setattr("moot.deploy.runs.model_trials.probe", no)
     options: dict[str, Any] = {"task": [QUESTION], "protocol": "selene", "model": server.model}

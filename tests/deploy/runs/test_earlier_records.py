@@ -24,8 +24,15 @@ COMMANDS: dict[str, str] = yaml.safe_load((KEPT / "commands.yaml").read_text("ut
 EXIT = {"failed": 3}
 """Codes with which the commands end, where not with 0."""
 
-LATER: dict[str, Any] = {"scored_groups": None, "gate_untested": None}
-LATER_OF_REPLIES = {"from_several": 0, "wrapped": 0, "by_letter": 0, "prompt_cut": 0}
+LATER: dict[str, Any] = {"scored_groups": None, "gate_untested": None, "gate_coverage": None, "withdrawn": 0}
+LATER_OF_REPLIES = {
+    "from_several": 0,
+    "wrapped": 0,
+    "by_letter": 0,
+    "prompt_cut": 0,
+    "overlong": 0,
+    "without_logprobs": 0,
+}
 """Figures that the records' version did not have, and among them counts of replies."""
 
 INTERRUPTED = {"stopped": ("--max-tokens", "1000000"), "killed": ()}

@@ -16,6 +16,7 @@ from server_client import until
 import moot
 from moot.actors.debate.inline_engine import InlineRuntime
 from moot.actors.dispatch.case_router import DebateCancelled
+from moot.actors.record.schema import CANCELLED
 from moot.actors.record.tables import read_table
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.runs import session_lifecycle
@@ -137,6 +138,8 @@ async def test_a_cancelled_case_has_no_verdict_and_its_calls_are_cancelled(name:
         assert not await run.cancel("q0")
         assert run.pending == 0
     assert rows(tmp_path / "run", "verdicts") == []
+    ends = [row["data"] for row in rows(tmp_path / "run", "events", "data") if row["kind"] == CANCELLED]
+    assert ends == ['{"why":"withdrawn"}']
 
 
 async def test_a_withdrawn_case_resumes_from_the_record_when_it_is_submitted_again(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from openai_server import simulated_server
 from small_runs import stable_rows
+from structlog.testing import capture_logs
 
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.debate.inline_engine import InlineRuntime
@@ -24,12 +25,14 @@ from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.prices import Price, cost_usd, price_table
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts
+from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.record.sealed_yaml import seal_yaml
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.runs.budget_capacity import affordable_debates
 from moot.deploy.runs.limits import endpoint_limits, known_prices, spent_by_earlier_sessions
 from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.prepare import prepare
-from moot.deploy.runs.resume import _closed
+from moot.deploy.runs.resume import _closed, used
 from moot.deploy.runs.run import arun, run
 from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session import Session
@@ -274,3 +277,21 @@ def test_what_a_killed_session_had_reserved_counts_as_spent(tmp_path: Path) -> N
     died = _closed({"epoch": 2, "status": "finished"}, folder, prices, [earlier])
     assert (died["status"], died["unsettled"]) == ("finished", {"usd": 0.5}), "of an actor that died in it"
     assert "unsettled" not in _closed({"epoch": 1, "status": "finished"}, folder, prices, [])
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "ledger", "lost"), [(10**6, False, True), (10**6, True, False), (None, False, False)]
+)
+def test_a_lost_ledger_of_a_killed_session_is_said(
+    max_tokens: int | None, ledger: bool, lost: bool, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"task": "sample", "limit": 1, "engine": "inline", "max_tokens": max_tokens}
+    folder = RunFolder(run(**options, out=tmp_path / "run").path)
+    content = read_run_yaml(folder)
+    content["sessions"][-1]["status"] = "running"
+    folder.put("run.yaml", seal_yaml(content))
+    if not ledger:
+        (folder.path / "limits.json").unlink(missing_ok=True)
+    with capture_logs() as logs:
+        used(prepare(RunConfig(**options, out=str(folder.path))))
+    assert any("limits.json is lost" in log["event"] for log in logs) is lost

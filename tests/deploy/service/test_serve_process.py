@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.main import _command
+from moot.deploy.service.inbox_store import InboxStore
 from moot.deploy.service.process import changes
 from moot.protocols.errors import UserError
 
@@ -125,8 +125,8 @@ def test_the_command_that_is_printed_works_and_a_kill_loses_nothing(tmp_path: Pa
             assert TOKEN not in said
     verdicts = read_table(tmp_path / "served" / "debates", "verdicts", []).to_pylist()
     assert [row["case_id"] for row in verdicts] == [accepted["id"]]
-    with closing(sqlite3.connect(tmp_path / "served" / "inbox.sqlite")) as inbox:
-        assert inbox.execute("SELECT id FROM requests").fetchall() == [("late",)]
+    with closing(InboxStore(tmp_path / "served" / "inbox")) as inbox:
+        assert [key.id for key in inbox.pending("debates")] == ["late"]
 
 
 def serve(*options: str) -> None:

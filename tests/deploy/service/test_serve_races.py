@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from server_client import CASE, INLINE, SLOW, parsed, pending, served, until
 
-from moot.deploy.service.inbox import Inbox
 from moot.protocols.errors import ActorGone
 
 
@@ -159,23 +158,6 @@ async def test_a_record_that_cannot_be_read_ends_its_stream_with_an_error(
         answer = await client.get("/v1/debates/one/events")
     assert [event["event"] for event in parsed(answer.text)] == ["error"]
     assert "secret" not in answer.text
-
-
-async def test_the_last_cancelled_ones_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.service.inbox.MAX_CANCELLED", 2)
-    inbox = Inbox(tmp_path / "inbox.sqlite")
-    await inbox.open()
-    for number in range(5):
-        await inbox.accept("debates", f"q{number}", b"{}")
-        await inbox.accept("checks", f"q{number}", b"{}")
-    await inbox.cancel("checks", "q0")
-    for number in range(4):
-        await inbox.cancel("debates", f"q{number}")
-    remembered = [await inbox.find("debates", f"q{number}") for number in range(5)]
-    assert remembered == [None, None, (True, b""), (True, b""), (False, b"{}")]
-    assert await inbox.find("checks", "q0") == (True, b"")
-    assert [case_id for case_id, _ in await inbox.pending("debates")] == ["q4"]
-    await inbox.close()
 
 
 async def test_what_cannot_be_resumed_is_reported_with_its_reason_and_may_be_cancelled_or_asked_again(

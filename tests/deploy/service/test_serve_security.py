@@ -266,7 +266,7 @@ async def test_what_is_no_request_is_refused_in_a_short_line_without_an_echo(tmp
             assert answer.status in (404, 405, 422)
             assert set(answer.json) == {"error"}
         assert (await client.post("/v1/checks", {"claim": "yes", "documents": ["/etc/passwd"]})).status == 202
-    assert {each.name for each in tmp_path.iterdir()} == {"debates", "checks", "inbox.sqlite"}
+    assert {each.name for each in tmp_path.iterdir()} == {"debates", "checks", "inbox"}
 
 
 async def test_long_bodies_are_refused_before_they_are_read(tmp_path: Path) -> None:

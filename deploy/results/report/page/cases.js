@@ -3,7 +3,7 @@
 
 (() => {
   const { element, afterTyping } = moot;
-  const SIGNS = { right: "✓", wrong: "✗", failed: "!", open: "…", unscored: "–", "not begun": "·" };
+  const SIGNS = { right: "✓", wrong: "✗", failed: "!", open: "…", unscored: "–", withdrawn: "×", "not begun": "·" };
   const PAGE = 200;
   const [LEAST_HEIGHT, MOST_HEIGHT] = [130, 560];  // of the table in pixels; it scrolls by itself from the latter on
   const MOST_PRINTED = 1000; // rows
@@ -159,7 +159,7 @@
     if (read) tell(shown, read);
   };
 
-  const OUTCOMES = { right: "Right", wrong: "Wrong", unscored: "Not scored", failed: "Failed", open: "Open", "not begun": "Not begun" };
+  const OUTCOMES = { right: "Right", wrong: "Wrong", unscored: "Not scored", failed: "Failed", open: "Open", withdrawn: "Withdrawn", "not begun": "Not begun" };
 
   // Names and labels of the buttons; those about one of several runs name it.
   function choices({ runs }) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -221,6 +222,34 @@ def test_what_a_sealed_roll_gets_later_does_not_count(tmp_path: Path) -> None:
     assert (journal / SEGMENT).read_bytes() == b"early"
     with pytest.raises(RecordError, match="another incarnation of this writer"):
         late.check()
+
+
+def replayed(store: Store, sealed: bytes, journal: Path) -> int | str:
+    """Deltas that count with this content of the seal, or the error."""
+    store.put(f"journal/{ROLL}/sealed", sealed)
+    shutil.rmtree(journal, ignore_errors=True)
+    journal.mkdir()
+    try:
+        replay(store, ROLL, rolls_of(store)[ROLL], journal)
+    except RecordError as error:
+        return str(error)
+    return (journal / SEGMENT).stat().st_size
+
+
+def test_damage_of_a_seal_is_an_error(tmp_path: Path) -> None:
+    store, segment, journal = store_in(tmp_path / "store"), tmp_path / SEGMENT, tmp_path / "journal"
+    writer = DeltaWriter(store, ROLL)
+    for number in range(12):
+        segment.write_bytes(b"x" * (number + 1))
+        writer.put([segment])
+    seal(store, rolls_of(store))
+    whole = store.get(f"journal/{ROLL}/sealed") or b""
+    assert replayed(store, whole, journal) == 12
+    for at in range(len(whole)):
+        for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]):
+            found = replayed(store, damaged, journal)
+            assert found == 12 or "/sealed " in str(found), damaged
+    assert replayed(store, b"5", journal) == 5, "as an earlier version wrote it"
 
 
 # --- a whole record ---

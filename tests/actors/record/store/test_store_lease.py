@@ -33,6 +33,14 @@ def owner_of(store: Store) -> Holder:
     return msgspec.json.decode(store.get("owner.json") or b"", type=Holder)
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b'{"id":"\xf3","where":"","pid":1}', b"[" * 100_000])
+async def test_a_damaged_owner_is_none(content: bytes, store: Store) -> None:
+    store.put("owner.json", content)
+    owner = await Lease.acquire(store)
+    assert owner.in_order
+    await owner.release()
+
+
 async def test_of_several_at_once_one_becomes_the_owner(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "SETTLE_S", 0.1)
     for _ in range(3):

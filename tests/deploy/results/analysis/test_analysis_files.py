@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute
@@ -137,9 +138,23 @@ def test_a_manifest_that_names_files_elsewhere_takes_none_of_them(
     folder, mine = tmp_path / "analysis", tmp_path / "mine.txt"
     folder.mkdir()
     mine.write_text("mine\n")
-    (folder / MANIFEST).write_text(json.dumps({"files": ["../mine.txt", str(mine), 3, "..", ""]}))
+    names = ["../mine.txt", str(mine), "..", ""]
+    (folder / MANIFEST).write_text(json.dumps({"checksums": dict.fromkeys(names, crc32(b"mine\n"))}))
     write_analysis(found, folder)
     assert mine.read_text() == "mine\n"
+
+
+def test_a_damaged_manifest_takes_no_file_of_another_content(written: Path, tmp_path: Path) -> None:
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "cands.svg").write_text("mine\n")
+    manifest = tmp_path / MANIFEST
+    manifest.write_text(manifest.read_text().replace('"bands.svg"', '"cands.svg"'))  # one bit
+    (tmp_path / "bands.png").write_text("changed by a person")
+    write_analysis(
+        analysed(planted(12, 4, {"constructor": 0.6}).drop_columns(["logprob", "correct"]), tmp_path), tmp_path
+    )
+    assert (tmp_path / "cands.svg").read_text() == "mine\n"
+    assert (tmp_path / "bands.png").read_text() == "changed by a person"
 
 
 def test_an_unwritable_file_is_reported(found: Analysis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

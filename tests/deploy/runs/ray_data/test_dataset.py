@@ -27,7 +27,7 @@ CASES: list[dict[str, Any]] = [
     {"id": f"q{i}", "question": f"is number {i} blue", "labels": ["Yes", "No"], "passage": f"Number {i} is blue."}
     for i in range(24)
 ]
-SLOW = "simulated?latency_ms=60000"
+SLOW = "simulated?latency_ms=600000"
 SMALL: dict[str, Any] = {"placement": "packed", "cluster": {"moderators": 1}}
 """The fewest processes that there are."""
 

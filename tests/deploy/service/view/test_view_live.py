@@ -143,6 +143,9 @@ async def test_a_debate_that_waits_for_a_person_is_answered(tmp_path: Path) -> N
             ({"case": form["case"], "action": action, "more": 1}, 422),
         ):
             assert (await client.post("/runs/attended/decisions", body)).status == status
+        deep = f'{{"more": {9999 * "["}'
+        headers = {"content-type": "application/json"}
+        assert (await client.ask("POST", "/runs/attended/decisions", data=deep, headers=headers)).status == 422
         answered = await client.post("/runs/attended/decisions", {"case": form["case"], "action": action})
         assert answered.status == 200
         assert "resume" in answered.json["message"]

@@ -68,7 +68,7 @@ async def test_it_shows_limits_and_budgets_and_ends_with_the_run(tmp_path: Path)
         "stopped_by": "",
     }
     last = last_figures(told)
-    assert (last["finished"], last["can_stop"], last["limits"]) == (done.done, False, [])
+    assert (last["finished"], last["open"], last["can_stop"], last["limits"]) == (done.done, 0, False, [])
     figures = " ".join(each["data"] for each in told if each["event"] == "figures")
     assert '"cap":10000000.0' in figures
     assert '"phase":"Stopping"' in figures or '"can_stop":true' in figures

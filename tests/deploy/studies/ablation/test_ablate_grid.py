@@ -192,6 +192,13 @@ def test_a_folder_has_one_grid_whose_values_may_grow() -> None:
         find_grid_folder(base, axes, share_replies=False, task=SAMPLE)
     with pytest.raises(RunMismatch, match=r"over gate\.tau_d, agents"):
         find_grid_folder(RunConfig(out=out), parse_axes(["agents=2,3"]), share_replies=True, task=SAMPLE)
+    file = Path(out, "grid.yaml")
+    whole = file.read_bytes()
+    flipped = [bytes([*whole[:at], whole[at] ^ 1, *whole[at + 1 :]]) for at in range(len(whole))]
+    for damaged in (*flipped, *(whole[:length] for length in range(len(whole)))):
+        file.write_bytes(damaged)
+        with pytest.raises(ConfigError, match=r"grid\.yaml"):
+            find_grid_folder(base, axes, share_replies=True, task=SAMPLE)
 
 
 def test_a_role_s_models_vary_alone_or_in_brackets() -> None:

@@ -17,6 +17,7 @@ from summary_debate import card, write_classifier_folder
 from moot.actors.record.tables import read_table
 from moot.actors.retrieval.documents.docs import DocumentSet, open_documents
 from moot.actors.retrieval.library import StoredLibrary
+from moot.actors.retrieval.library_folder import LibraryFolder
 from moot.deploy.results.record.readers import read_events
 from moot.deploy.runs import run_library
 from moot.deploy.runs.prepare import prepare
@@ -89,7 +90,7 @@ def test_a_grid_embeds_its_documents_once(moot: Command, times_read: list[Any]) 
 def test_each_encoder_of_a_grid_has_its_library(moot: Command) -> None:
     with simulated_server(None) as port:
         assert moot("ablate", *GRID, "--over", f"encoder=hashed-ngrams,http://127.0.0.1:{port}/v1#m")[0] == 0
-    kept = {json.loads((each / "library.json").read_bytes())["encoder"] for each in Path("out/library").iterdir()}
+    kept = {LibraryFolder(each).manifest().encoder for each in Path("out/library").iterdir()}
     assert kept == {"hashed-ngrams-512-v1", f"http://127.0.0.1:{port}/v1#m"}
 
 

@@ -193,11 +193,12 @@ def test_wrong_rows_and_columns_are_named(monkeypatch: pytest.MonkeyPatch) -> No
     assert "hub/test-00001-of-00002.parquet: field `choices`: is missing in this file" in refused("hub")
     pq.write_table(pa.table({"question": pa.array([{"a": "b"}], pa.map_(pa.string(), pa.string()))}), "map.parquet")
     assert "map.parquet: field `question`: expected texts, numbers, lists or objects" in refused("cases:map.parquet")
-    monkeypatch.setattr("moot.protocols.tasks.own_cases.arrow_tables.MAX_LINE", 1 << 20)
+    for module in ("arrow_tables", "arrow_values"):
+        monkeypatch.setattr(f"moot.protocols.tasks.own_cases.{module}.MAX_LINE", 1 << 20)
     parquet("large.parquet", [{"question": "q"}, {"question": "x" * (1 << 21)}])
     assert "large.parquet:2: expected at most 1 MiB in a row" in refused("cases:large.parquet")
-    monkeypatch.setattr("moot.protocols.tasks.own_cases.arrow_tables._LARGEST_GROUP", 1 << 4)
-    assert "a.parquet: expected row groups of at most" in refused("cases:a.parquet")
+    monkeypatch.setattr("moot.protocols.tasks.own_cases.arrow_tables._LARGEST_PAGES", 1 << 4)
+    assert "a.parquet: expected pages of at most" in refused("cases:a.parquet")
 
 
 def test_only_the_columns_that_a_case_has_are_read() -> None:
