@@ -6,17 +6,18 @@ and from Parquet files that no part lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
-from moot.actors.record.files import repair_advice
+from moot.actors.record.files import file_bytes, repair_advice
 from moot.actors.record.flush_log import SUFFIX, last_flush
-from moot.actors.record.folder import RunFolder, Segment, epoch_of, is_roll_name, roll_of
+from moot.actors.record.folder import Part, RunFolder, Segment, epoch_of, is_roll_name, roll_of, segment_name
 from moot.actors.record.parts import columns_of, read_part
 from moot.actors.record.schema import KEYS, TABLES
 from moot.protocols.errors import RecordError
+from moot.protocols.regular_files import cause
 
 Losses = dict[str, str]
 """Losses: by file, what is wrong with it."""
@@ -57,12 +58,12 @@ def _losses(folder: RunFolder) -> Losses:
     covered, epochs = folder.covered(), folder.epochs()
     last = max((epoch.number for epoch in epochs), default=0)
     orphans, stated = _orphans(folder), _stated_by_logs(folder, covered, last)
-    stated |= {name: length for name, length in folder.valid_bytes().items() if name not in covered and length}
+    stated |= {name: length for name, length in folder.valid_bytes(epochs).items() if name not in covered and length}
     later = sorted(path.name for path in _owned_files(folder) if epoch_of(path.name) > last)
     found: Losses = {"epochs.json": f"it is lost, or older than {later[0]}"} if later else {}
     for part, names in orphans.items():
         if not _has_segments(folder, part, covered) and (why := _why_lost(folder, names)):
-            found[f"parts/{part}.json"] = f"it is lost: no part lists {', '.join(names)}, {why}"
+            found[f"parts/{part}.json"] = f"it is lost, or incomplete: no part lists {', '.join(names)}, {why}"
     rolls = {roll_of(name) for name in covered | stated.keys()} | orphans.keys()
     gone = {roll for epoch in epochs for roll in epoch.rolls} - rolls
     found |= {f"parts/{roll}.json": "it is lost, with the rows of its part" for roll in sorted(gone)}
@@ -79,26 +80,33 @@ def _stated_by_logs(folder: RunFolder, covered: set[str], last: int) -> dict[str
     for path in sorted(folder.parts.glob(f"*{SUFFIX}")):
         roll = path.name.removesuffix(SUFFIX)
         if roll not in rolls and epoch_of(roll) >= last and (flushed := last_flush(path)) is not None:
-            found |= {f"{roll}-{stream}.arrows": length for stream, length in flushed.least().items() if length}
+            found |= {segment_name(roll, stream): length for stream, length in flushed.least().items() if length}
     return found
 
 
 def _cut(folder: RunFolder, name: str, length: int) -> str:
     try:
-        size = (folder.journal / name).stat().st_size
-    except OSError:
+        size = file_bytes(folder.journal / name)
+    except FileNotFoundError:
         return f"it is not there, and no part was made of it: {length:,} bytes are lost"
+    except OSError as error:
+        return f"it cannot be read: {cause(error)}"
     return "" if size >= length else f"{size:,} bytes are left of {length:,}"
 
 
 def _orphans(folder: RunFolder) -> dict[str, list[str]]:
-    """Parquet files without a part, by the part's name."""
-    listed = {path.stem for path in folder.parts.glob("*.json")}
+    """Parquet files that no part lists, by the part's name. A part that came too late lists its files, too."""
+    return unlisted_files(folder, map(folder.part, folder.parts.glob("*.json")))
+
+
+def unlisted_files(folder: RunFolder, parts: Iterable[Part]) -> dict[str, list[str]]:
+    """Parquet files that none of these parts lists, by the name of the part that should."""
+    listed = {name for part in parts for name in part.tables.values()}
     found: dict[str, list[str]] = {}
     for table in TABLES:
         for path in sorted((folder.path / table).glob("*.parquet")):
-            if path.stem not in listed:
-                found.setdefault(path.stem, []).append(f"{table}/{path.name}")
+            if (name := f"{table}/{path.name}") not in listed:
+                found.setdefault(path.stem, []).append(name)
     return found
 
 

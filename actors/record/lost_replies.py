@@ -146,23 +146,30 @@ def _lost_cases(folder: RunFolder) -> list[str]:
     return [case_id for case_id in found if case_id not in known and not is_shared_id(case_id)]
 
 
-def cases_known_to_be_lost(events: pa.Table) -> pa.Array:
-    """Ids of the cases whose rows were lost by damage; of the table `events`."""
-    lost = pc.and_(pc.equal(events["path"], CASE), pc.match_substring(events["data"], _LOST))
-    return pc.unique(events.filter(lost)["case_id"])
+def known_to_be_lost(folder: RunFolder) -> pa.Table:
+    """Events that say that a reply or a case was lost by damage: `case_id`, `attempt`, `path`. Raises like
+    `read_table`."""
+    abandoned = read_table(folder, "events", ["data"], pc.field("kind") == ABANDONED)  # the data of others is large
+    return abandoned.filter(pc.match_substring(abandoned["data"], _LOST)).select([*_KEY, "path"])
 
 
-def replies_that_verdicts_lack(folder: RunFolder) -> tuple[int, int]:
+def lost_cases(known_lost: pa.Table) -> pa.Array:
+    """Ids of the cases whose rows were lost by damage; of `known_to_be_lost`."""
+    return pc.unique(known_lost.filter(pc.equal(known_lost["path"], CASE))["case_id"])
+
+
+def replies_that_verdicts_lack(folder: RunFolder, known_lost: pa.Table) -> tuple[int, int]:
     """Numbers of replies and tokens that verdicts state and that are not on record, without those known to be lost.
 
     A verdict states at most the usage that its replies report, so what it lacks was lost.
 
+    Args:
+        known_lost: see `known_to_be_lost`.
+
     Raises:
         RecordError: the record cannot be read.
     """
-    events = read_table(folder, "events", ["data"])
-    of_replies = pc.and_(pc.match_substring(events["data"], _LOST), pc.not_equal(events["path"], CASE))
-    lost = events.filter(of_replies).select(_KEY)
+    lost = known_lost.filter(pc.not_equal(known_lost["path"], CASE)).select(_KEY)
     turns = read_table(folder, "turns", ["path", *_USED])
     turns = turns.filter(pc.invert(turns["superseded"]))
     is_call = pc.invert(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from damage import flipped
 from journal_writer import batch, debate_result, debate_rows, labelled, new_run, open_writer
 from small_runs import sorted_rows
 
@@ -112,17 +113,11 @@ def harms(content: bytes, cuts: int, flips: int) -> Iterator[Harm]:
         yield f"cut at {at}", partial(_cut, at=at)
     yield "its end is zeros", lambda raw: raw[: size // 2] + bytes(size - size // 2)
     for bit in sorted({0, 8 * size - 1, *range(7, 8 * size, max(1, 8 * size // flips))}):
-        yield f"bit {bit}", partial(_flipped, bit=bit)
+        yield f"bit {bit}", partial(flipped, bit=bit)
 
 
 def _cut(raw: bytes, at: int) -> bytes:
     return raw[:at]
-
-
-def _flipped(raw: bytes, bit: int) -> bytes:
-    data = bytearray(raw)
-    data[bit // 8] ^= 1 << bit % 8
-    return bytes(data)
 
 
 def outcome(run: Path, whole: Rows) -> str:

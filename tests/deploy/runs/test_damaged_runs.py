@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from damage import flipped
 from planted_records import Command
 from small_runs import sorted_rows
 from summary_debate import Classifying, card, write_classifier_folder
@@ -52,12 +53,6 @@ def content(folder: Path) -> Any:
     rows = {table: sorted_rows(folder, table) for table in TABLES}
     record = RunFolder(folder)
     return read_run_yaml(record), record.epochs(), rows, summarise(folder).model_dump(exclude={"run"})
-
-
-def flipped(data: bytes, bit: int) -> bytes:
-    changed = bytearray(data)
-    changed[bit // 8] ^= 1 << bit % 8
-    return bytes(changed)
 
 
 def harmed(data: bytes, random: Random, tries: int) -> Iterator[bytes]:
