@@ -29,6 +29,7 @@ from moot.actors.record.files import (
     checksum,
     decode_file,
     file_content,
+    names_in,
     read_file,
     reading,
     repair_advice,
@@ -213,8 +214,9 @@ class RunFolder:
     def committed_parts(self) -> list[Part]:
         """All valid committed rolls, in order of name. Raises like `epochs`."""
         epochs = [epoch for epoch in self.epochs() if epoch.parts is not None]
-        files = [p for p in sorted(self.parts.glob("*.json")) if not _committed_too_late(p.stem, epochs)]
-        return [self.part(p) for p in files]
+        files = names_in(self.parts, ".json")
+        wanted = (n for n in files if not _committed_too_late(n.removesuffix(".json"), epochs))
+        return [self.part(self.parts / name) for name in wanted]
 
     def part(self, file: Path) -> Part:
         """Part of a file, which is parsed once per process as long as it stays the same. Raises like `decode_part`."""

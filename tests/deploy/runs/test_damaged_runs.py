@@ -78,6 +78,15 @@ def test_damage_is_a_fault_that_names_the_file_or_changes_nothing(copied: Path) 
     assert {file.name for file in files} >= {"run.yaml", "epochs.json", "limits.json", "opening.j2"}
 
 
+def test_a_finished_run_of_which_nothing_is_left_is_not_whole(copied: Path) -> None:
+    for file in copied.glob("*/e0001*"):
+        file.unlink()
+    (fault,) = verify(RunFolder(copied)).faults
+    assert "2 cases are finished" in fault
+    with pytest.raises(RecordError, match="nothing of it is left"):
+        summarise(copied)
+
+
 def test_every_flipped_bit_of_a_template_is_found(copied: Path) -> None:
     data, settings = (copied / PROMPT).read_bytes(), read_run_yaml(RunFolder(copied))
     for bit in range(0, 8 * len(data), 61):
