@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from moot.actors.record.completeness import complete_segments, rows_nowhere_else
-from moot.actors.record.files import checksum, encode_file
+from moot.actors.record.completeness import complete_segments, rows_nowhere_else, unlisted_files
+from moot.actors.record.files import checksum, encode_file, file_bytes
 from moot.actors.record.flush_log import append_flush
-from moot.actors.record.folder import Part, RunFolder, Segment, is_part_name, roll_of
+from moot.actors.record.folder import Part, RunFolder, Segment, is_part_name, roll_of, stream_of_segment
 from moot.actors.record.schema import JOURNAL, JUDGMENTS, KEYS, TABLES, completed
 from moot.actors.record.segments import read_segment
 from moot.actors.telemetry.failpoints import failpoint
@@ -119,8 +119,8 @@ def _keep_logs(folder: RunFolder, segments: Iterable[Path]) -> None:
     """Write the flush logs of compacted rolls that have none, and put all into the store: a lost part is noticed."""
     lengths: dict[str, dict[str, int]] = {}
     for path in segments:
-        roll, _, stream = path.stem.rpartition("-")
-        lengths.setdefault(roll, {})[stream] = path.stat().st_size
+        length = file_bytes(path)
+        lengths.setdefault(roll_of(path.name), {})[stream_of_segment(path.name)] = length
     for roll, written in sorted(lengths.items()):
         log = folder.flush_log(roll)
         if not log.exists():
@@ -198,7 +198,7 @@ def compact_leftovers(folder: RunFolder, epoch: int) -> None:
     """
     left, segments = complete_segments(folder), dict[str, list[Segment]]()
     for stream in JOURNAL:
-        if found := [segment for segment in left if segment.path.stem.endswith(f"-{stream}")]:
+        if found := [segment for segment in left if stream_of_segment(segment.path.name) == stream]:
             segments[stream] = found
     if segments:
         try:
@@ -224,24 +224,23 @@ def remove_orphans(folder: RunFolder) -> None:
     part, the part's JSON file was lost.
 
     Raises:
-        RecordError: rows of such a file exist nowhere else; no part of its table was deleted.
+        RecordError: rows of such a file exist nowhere else; none was deleted.
     """
     listed = {name for part in folder.committed_parts() for name in part.tables.values()}
     in_store = [] if folder.store is None else [n for n in folder.store.sizes() if n.partition("/")[0] in TABLES]
     for name in in_store:
         if name not in listed and _is_table_file(name) and folder.store is not None:
             folder.store.get_file(name, folder.path / name)
-    for table in TABLES:
-        orphans = {f"{table}/{path.name}" for path in (folder.path / table).glob("*.parquet")} - listed
-        for name in sorted(orphans):
-            if missing := rows_nowhere_else(folder, table, name):
-                raise RecordError(
-                    f"{folder.path / name} holds {missing:,} rows that no part lists: is parts/{Path(name).stem}.json "
-                    "lost? Restore it from a copy, or list the file again: "
-                    f"`moot verify {shlex.quote(str(folder.path))} --salvage`"
-                )
-        for name in orphans:
-            (folder.path / name).unlink()
+    orphans = [name for names in unlisted_files(folder, folder.committed_parts()).values() for name in names]
+    for name in orphans:
+        if missing := rows_nowhere_else(folder, name.partition("/")[0], name):
+            raise RecordError(
+                f"{folder.path / name} holds {missing:,} rows that no part lists: is parts/{Path(name).stem}.json "
+                "lost? Restore it from a copy, or list the file again: "
+                f"`moot verify {shlex.quote(str(folder.path))} --salvage`"
+            )
+    for name in orphans:
+        (folder.path / name).unlink()
     if folder.store is not None:
         folder.store.delete([name for name in in_store if name not in listed])
 

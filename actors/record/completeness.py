@@ -6,17 +6,18 @@ and from Parquet files that no part lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from moot.actors.record.files import repair_advice
+from moot.actors.record.files import file_bytes, names_in, repair_advice
 from moot.actors.record.flush_log import SUFFIX, last_flush
-from moot.actors.record.folder import RunFolder, Segment, epoch_of, is_roll_name, roll_of
+from moot.actors.record.folder import Part, RunFolder, Segment, epoch_of, is_roll_name, roll_of, segment_name
 from moot.actors.record.parts import columns_of, read_part
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import KEYS, TABLES
 from moot.protocols.errors import RecordError
+from moot.protocols.regular_files import cause
 
 Losses = dict[str, str]
 """Losses: by file, what is wrong with it."""
@@ -56,13 +57,15 @@ def losses(folder: RunFolder) -> Losses:
 def _losses(folder: RunFolder) -> Losses:
     covered, epochs = folder.covered(), folder.epochs()
     last = max((epoch.number for epoch in epochs), default=0)
+    if epochs and not any(map(epoch_of, _owned_files(folder))) and (cases := _finished_cases(folder)):
+        return {"parts": f"nothing of it is left, and run.yaml says that {cases:,} cases are finished"}
     orphans, stated = _orphans(folder), _stated_by_logs(folder, covered, last)
-    stated |= {name: length for name, length in folder.valid_bytes().items() if name not in covered and length}
-    later = sorted(path.name for path in _owned_files(folder) if epoch_of(path.name) > last)
+    stated |= {name: length for name, length in folder.valid_bytes(epochs).items() if name not in covered and length}
+    later = sorted(name for name in _owned_files(folder) if epoch_of(name) > last)
     found: Losses = {"epochs.json": f"it is lost, or older than {later[0]}"} if later else {}
     for part, names in orphans.items():
         if not _has_segments(folder, part, covered) and (why := _why_lost(folder, names)):
-            found[f"parts/{part}.json"] = f"it is lost: no part lists {', '.join(names)}, {why}"
+            found[f"parts/{part}.json"] = f"it is lost, or incomplete: no part lists {', '.join(names)}, {why}"
     rolls = {roll_of(name) for name in covered | stated.keys()} | orphans.keys()
     gone = {roll for epoch in epochs for roll in epoch.rolls} - rolls
     found |= {f"parts/{roll}.json": "it is lost, with the rows of its part" for roll in sorted(gone)}
@@ -76,29 +79,37 @@ def _stated_by_logs(folder: RunFolder, covered: set[str], last: int) -> dict[str
     flush after a takeover does not count."""
     rolls = {roll_of(name) for name in covered}
     found: dict[str, int] = {}
-    for path in sorted(folder.parts.glob(f"*{SUFFIX}")):
-        roll = path.name.removesuffix(SUFFIX)
-        if roll not in rolls and epoch_of(roll) >= last and (flushed := last_flush(path)) is not None:
-            found |= {f"{roll}-{stream}.arrows": length for stream, length in flushed.least().items() if length}
+    for roll in (name.removesuffix(SUFFIX) for name in names_in(folder.parts, SUFFIX)):
+        if roll in rolls or epoch_of(roll) < last:
+            continue
+        if (flushed := last_flush(folder.flush_log(roll))) is not None:
+            found |= {segment_name(roll, stream): length for stream, length in flushed.least().items() if length}
     return found
 
 
 def _cut(folder: RunFolder, name: str, length: int) -> str:
     try:
-        size = (folder.journal / name).stat().st_size
-    except OSError:
+        size = file_bytes(folder.journal / name)
+    except FileNotFoundError:
         return f"it is not there, and no part was made of it: {length:,} bytes are lost"
+    except OSError as error:
+        return f"it cannot be read: {cause(error)}"
     return "" if size >= length else f"{size:,} bytes are left of {length:,}"
 
 
 def _orphans(folder: RunFolder) -> dict[str, list[str]]:
-    """Parquet files without a part, by the part's name."""
-    listed = {path.stem for path in folder.parts.glob("*.json")}
+    """Parquet files that no part lists, by the part's name. A part that came too late lists its files, too."""
+    return unlisted_files(folder, (folder.part(folder.parts / name) for name in names_in(folder.parts, ".json")))
+
+
+def unlisted_files(folder: RunFolder, parts: Iterable[Part]) -> dict[str, list[str]]:
+    """Parquet files that none of these parts lists, by the name of the part that should."""
+    listed = {name for part in parts for name in part.tables.values()}
     found: dict[str, list[str]] = {}
     for table in TABLES:
-        for path in sorted((folder.path / table).glob("*.parquet")):
-            if path.stem not in listed:
-                found.setdefault(path.stem, []).append(f"{table}/{path.name}")
+        for name in names_in(folder.path / table, ".parquet"):
+            if f"{table}/{name}" not in listed:
+                found.setdefault(name.removesuffix(".parquet"), []).append(f"{table}/{name}")
     return found
 
 
@@ -134,6 +145,15 @@ def rows_nowhere_else(folder: RunFolder, table: str, orphan: str) -> int:
     return int(missing.num_rows)
 
 
-def _owned_files(folder: RunFolder) -> Iterator[Path]:
+def _finished_cases(folder: RunFolder) -> int:
+    """Number of cases that a session finished, as run.yaml says; 0 if none did, or without a number."""
+    content = read_run_yaml(folder) if folder.exists() else {}
+    sessions = content.get("sessions") or []
+    finished = any(isinstance(session, dict) and session.get("status") == "finished" for session in sessions)
+    cases = content.get("cases")
+    return cases if finished and isinstance(cases, int) else 0
+
+
+def _owned_files(folder: RunFolder) -> Iterator[str]:
     for place in (folder.journal, folder.parts):
-        yield from place.glob("e*")
+        yield from names_in(place)

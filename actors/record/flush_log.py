@@ -81,7 +81,7 @@ def last_flush(path: Path) -> Flushed | None:
     for frame in whole_frames(content):
         try:
             last = msgspec.msgpack.decode(frame.payload, type=Flushed)
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):  # also of bytes with a correct checksum that no writer made
             continue
     return last
 

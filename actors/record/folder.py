@@ -25,7 +25,16 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
-from moot.actors.record.files import checksum, decode_file, file_content, read_file, repair_advice, write_whole
+from moot.actors.record.files import (
+    checksum,
+    decode_file,
+    file_content,
+    names_in,
+    read_file,
+    reading,
+    repair_advice,
+    write_whole,
+)
 from moot.actors.record.flush_log import SUFFIX, Flushed, last_flush
 from moot.actors.record.schema import JOURNAL, TABLES
 from moot.protocols.errors import RecordError
@@ -44,6 +53,8 @@ _SEGMENT = re.compile(rf"e({_N})-w({_N})-r({_N})-({'|'.join(JOURNAL)})\.arrows")
 _ROLL = re.compile(rf"e{_N}-w{_N}-r({_N})")
 _VERIFIED: dict[Path, tuple[int, int, int]] = {}
 """Files whose checksum this process has verified, with size, modification time and checksum."""
+
+_MOST_PARTS = 10_000
 
 
 class Epoch(msgspec.Struct):
@@ -92,6 +103,10 @@ class Part(msgspec.Struct):
     tables: dict[str, str]
     covers: list[str]
     checksums: dict[str, int] = {}
+
+
+_PARTS: dict[Path, tuple[tuple[int, ...], Part]] = {}
+"""Parts that this process has parsed, with what tells that a file is the same: writers replace a part's file whole."""
 
 
 class RunFolder:
@@ -188,10 +203,10 @@ class RunFolder:
         epochs = decode_file(self.path / "epochs.json", self.get("epochs.json") or b"[]", list[Epoch])
         return bool(epochs) and epochs[-1].number == epoch
 
-    def valid_bytes(self) -> dict[str, int]:
-        """Segments of older owners with their valid lengths."""
+    def valid_bytes(self, epochs: Sequence[Epoch] | None = None) -> dict[str, int]:
+        """Segments of older owners with their valid lengths, as `epochs` (None: those on file) say."""
         found: dict[str, int] = {}
-        for epoch in self.epochs():
+        for epoch in self.epochs() if epochs is None else epochs:
             for name, size in epoch.valid_bytes.items():
                 found.setdefault(name, size)
         return found
@@ -199,8 +214,23 @@ class RunFolder:
     def committed_parts(self) -> list[Part]:
         """All valid committed rolls, in order of name. Raises like `epochs`."""
         epochs = [epoch for epoch in self.epochs() if epoch.parts is not None]
-        files = [p for p in sorted(self.parts.glob("*.json")) if not _committed_too_late(p.stem, epochs)]
-        return [decode_part(p) for p in files]
+        files = names_in(self.parts, ".json")
+        wanted = (n for n in files if not _committed_too_late(n.removesuffix(".json"), epochs))
+        return [self.part(self.parts / name) for name in wanted]
+
+    def part(self, file: Path) -> Part:
+        """Part of a file, which is parsed once per process as long as it stays the same. Raises like `decode_part`."""
+        with reading(file):
+            status = file.stat()
+        seen = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        known = _PARTS.get(file)
+        if known is not None and known[0] == seen:
+            return known[1]
+        if len(_PARTS) >= _MOST_PARTS:
+            _PARTS.clear()
+        part = decode_part(file)
+        _PARTS[file] = (seen, part)
+        return part
 
     def table_file(self, part: Part, table: str) -> Path:
         """Parquet file of a part's table; its checksum is verified once per process.
@@ -228,8 +258,9 @@ class RunFolder:
         """Segments that are there and that no part has replaced, oldest owner first. Readers take
         `completeness.complete_segments`, which also reports what is not there."""
         covered = self.covered()
-        valid = self.valid_bytes()
-        last = max((epoch.number for epoch in self.epochs()), default=0)
+        epochs = self.epochs()
+        valid = self.valid_bytes(epochs)
+        last = max((epoch.number for epoch in epochs), default=0)
         flushed: dict[str, Flushed | None] = {}
         for path in sorted(self.journal.glob("e*.arrows")):
             parsed = _SEGMENT.fullmatch(path.name)
@@ -257,7 +288,7 @@ class RunFolder:
 
     def segment_path(self, epoch: int, writer: int, roll: int, stream: str) -> Path:
         """Path of a writer's segment."""
-        return self.journal / f"{roll_name(epoch, writer, roll)}-{stream}.arrows"
+        return self.journal / segment_name(roll_name(epoch, writer, roll), stream)
 
     def next_roll(self, epoch: int, writer: int) -> int:
         """First roll number that a (re)started writer may use."""
@@ -288,6 +319,16 @@ def is_segment_name(name: str) -> bool:
 def roll_of(segment: str) -> str:
     """Roll of a segment, by its name."""
     return segment.rsplit("-", 1)[0]
+
+
+def segment_name(roll: str, stream: str) -> str:
+    """Name of a segment."""
+    return f"{roll}-{stream}.arrows"
+
+
+def stream_of_segment(name: str) -> str:
+    """Stream of a segment, by its name."""
+    return name.rsplit("-", 1)[1].removesuffix(".arrows")
 
 
 def epoch_of(name: str) -> int:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from moot.actors.record.compaction import stream_of
 from moot.actors.record.completeness import complete_segments
-from moot.actors.record.folder import RunFolder, Segment
+from moot.actors.record.folder import RunFolder, Segment, epoch_of, stream_of_segment
 from moot.actors.record.parts import columns_of, read_part
 from moot.actors.record.schema import JOURNAL, TABLES, completed
 from moot.actors.record.segments import SegmentFollower, has_checksums, read_segment
@@ -62,13 +62,16 @@ class RecordFollower:
         for stream in JOURNAL:
             table = "turns" if stream == "replies" else stream
             if table in self._columns:
-                ending = f"-{stream}.arrows"
                 for segment in segments:
                     name = segment.path.name
-                    if name.endswith(ending) and name not in self._segments:
+                    if stream_of_segment(name) == stream and name not in self._segments:
                         yield from self._rows(table, self._begin(segment), name)
                 for name, follower in self._segments.items():
-                    while follower is not None and name.endswith(ending) and (rows := follower.read(_CHUNK_BYTES)):
+                    while (
+                        follower is not None
+                        and stream_of_segment(name) == stream
+                        and (rows := follower.read(_CHUNK_BYTES))
+                    ):
                         yield from self._rows(table, rows, name)
         self._close_gone({segment.path.name for segment in segments})
 
@@ -90,7 +93,7 @@ class RecordFollower:
         schema = JOURNAL[stream_of(table)]
         names = list(dict.fromkeys([*self._columns[table], *(self._of_journal if table == "turns" else [])]))
         rows = pa.Table.from_batches([completed(batch, schema).select(names) for batch in batches])
-        yield Added(table, rows, _epoch_of(segment))
+        yield Added(table, rows, epoch_of(segment))
 
     def _new_parts(self) -> Iterator[Added]:
         """Tables of new parts, except those whose segments have been followed."""
@@ -99,10 +102,10 @@ class RecordFollower:
                 if part.tables[table] in self._parts:
                     continue
                 self._parts.add(part.tables[table])
-                ending = f"-{stream_of(table)}.arrows"
-                if not any(name in self._segments for name in part.covers if name.endswith(ending)):
+                replaced = (name for name in part.covers if stream_of_segment(name) == stream_of(table))
+                if not any(name in self._segments for name in replaced):
                     file = self._folder.table_file(part, table)
-                    yield Added(table, self._part_rows(file, table), _epoch_of(file.name))
+                    yield Added(table, self._part_rows(file, table), epoch_of(file.name))
 
     def _part_rows(self, path: Path, table: str) -> pa.Table:
         names, there = list(self._columns[table]), columns_of(path)
@@ -122,8 +125,3 @@ class RecordFollower:
     def close(self) -> None:
         """Close the files."""
         self._close_gone(set())
-
-
-def _epoch_of(name: str) -> int:
-    """Number of the owner in the name of a segment or of a part's file, such as `e0001-w0-r0000-replies.arrows`."""
-    return int(name.partition("-")[0].removeprefix("e"))

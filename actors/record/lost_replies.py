@@ -90,24 +90,28 @@ def find_lost_replies(folder: RunFolder) -> LostReplies:
         RecordError: a file that determines which files count is damaged.
     """
     lacking: dict[CaseKey, _Lacking] = {}
+    seen: dict[str, None] = {}  # ids of the cases of all rows, in the order of reading
     for row in _intact_rows(folder, "verdicts", *_KEY, "calls", *_USED):
         lacking.setdefault(_key(row), _Lacking(row["calls"] or 0, _used(row)))
-    answered = _answered(folder, lacking)
-    asked = _asked(folder, lacking, answered)
+        seen[row["case_id"]] = None
+    answered = _answered(folder, lacking, seen)
+    asked, known = _asked(folder, lacking, answered, seen)
     lacking = {key: each for key, each in lacking.items() if each.calls > 0 or each.tokens > 0}
     asks: dict[CaseKey, list[str]] = {key: [] for key in lacking}
     for key, path in asked:
         asks.setdefault(key, []).append(path)
     for key, each in lacking.items():
         asks[key] += [f"lost/{number}" for number in range(len(asks[key]), max(each.calls, 1))]
-    return LostReplies(asks, {key: max(0, each.tokens) for key, each in lacking.items()}, _lost_cases(folder))
+    tokens = {key: max(0, each.tokens) for key, each in lacking.items()}
+    return LostReplies(asks, tokens, _lost_cases(folder, known, seen))
 
 
-def _answered(folder: RunFolder, lacking: dict[CaseKey, _Lacking]) -> set[Step]:
+def _answered(folder: RunFolder, lacking: dict[CaseKey, _Lacking], seen: dict[str, None]) -> set[Step]:
     """Asks with a reply; what verdicts lack is less by the replies that count."""
     answered, superseded = set[Step](), set[str]()
     found: dict[str, tuple[CaseKey, int, bool]] = {}  # by id: it may be in a part and in the segments it replaces
     for row in _intact_rows(folder, "turns", *_KEY, "path", "reply_id", "supersedes", *_USED):
+        seen[row["case_id"]] = None
         answered.add((_key(row), row["path"]))
         is_call = row["path"] == step_of(row["path"]) and not row["reply_id"].startswith(DECISION)
         found[row["reply_id"]] = _key(row), _used(row), is_call
@@ -120,49 +124,58 @@ def _answered(folder: RunFolder, lacking: dict[CaseKey, _Lacking]) -> set[Step]:
     return answered
 
 
-def _asked(folder: RunFolder, lacking: dict[CaseKey, _Lacking], answered: set[Step]) -> list[Step]:
-    """Asks without a reply or an event for its absence, but not those of verdicts that lack nothing. What a verdict
-    lacks and is known to be lost is no longer lacking."""
+def _asked(
+    folder: RunFolder, lacking: dict[CaseKey, _Lacking], answered: set[Step], seen: dict[str, None]
+) -> tuple[list[Step], set[str]]:
+    """Asks without a reply or an event for its absence, but not those of verdicts that lack nothing; and the cases that
+    are known to be lost. What a verdict lacks and is known to be lost is no longer lacking."""
     asked: dict[Step, None] = {}
+    lost_cases = set[str]()
     for row in _intact_rows(folder, "events", *_KEY, "kind", "path", "data"):
         step = _key(row), row["path"]
+        seen[row["case_id"]] = None
         if row["kind"] == ASKED:
             asked[step] = None
         elif row["kind"] == ABANDONED:
             answered.add(step)
-            if _LOST in row["data"] and row["path"] != CASE and step[0] in lacking:
+            if _LOST in row["data"] and row["path"] == CASE:
+                lost_cases.add(row["case_id"])
+            elif _LOST in row["data"] and step[0] in lacking:
                 lacking[step[0]] = _Lacking(0, 0)
     whole = {key for key, each in lacking.items() if each.calls <= 0 and each.tokens <= 0}
-    return [step for step in asked if step not in answered and step[0] not in whole]
+    return [step for step in asked if step not in answered and step[0] not in whole], lost_cases
 
 
-def _lost_cases(folder: RunFolder) -> list[str]:
-    known = {row["case_id"] for row in _intact_rows(folder, "cases", "case_id")}
-    found = dict[str, None]()
-    for table in ("verdicts", "turns", "events", "embeddings"):
-        found |= {row["case_id"]: None for row in _intact_rows(folder, table, "case_id")}
-    noted = (row for row in _intact_rows(folder, "events", "case_id", "kind", "path", "data"))
-    known |= {row["case_id"] for row in noted if row["path"] == CASE and _LOST in row["data"]}
-    return [case_id for case_id in found if case_id not in known and not is_shared_id(case_id)]
+def _lost_cases(folder: RunFolder, known: set[str], seen: dict[str, None]) -> list[str]:
+    known = known | {row["case_id"] for row in _intact_rows(folder, "cases", "case_id")}
+    seen |= {row["case_id"]: None for row in _intact_rows(folder, "embeddings", "case_id")}
+    return [case_id for case_id in seen if case_id not in known and not is_shared_id(case_id)]
 
 
-def cases_known_to_be_lost(events: pa.Table) -> pa.Array:
-    """Ids of the cases whose rows were lost by damage; of the table `events`."""
-    lost = pc.and_(pc.equal(events["path"], CASE), pc.match_substring(events["data"], _LOST))
-    return pc.unique(events.filter(lost)["case_id"])
+def known_to_be_lost(folder: RunFolder) -> pa.Table:
+    """Events that say that a reply or a case was lost by damage: `case_id`, `attempt`, `path`. Raises like
+    `read_table`."""
+    abandoned = read_table(folder, "events", ["data"], pc.field("kind") == ABANDONED)  # the data of others is large
+    return abandoned.filter(pc.match_substring(abandoned["data"], _LOST)).select([*_KEY, "path"])
 
 
-def replies_that_verdicts_lack(folder: RunFolder) -> tuple[int, int]:
+def lost_cases(known_lost: pa.Table) -> pa.Array:
+    """Ids of the cases whose rows were lost by damage; of `known_to_be_lost`."""
+    return pc.unique(known_lost.filter(pc.equal(known_lost["path"], CASE))["case_id"])
+
+
+def replies_that_verdicts_lack(folder: RunFolder, known_lost: pa.Table) -> tuple[int, int]:
     """Numbers of replies and tokens that verdicts state and that are not on record, without those known to be lost.
 
     A verdict states at most the usage that its replies report, so what it lacks was lost.
 
+    Args:
+        known_lost: see `known_to_be_lost`.
+
     Raises:
         RecordError: the record cannot be read.
     """
-    events = read_table(folder, "events", ["data"])
-    of_replies = pc.and_(pc.match_substring(events["data"], _LOST), pc.not_equal(events["path"], CASE))
-    lost = events.filter(of_replies).select(_KEY)
+    lost = known_lost.filter(pc.not_equal(known_lost["path"], CASE)).select(_KEY)
     turns = read_table(folder, "turns", ["path", *_USED])
     turns = turns.filter(pc.invert(turns["superseded"]))
     is_call = pc.invert(
@@ -198,23 +211,33 @@ def _used(row: dict[str, Any]) -> int:
 def _intact_rows(folder: RunFolder, table: str, *columns: str) -> Iterator[dict[str, Any]]:
     """Intact rows of a table, of files that no part lists, too."""
     names = list(columns)
+    whole = set(_whole_files(folder, table))
     for path in sorted((folder.path / table).glob("*.parquet")):
-        for group in intact_groups(path):  # with all columns: salvage keeps a group whole or not at all
+        # of other files with all columns: salvage keeps a group whole or not at all
+        for group in intact_groups(path, names if path in whole else None):
             yield from group.select(names).to_pylist()
     for segment in folder.segments(stream_of(table)):
         for batch in _intact_batches(segment, JOURNAL[stream_of(table)]):
             yield from batch.select(names).to_pylist()
 
 
-def intact_groups(path: Path) -> Iterator[pa.Table]:
-    """Row groups of a Parquet file that can be read; none without its schema."""
+def _whole_files(folder: RunFolder, table: str) -> Iterator[Path]:
+    """Parquet files with the checksum that their part states: salvage leaves them as they are."""
+    for part in folder.committed_parts():
+        if part.checksums.get(table) is not None and table in part.tables:
+            with suppress(RecordError):
+                yield folder.table_file(part, table)
+
+
+def intact_groups(path: Path, columns: list[str] | None = None) -> Iterator[pa.Table]:
+    """Row groups of a Parquet file of which these columns can be read (None: all); none without its schema."""
     groups = 0
     with suppress(RecordError), open_part(path) as content:
         groups = content.groups
     for number in range(groups):
         with suppress(RecordError):
             with open_part(path) as content:
-                group = content.read(None, [number])
+                group = content.read(columns, [number])
             yield group
 
 

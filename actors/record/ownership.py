@@ -12,9 +12,9 @@ from typing import IO
 import structlog
 
 from moot.actors.record.completeness import check_complete
-from moot.actors.record.files import encode_file, refuse_links
+from moot.actors.record.files import encode_file, file_bytes, refuse_links
 from moot.actors.record.flush_log import SUFFIX, last_flush
-from moot.actors.record.folder import Epoch, RunFolder, epoch_of, roll_of
+from moot.actors.record.folder import Epoch, RunFolder, epoch_of, roll_of, stream_of_segment
 from moot.actors.record.segments import flushed_end
 from moot.protocols.errors import RecordError, RunFolderBusy
 
@@ -47,21 +47,19 @@ class Ownership:
         try:
             folder.journal.mkdir(parents=True, exist_ok=True)
             folder.parts.mkdir(exist_ok=True)
-            lock = open(folder.path / "owner.lock", "a+b")  # noqa: SIM115 - held for the run
+            lock = open(folder.path / "owner.lock", "a+b", buffering=0)  # noqa: SIM115 - held for the run
         except OSError as error:
             raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
-        if not _lock(lock):
-            lock.seek(0)
-            owner = lock.read().decode(errors="replace").strip()
-            lock.close()
-            raise RunFolderBusy(
-                f"{folder.path} is being written by another process ({owner or 'unknown'}); wait for it or stop it"
-            )
         try:
+            if not _lock(lock):
+                lock.seek(0)
+                owner = lock.read().decode(errors="replace").strip()
+                raise RunFolderBusy(
+                    f"{folder.path} is being written by another process ({owner or 'unknown'}); wait for it or stop it"
+                )
             lock.seek(0)
             lock.truncate()
             lock.write(f"pid {os.getpid()}".encode())
-            lock.flush()
             first(folder)
             return cls(folder, lock, begin_epoch(folder))
         except OSError as error:
@@ -133,9 +131,9 @@ def _sizes(folder: RunFolder, known: set[str]) -> Iterator[tuple[str, int]]:
             continue
         flushed = last_flush(folder.flush_log(roll_of(path.name)))
         if flushed is None:
-            yield path.name, path.stat().st_size
+            yield path.name, file_bytes(path)
             continue
-        stream = path.stem.rsplit("-", 1)[1]
+        stream = stream_of_segment(path.name)
         least = flushed.least().get(stream, 0)
         end = flushed_end(path, least)
         if (lost := flushed.written.get(stream, 0) - end) > 0 and end >= least:

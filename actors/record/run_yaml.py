@@ -9,7 +9,7 @@ import yaml
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import SCHEMA_VERSION
-from moot.actors.record.sealed_yaml import Seal, check_seal
+from moot.actors.record.sealed_yaml import SEALED, Seal, check_seal
 from moot.protocols.errors import RecordError
 from moot.protocols.regular_files import MOST_TEXT_BYTES, read_regular
 from moot.protocols.yaml_file import parsed_yaml
@@ -49,6 +49,7 @@ def sealed_run_yaml(folder: RunFolder) -> tuple[dict[str, Any], Seal]:
             f"{folder.path}: its schema_version is {version!r}; this moot reads 1 to {SCHEMA_VERSION}, the moot that "
             "wrote it reads it"
         )
+    content.pop(SEALED, None)
     if seal == "edited":
         content[EDITED] = True
     return content, seal

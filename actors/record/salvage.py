@@ -19,10 +19,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from moot.actors.record.compaction import compact_leftovers
-from moot.actors.record.completeness import Losses, losses
-from moot.actors.record.files import checksum, encode_file, write_whole
+from moot.actors.record.completeness import Losses, losses, unlisted_files
+from moot.actors.record.files import checksum, encode_file, file_bytes, write_whole
 from moot.actors.record.flush_log import SUFFIX, check_flush_log, last_flush
-from moot.actors.record.folder import Part, RunFolder, decode_part, is_roll_name, roll_of
+from moot.actors.record.folder import (
+    Part,
+    RunFolder,
+    decode_part,
+    is_roll_name,
+    roll_of,
+    segment_name,
+    stream_of_segment,
+)
 from moot.actors.record.lost_replies import CASE, LostReplies, find_lost_replies, intact_groups
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.parts import open_part
@@ -85,16 +93,13 @@ def _losses(folder: RunFolder) -> Losses:
 
 def _list_orphans(folder: RunFolder, gone: Losses) -> Iterator[str]:
     """Recreates the parts of Parquet files without one; where segments have the same rows, the first written count."""
-    listed = {name for part in folder.committed_parts() for name in part.tables.values()}
-    found: dict[str, dict[str, str]] = {}
-    for table in TABLES:
-        for path in sorted((folder.path / table).glob("*.parquet")):
-            if f"{table}/{path.name}" not in listed:
-                found.setdefault(path.stem, {})[table] = f"{table}/{path.name}"
-    for stem, tables in found.items():
+    for stem, names in unlisted_files(folder, folder.committed_parts()).items():
+        file = folder.parts / f"{stem}.json"
+        old = decode_part(file) if file.exists() else Part({}, _replaced(folder, stem, gone))
+        tables = {name.partition("/")[0]: name for name in names}
         checksums = {table: checksum(folder.path / name) for table, name in tables.items()}
-        folder.put(f"parts/{stem}.json", encode_file(Part(tables, _replaced(folder, stem, gone), checksums)))
-        yield f"parts/{stem}.json: written again, it lists {', '.join(sorted(tables.values()))}"
+        folder.put(f"parts/{stem}.json", encode_file(Part(old.tables | tables, old.covers, old.checksums | checksums)))
+        yield f"parts/{stem}.json: written again, it lists {', '.join(sorted(names))}"
 
 
 def _replaced(folder: RunFolder, part: str, gone: Losses) -> list[str]:
@@ -102,7 +107,7 @@ def _replaced(folder: RunFolder, part: str, gone: Losses) -> list[str]:
     there."""
     if is_roll_name(part):
         flushed = last_flush(folder.flush_log(part))
-        names = [f"{part}-{stream}.arrows" for stream in (flushed.written if flushed is not None else ())]
+        names = [segment_name(part, stream) for stream in (flushed.written if flushed is not None else ())]
     else:
         names = [file.removeprefix("journal/") for file in gone if file.startswith("journal/")]
     return [name for name in names if not (folder.journal / name).exists()]
@@ -138,7 +143,7 @@ def _salvage_segments(folder: RunFolder) -> Iterator[str]:
                 pass
         except RecordError:
             draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-            batches = salvage_segment(path, draft, JOURNAL[path.stem.rsplit("-", 1)[1]], valid)
+            batches = salvage_segment(path, draft, JOURNAL[stream_of_segment(path.name)], valid)
             _quarantine(folder, path)
             if batches:
                 os.replace(draft, path)
@@ -151,10 +156,10 @@ def _salvage_logs(folder: RunFolder) -> Iterator[str]:
     for log in sorted(folder.parts.glob(f"*{SUFFIX}")):
         roll, flushed = log.name.removesuffix(SUFFIX), last_flush(log)
         stated = {} if flushed is None or roll in covered else flushed.least()
-        left = {path.name: path.stat().st_size for path in folder.journal.glob(f"{roll}-*.arrows")}
+        left = {path.name: file_bytes(path) for path in folder.journal.glob(f"{roll}-*.arrows")}
         try:
             check_flush_log(log)
-            damaged = any(left.get(f"{roll}-{stream}.arrows", 0) < length for stream, length in stated.items())
+            damaged = any(left.get(segment_name(roll, stream), 0) < length for stream, length in stated.items())
         except RecordError:
             damaged = True
         if damaged:
@@ -168,7 +173,7 @@ def _note_what_is_left(folder: RunFolder) -> None:
     rolls = {roll_of(name) for name in (*covered, *(path.name for path in folder.journal.glob("e*.arrows")))}
     for epoch in epochs:
         left = {name: folder.journal / name for name in epoch.valid_bytes if (folder.journal / name).exists()}
-        epoch.valid_bytes = {name: min(epoch.valid_bytes[name], path.stat().st_size) for name, path in left.items()}
+        epoch.valid_bytes = {name: min(epoch.valid_bytes[name], file_bytes(path)) for name, path in left.items()}
         epoch.rolls = [roll for roll in epoch.rolls if roll in rolls]
     folder.put("epochs.json", encode_file(epochs))
 

@@ -15,7 +15,7 @@ from moot.actors.record.completeness import losses
 from moot.actors.record.files import read_file, repair_advice
 from moot.actors.record.flush_log import SUFFIX, check_flush_log
 from moot.actors.record.folder import Part, RunFolder, decode_part, roll_of
-from moot.actors.record.lost_replies import cases_known_to_be_lost, replies_that_verdicts_lack
+from moot.actors.record.lost_replies import known_to_be_lost, lost_cases, replies_that_verdicts_lack
 from moot.actors.record.parts import open_part
 from moot.actors.record.referenced_files import referenced_files
 from moot.actors.record.run_yaml import EDITED, EDITED_REMARK, sealed_run_yaml
@@ -167,17 +167,17 @@ def _segments(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
 
 def _tables(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
     columns = {table: ["reply_id"] if "reply_id" in TABLES[table].names else [] for table in TABLES}
-    columns["events"] = ["data"]
     tables = {table: read_table(folder, table, columns[table]) for table in TABLES}
     found.rows = {table: content.num_rows for table, content in tables.items()}
+    known_lost = known_to_be_lost(folder)
     for table, (column, other) in _REFERENCES.items():
         known = tables[other][column]
         if column == "case_id":
-            known = pa.chunked_array([*known.chunks, cases_known_to_be_lost(tables["events"])], known.type)
+            known = pa.chunked_array([*known.chunks, lost_cases(known_lost)], known.type)
         lost = _not_in(tables[table][column], known, internal=column == "case_id")
         if lost:
             yield f"{folder.path}: {lost:,} rows of `{table}` have a {column} that `{other}` does not hold"
-    replies, tokens = replies_that_verdicts_lack(folder)
+    replies, tokens = replies_that_verdicts_lack(folder, known_lost)
     if replies or tokens:
         yield (
             f"{folder.path}: {replies:,} replies with {tokens:,} tokens that verdicts state are not in `turns`. "

@@ -84,7 +84,8 @@ class RayWriterPool:
             await self._writers[number].call_until_done("end", msgspec.msgpack.encode(batch))
         except MootError as error:  # the writer's own calls end the run
             _log.warning("the record does not learn how some debates ended", debates=len(batch), error=str(error))
-        self._cancelled_unsent -= sum(bool(end.cancelled) for _, end in batch)
+        finally:
+            self._cancelled_unsent -= sum(bool(end.cancelled) for _, end in batch)
 
     async def counts(self) -> Counts:
         """See `WriterPool.counts`; its last totals while a writer restarts."""

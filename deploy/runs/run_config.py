@@ -21,7 +21,7 @@ from moot.actors.encoders.resolve import AUTO
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.resolve import EnvName, ModelBinding
 from moot.actors.record.run_yaml import EDITED, is_recorded
-from moot.actors.record.sealed_yaml import check_seal
+from moot.actors.record.sealed_yaml import SEALED, check_seal
 from moot.deploy.runs.nested_settings import merge_settings, nested
 from moot.deploy.runs.validation import validate_model
 from moot.protocols.errors import ConfigError, RecordError, unknown_name
@@ -46,6 +46,7 @@ RECORD_KEYS = frozenset(
         "library",
         "cases",
         EDITED,
+        SEALED,
         "started_at",
         "sessions",
     }

@@ -14,8 +14,9 @@ from structlog.testing import capture_logs
 
 from moot.actors.record import completeness, flush_log
 from moot.actors.record.completeness import check_complete
-from moot.actors.record.folder import RunFolder
-from moot.actors.record.frames import whole_frames
+from moot.actors.record.files import encode_file
+from moot.actors.record.folder import RunFolder, decode_part
+from moot.actors.record.frames import frame_header, whole_frames
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.salvage import salvage
@@ -158,6 +159,31 @@ def test_a_lost_part_is_noticed_with_and_without_its_files(tmp_path: Path, files
     assert any(listed.stem in fault for fault in verify(folder).faults)
     salvage(folder)
     assert (verdicts(folder), verify(folder).faults) == ([] if files else ["c002"], [])
+
+
+def test_an_entry_of_a_flush_log_that_no_writer_made_is_skipped(folder: RunFolder) -> None:
+    (log,) = folder.parts.glob("*.flushes")
+    was = flush_log.last_flush(log)
+    with open(log, "ab") as file:
+        for payload in (b"\x93\xa1\xff\x80\x80", b"\x91" * 2000):  # no UTF-8, too deep
+            file.write(frame_header(payload) + payload)
+    assert was is not None
+    assert flush_log.last_flush(log) == was
+
+
+def test_a_part_that_does_not_list_one_of_its_files_is_noticed_and_mended(tmp_path: Path) -> None:
+    folder = new_run(tmp_path / "run")
+    asyncio.run(_killed_more(folder))
+    turns = sorted_rows(folder.path, "turns")
+    (listed,) = folder.parts.glob("*.json")
+    part = decode_part(listed)
+    del part.tables["turns"], part.checksums["turns"]
+    folder.put(f"parts/{listed.name}", encode_file(part))
+    with pytest.raises(RecordError, match=f"{listed.name}: .*no part lists turns/"):
+        read_table(folder, "cases")
+    assert any("turns/" in fault for fault in verify(folder).faults)
+    salvage(folder)
+    assert (sorted_rows(folder.path, "turns"), verify(folder).faults) == (turns, [])
 
 
 @pytest.mark.parametrize(

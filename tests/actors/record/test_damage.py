@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from damage import flipped
 from hypothesis import given
 from hypothesis import strategies as st
 from journal_writer import new_run, session
@@ -60,11 +61,9 @@ def rows_of(folder: Path) -> Rows:
     return {table: sorted_rows(folder, table) for table in TABLES}
 
 
-def flipped(file: Path, bit: int) -> None:
+def flip(file: Path, bit: int) -> None:
     """Change one bit of a file."""
-    data = bytearray(file.read_bytes())
-    data[bit // 8] ^= 1 << bit % 8
-    file.write_bytes(data)
+    file.write_bytes(flipped(file.read_bytes(), bit))
 
 
 def segment(run: Path, stream: str = "replies") -> Path:
@@ -85,7 +84,7 @@ def test_one_flipped_bit_is_an_error_or_changes_nothing(written: Path, data: Any
     bit = data.draw(st.integers(0, 8 * file.stat().st_size - 1))
     with tempfile.TemporaryDirectory() as place:
         copy = Path(shutil.copytree(written, Path(place) / "run"))
-        flipped(copy / file.relative_to(written), bit)
+        flip(copy / file.relative_to(written), bit)
         found = _read(copy)
     if isinstance(found, RecordError):
         assert file.name in str(found)
@@ -107,7 +106,7 @@ def _read(folder: Path) -> Rows | RecordError:
 def test_a_flipped_bit_of_the_last_batch_is_no_torn_tail(behind: int, run: Path) -> None:
     damaged = segment(run)
     at = damaged.read_bytes().rfind(b"moot")
-    flipped(damaged, 8 * (at + behind))
+    flip(damaged, 8 * (at + behind))
     with pytest.raises(RecordError, match=f"{damaged.name}: damaged at byte {at}, to its end"):
         rows_of(run)
     assert salvage(RunFolder(run))
@@ -139,7 +138,7 @@ def test_salvage_keeps_what_is_whole_and_the_rest_is_debated_again(byte: int, ru
     whole = rows_of(run)
     damaged = segment(run)
     before = damaged.read_bytes()
-    flipped(damaged, 8 * byte)
+    flip(damaged, 8 * byte)
     changed = damaged.read_bytes()
     part = next((run / "turns").glob("*.parquet"))
     part.write_bytes(part.read_bytes()[:-20])
@@ -342,7 +341,7 @@ def _damaged(draw: Any, raw: bytes) -> bytes:
 def test_a_flipped_bit_of_the_last_delta_is_no_torn_one(run: Path, tmp_path: Path) -> None:
     copy = _as_deltas(run, tmp_path / "bucket")
     last = max(copy.glob("journal/*/*.delta"))
-    flipped(last, 8 * 100)
+    flip(last, 8 * 100)
     with pytest.raises(RecordError, match=f"{last.name} is damaged"):
         record_path(copy)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from journal_writer import debate_result, new_run, open_writer, session, submit_case
 from small_runs import sorted_rows
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.lost_replies import find_lost_replies
+from moot.actors.record.parts import PartReader
 from moot.actors.record.salvage import salvage
 from moot.actors.record.schema import ABANDONED, ASKED
 from moot.actors.record.tables import read_table
@@ -83,3 +86,18 @@ def test_a_damaged_file_is_named_with_the_command_that_repairs_it(run: Path) -> 
     found = verify(RunFolder(run))
     assert command in found.advice
     assert command not in " ".join(found.faults)
+
+
+def test_of_whole_files_only_what_is_compared_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts and vectors are most of a record; and each table is read once."""
+    asyncio.run(_write(new_run(tmp_path / "run")))
+    read, was = list[tuple[str, ...]](), PartReader.read
+
+    def noted(part: PartReader, columns: Sequence[str] | None = None, groups: Sequence[int] | None = None) -> pa.Table:
+        read.append(tuple(part.names if columns is None else columns))
+        return was(part, columns, groups)
+
+    monkeypatch.setattr(PartReader, "read", noted)
+    assert not find_lost_replies(RunFolder(tmp_path / "run")).tokens
+    assert len(read) == len(set(read))
+    assert not {"text", "vector"} & {name for names in read for name in names}

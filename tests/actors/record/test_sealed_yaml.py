@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import EDITED, EDITED_REMARK, read_run_yaml
@@ -21,6 +22,7 @@ SETTINGS = {
 }
 WHOLE = seal_yaml(SETTINGS)
 FIRST_LINE, LINES = WHOLE.split(b"\n", 1)
+EARLIER = yaml.safe_dump(SETTINGS).encode()
 
 
 def read(folder: Path, data: bytes) -> dict[str, object]:
@@ -67,14 +69,30 @@ def test_an_edit_that_says_so_is_read_and_said(end_of_line: bytes, tmp_path: Pat
 
 
 def test_a_file_of_an_earlier_version_has_no_checksum(tmp_path: Path) -> None:
-    assert read(tmp_path, LINES) == SETTINGS
+    assert read(tmp_path, EARLIER) == SETTINGS
+    assert read(tmp_path, b"# mine\n" + EARLIER) == SETTINGS
     assert verify(RunFolder(tmp_path)).unchecked == 1
 
 
 @pytest.mark.parametrize(
     "first_line",
-    [b"#", b"# mine", FIRST_LINE[:-1], FIRST_LINE + b" ", b"crc32 00000000", FIRST_LINE.replace(b"crc32 ", b"crc32 x")],
+    [
+        b"",
+        b"#",
+        b"# mine",
+        FIRST_LINE[:-1],
+        FIRST_LINE + b" ",
+        b"crc32 00000000",
+        FIRST_LINE.replace(b"crc32 ", b"crc32 x"),
+    ],
 )
 def test_a_first_line_that_moot_did_not_write_is_refused(first_line: bytes, tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="its first line is no checksum"):
         check_seal(tmp_path / "run.yaml", first_line + b"\n" + LINES)
+
+
+def test_a_file_that_lost_its_first_line_is_refused_however_it_is_written(tmp_path: Path) -> None:
+    written_again = yaml.safe_dump(yaml.safe_load(LINES.replace(b"seed: 3", b"seed: 4"))).encode()
+    for data in (LINES, b"# mine\n" + LINES, written_again):
+        with pytest.raises(RecordError, match=r"its first line is no checksum.* begin the file with"):
+            read(tmp_path, data)

@@ -174,8 +174,8 @@ def test_a_run_whose_record_lacks_verdicts_is_not_finished(
     bucket: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lose(folder: RunFolder, epoch: int) -> None:
-        for part in folder.parts.glob("*.json"):
-            part.unlink()
+        for file in (*folder.parts.iterdir(), *folder.path.glob("*/*.parquet")):
+            file.unlink()
 
     monkeypatch.setattr(session_lifecycle, "compact_leftovers", lose)
     with pytest.raises(RecordError, match=r"s3://.*: 2 of 2 cases have no recorded verdict"):

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from damage import flipped
 from planted_records import Command
 from small_runs import sorted_rows
 from summary_debate import Classifying, card, write_classifier_folder
@@ -54,12 +55,6 @@ def content(folder: Path) -> Any:
     return read_run_yaml(record), record.epochs(), rows, summarise(folder).model_dump(exclude={"run"})
 
 
-def flipped(data: bytes, bit: int) -> bytes:
-    changed = bytearray(data)
-    changed[bit // 8] ^= 1 << bit % 8
-    return bytes(changed)
-
-
 def harmed(data: bytes, random: Random, tries: int) -> Iterator[bytes]:
     for _ in range(tries):
         yield flipped(data, random.randrange(8 * len(data)))
@@ -81,6 +76,15 @@ def test_damage_is_a_fault_that_names_the_file_or_changes_nothing(copied: Path) 
         file.write_bytes(data)
     assert silent == []
     assert {file.name for file in files} >= {"run.yaml", "epochs.json", "limits.json", "opening.j2"}
+
+
+def test_a_finished_run_of_which_nothing_is_left_is_not_whole(copied: Path) -> None:
+    for file in copied.glob("*/e0001*"):
+        file.unlink()
+    (fault,) = verify(RunFolder(copied)).faults
+    assert "2 cases are finished" in fault
+    with pytest.raises(RecordError, match="nothing of it is left"):
+        summarise(copied)
 
 
 def test_every_flipped_bit_of_a_template_is_found(copied: Path) -> None:
