@@ -147,7 +147,10 @@ def rows_nowhere_else(folder: RunFolder, table: str, orphan: str) -> int:
 
 def _finished_cases(folder: RunFolder) -> int:
     """Number of cases that a session finished, as run.yaml says; 0 if none did, or without a number."""
-    content = read_run_yaml(folder) if folder.exists() else {}
+    try:
+        content = read_run_yaml(folder)
+    except RecordError:  # whoever needs the file reports it
+        return 0
     sessions = content.get("sessions") or []
     finished = any(isinstance(session, dict) and session.get("status") == "finished" for session in sessions)
     cases = content.get("cases")
