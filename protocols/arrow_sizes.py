@@ -60,4 +60,4 @@ def _lengths(texts: Any) -> Any:
 def _sum(lengths: Any) -> int:
     import pyarrow.compute as pc
 
-    return int(pc.sum(pc.cast(lengths, "int64")).as_py() or 0)
+    return int(pc.sum(lengths).as_py() or 0)

@@ -20,7 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Message, Slots
-from moot.protocols.regular_files import read_regular_text
+from moot.protocols.regular_files import cause, read_regular_text
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _HEADER = re.compile(r"Read by:? (?P<readers>[^#]*?)\.\s+(?:[^#]*?\s)?Slots:(?P<slots>[^#]*)\.\s*#}")
@@ -159,7 +159,9 @@ class Templates:
             known = self._declared(name)
             try:
                 self.add(name, read_regular_text(path))
-            except (OSError, UnicodeError, ConfigError) as error:
+            except OSError as error:
+                raise ConfigError(f"{path}: {cause(error)}") from None
+            except (UnicodeError, ConfigError) as error:
                 raise ConfigError(f"{path}: {error}") from None
             unknown = sorted(self._slots(name) - known)
             if unknown:

@@ -22,7 +22,7 @@ Groups = Callable[[Path], list[int]]
 """Row groups of a part's file that may contain the requested rows, ascending."""
 
 _MOST_BYTES, _MOST_TIMES = 2**29, 1000
-"""Most bytes of a part when decoded, or most times its size if that is more. A roll, which becomes a part, has half."""
+"""Most bytes of a part when decoded, or most times its size if that is more. A roll has far less."""
 
 _NUMBER_BYTES = 8
 

@@ -19,7 +19,7 @@ from moot.protocols.tasks.source import MAX_LINE, MOST_COLUMNS
 _LARGEST_PAGES = 2**30
 """Most bytes of the pages of all columns that are decompressed at once, and of an Arrow batch."""
 
-_BATCH_BYTES, _BATCH_ROWS = 2**27, 256
+_BATCH_BYTES, _BATCH_ROWS = 2**26, 256
 """Most bytes of a batch of a Parquet file, as long as one row is not larger, and most rows."""
 
 _MOST_NESTED = 2**26

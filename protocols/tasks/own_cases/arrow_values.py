@@ -12,22 +12,30 @@ from moot.protocols.tasks.source import MAX_LINE
 _AT_ONCE = 16
 """Rows converted to Python values at once."""
 
+_MEASURED = 1024
+"""Rows whose size is taken at once."""
+
 _OBJECT_BYTES = 40
 """Bytes of a Python object without its content, and of the reference to it."""
 
 
 def batch_rows(batch: Any) -> Iterator[tuple[dict[str, Any] | None, int]]:
     """Rows of a batch as Python values, and about how many bytes each takes; None for a row of more than `MAX_LINE`."""
-    for start in range(0, batch.num_rows, _AT_ONCE):
-        piece = batch.slice(start, _AT_ONCE)
-        size = _python_bytes(piece)
-        if size <= MAX_LINE:
-            yield from ((row, size // piece.num_rows) for row in piece.to_pylist())
-            continue
-        for place in range(piece.num_rows):
-            row = piece.slice(place, 1)
-            size = _python_bytes(row)
-            yield row.to_pylist()[0] if size <= MAX_LINE else None, min(size, MAX_LINE)
+    for start in range(0, batch.num_rows, _MEASURED):
+        yield from _rows(batch.slice(start, _MEASURED))
+
+
+def _rows(piece: Any) -> Iterator[tuple[dict[str, Any] | None, int]]:
+    size, count = _python_bytes(piece), piece.num_rows
+    if size <= MAX_LINE:
+        for start in range(0, count, _AT_ONCE):
+            yield from ((row, size // count) for row in piece.slice(start, _AT_ONCE).to_pylist())
+    elif count == 1:
+        yield None, MAX_LINE
+    else:
+        half = count // 2
+        yield from _rows(piece.slice(0, half))
+        yield from _rows(piece.slice(half))
 
 
 def check_types(name: str, schema: Any) -> None:
