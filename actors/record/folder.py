@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 8
 _SHOWN = 8
 _MADE_BY_OWNERS = frozenset({"journal", "parts", "owner.lock", "epochs.json"})
+LOST_RUN_YAML = "its run.yaml is lost, and the rest of a run is there: restore it from a copy"
 _N = "[0-9]{1,18}"
 _PART = re.compile(rf"e({_N})-")
 _PART_NAME = re.compile(rf"e{_N}-(w{_N}-r{_N}|rest{_N})")
@@ -126,8 +127,20 @@ class RunFolder:
         """Whether the folder has a run."""
         return (self.path / "run.yaml").is_file()
 
+    def has_only_run_yaml(self) -> bool:
+        """Whether nothing else of a run is there: then run.yaml may be a person's configuration."""
+        return self.exists() and not any((self.path / name).exists() for name in (*_MADE_BY_OWNERS, *TABLES))
+
+    def has_lost_run_yaml(self) -> bool:
+        """Whether the folder has data of a run, but no run.yaml, which is written before them."""
+        if (self.path / "run.yaml").exists():
+            return False
+        return any(True for place in (self.journal, self.parts) for _ in place.glob("e*"))
+
     def missing(self) -> str:
         """Error message for a folder without a run; for a folder of several runs, such as a server's, it lists them."""
+        if self.has_lost_run_yaml():
+            return f"{self.path}: {LOST_RUN_YAML}"
         names = sorted(file.parent.name for file in self.path.glob("*/run.yaml"))
         more = f"; name one of the runs in it: {', '.join(names[:_SHOWN])}" if names else "; name a run's folder"
         return f"{self.path}: no run there (no run.yaml){more}{', ...' if len(names) > _SHOWN else ''}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,19 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 EDITED = "edited_by_hand"
 """Key that is true once a person has edited the file, also after later sessions have written it."""
 
-EDITED_REMARK = "run.yaml was edited by hand: what it says need not be what the run did"
+SALVAGED = "salvaged"
+"""Key that is true once a damaged record has been salvaged, also after later sessions have written the file."""
+
+REMARKS = {
+    EDITED: "run.yaml was edited by hand: what it says need not be what the run did",
+    SALVAGED: "this record was damaged and has been salvaged: rows that were lost then are in no figure",
+}
+"""Remarks on a record for whoever reads its figures, by the key that is true."""
+
+
+def remarks_on(content: Mapping[str, Any]) -> list[str]:
+    """Remarks that hold for a record, from the content of its run.yaml."""
+    return [remark for key, remark in REMARKS.items() if content.get(key)]
 
 
 def read_run_yaml(folder: RunFolder) -> dict[str, Any]:
@@ -43,6 +56,8 @@ def sealed_run_yaml(folder: RunFolder) -> tuple[dict[str, Any], Seal]:
         raise RecordError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise RecordError(f"{file}: expected keys and values")
+    if "schema_version" not in content and folder.has_only_run_yaml():
+        raise RecordError(f"{folder.path}: no run there: its run.yaml is a configuration, for `moot run`")
     version = content.get("schema_version", SCHEMA_VERSION)
     if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
         raise RecordError(

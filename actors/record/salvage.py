@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -20,7 +21,7 @@ import pyarrow.parquet as pq
 
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.completeness import Losses, losses, unlisted_files
-from moot.actors.record.files import checksum, encode_file, file_bytes, write_whole
+from moot.actors.record.files import checksum, encode_file, file_bytes, read_file, write_whole
 from moot.actors.record.flush_log import SUFFIX, check_flush_log, last_flush
 from moot.actors.record.folder import (
     Part,
@@ -36,8 +37,9 @@ from moot.actors.record.ownership import Ownership
 from moot.actors.record.parts import open_part
 from moot.actors.record.referenced_files import referenced_files
 from moot.actors.record.rows import sorted_json
-from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.record.run_yaml import SALVAGED, read_run_yaml
 from moot.actors.record.schema import ABANDONED, JOURNAL, LOST, TABLES, CaseKey
+from moot.actors.record.sealed_yaml import seal_yaml
 from moot.actors.record.segments import SegmentWriter, read_segment, salvage_segment
 from moot.actors.record.tables import read_raw_rows
 from moot.protocols.errors import RecordError
@@ -72,7 +74,8 @@ def salvage(folder: RunFolder) -> list[str]:
             _end_lost_asks(folder, owner.epoch, loss)
             compact_leftovers(folder, owner.epoch)
             report += _remove_dependents(folder)
-        return [*report, *_restore_templates(folder)]
+            _remark(folder)
+        return [*report, *_set_ledger_aside(folder), *_restore_templates(folder)]
     finally:
         owner.release()
 
@@ -176,6 +179,24 @@ def _note_what_is_left(folder: RunFolder) -> None:
         epoch.valid_bytes = {name: min(epoch.valid_bytes[name], file_bytes(path)) for name, path in left.items()}
         epoch.rolls = [roll for roll in epoch.rolls if roll in rolls]
     folder.put("epochs.json", encode_file(epochs))
+
+
+def _remark(folder: RunFolder) -> None:
+    """Note in run.yaml that the record was salvaged: figures lack what was lost."""
+    with suppress(RecordError):  # a damaged run.yaml stays one; verification says so
+        folder.put("run.yaml", seal_yaml(read_run_yaml(folder) | {SALVAGED: True}))
+
+
+def _set_ledger_aside(folder: RunFolder) -> Iterator[str]:
+    """Remove a damaged limits.json: the next session warns as of a lost one."""
+    ledger = folder.path / "limits.json"
+    try:
+        read_file(ledger, dict[str, Any])
+    except FileNotFoundError:
+        return
+    except RecordError:
+        _quarantine(folder, ledger)
+        yield "limits.json: moved to damaged/; what a killed session had reserved is unknown"
 
 
 def _restore_templates(folder: RunFolder) -> Iterator[str]:

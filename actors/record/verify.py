@@ -18,7 +18,7 @@ from moot.actors.record.folder import Part, RunFolder, decode_part, roll_of
 from moot.actors.record.lost_replies import known_to_be_lost, lost_cases, replies_that_verdicts_lack
 from moot.actors.record.parts import open_part
 from moot.actors.record.referenced_files import referenced_files
-from moot.actors.record.run_yaml import EDITED, EDITED_REMARK, sealed_run_yaml
+from moot.actors.record.run_yaml import remarks_on, sealed_run_yaml
 from moot.actors.record.schema import TABLES
 from moot.actors.record.segments import has_checksums, read_segment
 from moot.actors.record.tables import read_table
@@ -89,8 +89,7 @@ def _run_yaml(folder: RunFolder, found: VerificationReport) -> Iterator[str]:
         return
     found.files += seal == "whole"
     found.unchecked += seal == "none"
-    if settings.get(EDITED):
-        found.remarks.append(EDITED_REMARK)
+    found.remarks += remarks_on(settings)
     for file in referenced_files(folder.path, settings):
         found.files += 1
         if file.fault:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from moot.actors.record.files import file_bytes
 from moot.actors.retrieval.library import StoredChunks, digest_of
-from moot.actors.retrieval.library_folder import LibraryFolder
+from moot.actors.retrieval.library_folder import LibraryFolder, LibraryManifest
 from moot.protocols.errors import ConfigError, RecordError
 
 
@@ -37,7 +39,7 @@ def verify_library(path: Path) -> LibraryReport:
     try:
         note = files.manifest()
         report.chunks, report.embedded = note.chunks, files.embedded(note)
-        report.faults = files.damage(note)
+        report.faults = [*files.damage(note), *_lost_checksums(files, note)]
         if note.chunks_crc32 is None:
             report.unchecked = 2
             chunks = StoredChunks(files.chunks_file, is_verified=False)
@@ -51,3 +53,12 @@ def verify_library(path: Path) -> LibraryReport:
         report.faults.append(f"{path} cannot be read: {error.strerror}")
     report.advice = files.advice if report.faults else ""
     return report
+
+
+def _lost_checksums(files: LibraryFolder, note: LibraryManifest) -> Iterator[str]:
+    """A fault if vectors are there whose checksums are not."""
+    if note.chunks_crc32 is None or note.dimension is None or not files.vectors_file.is_file():
+        return
+    vectors, known = file_bytes(files.vectors_file) // (4 * note.dimension), files.embedded(note)
+    if vectors > known:
+        yield f"{files.checksums_file}: it has the checksums of {known:,} of {vectors:,} vectors"

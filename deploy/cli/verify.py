@@ -61,7 +61,7 @@ def _verify_run(folder: Path, *, salvage: bool) -> bool:
             print(visible_line(f"the files that were replaced are in {record.path / ASIDE}"))
     unchecked = f", {result.unchecked:,} files of an earlier version without checksum" if result.unchecked else ""
     if result.unlogged:
-        unchecked += f", {result.unlogged:,} journal files of an earlier version whose length nobody knows"
+        unchecked += f", {result.unlogged:,} journal files without a flush log, of which a loss cannot be noticed"
     print(f"{display_name(folder)}: {'damaged' if result.faults else 'whole'}")
     print(f"  {result.files:,} files compared with their checksums{unchecked}")
     for remark in result.remarks:

@@ -38,7 +38,7 @@ def verify_others(folder: Path, runs: list[Path]) -> bool:
     if not RunFolder(folder).exists() and has_inbox(folder):
         damaged = is_damaged(inbox_folder(folder), lambda _: _print_inbox(folder, verify_inbox(folder)))
     libraries = [folder] if not runs else [library for run in runs if (library := _library_of(run)) is not None]
-    for library in dict.fromkeys(each for each in libraries if LibraryFolder(each).exists()):
+    for library in dict.fromkeys(each for each in libraries if runs or LibraryFolder(each).exists()):
         damaged = is_damaged(library, _verify_library) or damaged
     return damaged
 
@@ -59,10 +59,15 @@ def is_damaged(folder: Path, verify: Callable[[Path], bool]) -> bool:
 
 
 def _library_of(run: Path) -> Path | None:
+    """Library of a run; its own one counts from the first debate on, also if its library.json is lost."""
     try:
-        return recorded_library(read_run_yaml(RunFolder(run)), run)
+        content = read_run_yaml(RunFolder(run))
     except RecordError:
         return None  # that is one of the run's faults
+    has_begun = any(True for place in ("journal", "parts") for _ in (run / place).glob("e*"))
+    own = run / "library"
+    is_own = has_begun and content.get("library") == own.name
+    return own if is_own else recorded_library(content, run)
 
 
 def _print_inbox(server: Path, report: InboxReport) -> bool:

@@ -13,7 +13,7 @@ import structlog
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.referenced_files import CLASSIFIER_CARD, template_file
-from moot.actors.record.run_yaml import EDITED, read_run_yaml
+from moot.actors.record.run_yaml import REMARKS, read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION
 from moot.actors.record.sealed_yaml import seal_yaml
 from moot.actors.record.tables import read_raw_rows
@@ -245,8 +245,7 @@ class RunYaml:
             check_configuration_unchanged(old, self._content, str(prepared.config.out))
             for key in ("versions", "code_revision", "templates"):
                 self._content[key] = old.get(key, self._content[key])
-            if old.get(EDITED):
-                self._content[EDITED] = True
+            self._content |= {key: True for key in REMARKS if old.get(key)}
         self._content["started_at"] = old.get("started_at") or _now()
         self._session: dict[str, Any] = {
             "epoch": epoch,

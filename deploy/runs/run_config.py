@@ -20,7 +20,7 @@ from moot.actors.debate.run_spec import Engine, Placement
 from moot.actors.encoders.resolve import AUTO
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.resolve import EnvName, ModelBinding
-from moot.actors.record.run_yaml import EDITED, is_recorded
+from moot.actors.record.run_yaml import REMARKS, is_recorded
 from moot.actors.record.sealed_yaml import SEALED, check_seal
 from moot.deploy.runs.nested_settings import merge_settings, nested
 from moot.deploy.runs.validation import validate_model
@@ -45,7 +45,7 @@ RECORD_KEYS = frozenset(
         "docs_digest",
         "library",
         "cases",
-        EDITED,
+        *REMARKS,
         SEALED,
         "started_at",
         "sessions",

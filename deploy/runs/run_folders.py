@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from moot.actors.record.folder import LOST_RUN_YAML, RunFolder
 from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.actors.record.store.mirror import Mirror, is_copy
 from moot.actors.record.store.store import Store
@@ -63,6 +64,8 @@ def run_folder(out: str) -> Path:
         raise ConfigError(f"--out {out}: this is a file; name a folder") from None
     except OSError as error:
         raise ConfigError(f"--out {out}: {(error.strerror or 'cannot be read').lower()}") from None
+    if RunFolder(folder).has_lost_run_yaml():
+        raise ConfigError(f"--out {out}: {LOST_RUN_YAML}, or name another folder")
     _check_begun(out, (name for name in names if not name.startswith(".run.yaml.")))
     if is_copy(folder):
         raise ConfigError(f"--out {out}: this is the copy of a run in a bucket; name the bucket, or another folder")
@@ -87,7 +90,10 @@ def run_mirror(uri: str) -> Mirror:
     """
     store = Store.of(uri)
     store.check()
-    _check_begun(uri, {name.partition("/")[0] for name in store.sizes()})
+    names = set(store.sizes())
+    if "run.yaml" not in names and any(name.startswith(("journal/", "parts/")) for name in names):
+        raise ConfigError(f"--out {uri}: {LOST_RUN_YAML}, or name another folder")
+    _check_begun(uri, {name.partition("/")[0] for name in names})
     mirror = Mirror(store)
     mirror.pull()
     return mirror

@@ -52,6 +52,9 @@ def verify_inbox(server: Path) -> InboxReport:
     requests = read_changes(folder / REQUESTS)
     merged = merge(requests, ids)
     report = InboxReport(requests.damage + ids.damage, lost_ids=merged.lost_ids)
+    for name, content, other in ((REQUESTS, requests, ids), (IDS, ids, requests)):
+        if content.begin is None and not content.changes and other.changes:
+            report.faults.append(f"{folder / name} is missing or empty: the server writes it again from the other file")
     report.files = sum(content.begin is not None or bool(content.changes) for content in (requests, ids))
     report.unchecked = int(EarlierInbox(server).exists())
     newly: list[Key] = []

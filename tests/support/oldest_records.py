@@ -45,7 +45,11 @@ def oldest(body: Mapping[str, Any]) -> dict[str, Any]:
         for family, members in body["bindings"].items()
     }
     settings = _only(body["settings"], SETTINGS[body["protocol"]].split())
-    return {**body, "settings": settings, "bindings": bindings}
+    return {
+        **{key: value for key, value in body.items() if key != "sealed"},
+        "settings": settings,
+        "bindings": bindings,
+    }
 
 
 def _only(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -154,9 +154,10 @@ def evince_round(
 def plant(path: Path, sessions: Sequence[PlantedSession], run_yaml: dict[str, Any] | None = None) -> Path:
     """Write a record, each session under a new owner."""
     path.mkdir(parents=True, exist_ok=True)
-    (path / "run.yaml").write_text(yaml.safe_dump(run_yaml or {"schema_version": 1}))
+    (path / "run.yaml").write_text(yaml.safe_dump({"schema_version": 1}))
     for session in sessions:
         asyncio.run(_plant(path, session))
+    (path / "run.yaml").write_text(yaml.safe_dump(run_yaml or {"schema_version": 1}))
     return path
 
 

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.run_yaml import EDITED, read_run_yaml
+from moot.actors.record.run_yaml import read_run_yaml, remarks_on
 from moot.actors.record.schema import ASKED, SCHEMA_VERSION
 from moot.actors.record.store.mirror import display_name
 from moot.actors.record.tables import read_raw_rows, read_table
@@ -48,7 +48,7 @@ class RunInfo:
         stopped_by: reason why the last session stopped by itself; empty if it did not.
         prices: prices by model, as at the start of the run; only of models with a known price.
         unsettled: amounts that killed sessions may have used beyond the record, by budget (`tokens`, `usd`).
-        edited_by_hand: whether a person has edited run.yaml.
+        remarks: on the record, for whoever reads its figures.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class RunInfo:
     stopped_by: str
     prices: dict[str, Price]
     unsettled: dict[str, float]
-    edited_by_hand: bool
+    remarks: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -119,7 +119,7 @@ def read_run_info(folder: str | Path) -> RunInfo:
         stopped_by=str(sessions[-1].get("stopped_by") or "") if sessions else "",
         prices=_valid(_PRICES, raw.get("price_table"), run, "price_table"),
         unsettled=dict(unsettled),
-        edited_by_hand=bool(raw.get(EDITED)),
+        remarks=tuple(remarks_on(raw)),
         **texts,
         **counts,
     )

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from moot.actors.record.run_yaml import EDITED_REMARK
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.run_record import RunRecord, once_per_record
 from moot.deploy.results.summaries.model_replies import model_replies, warnings_of
@@ -170,6 +169,5 @@ def run_warnings(source: RunRecord | str | Path) -> list[str]:
         RecordError: the record cannot be read.
     """
     record = RunRecord.of(source)
-    edited = [EDITED_REMARK] if record.info.edited_by_hand else []
     replies = [*warnings_of(model_replies(record)), *server_warnings(record)]
-    return [*edited, *replies, *gate_warnings(untested_gates(record))]
+    return [*record.info.remarks, *replies, *gate_warnings(untested_gates(record))]

@@ -21,7 +21,7 @@ from moot.actors.record.follow import RecordFollower
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.recorded_run import RecordedRun
-from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.record.run_yaml import SALVAGED, read_run_yaml
 from moot.actors.record.salvage import salvage
 from moot.actors.record.schema import ABANDONED, ASKED, TABLES
 from moot.actors.record.verify import verify
@@ -187,8 +187,9 @@ def test_salvage_keeps_what_is_intact(written: Path, density: int, every: int, t
         report = salvage(RunFolder(run))
         found, faults = rows_of(run), verify(RunFolder(run)).faults
         found["events"] = [row for row in found["events"] if row["kind"] != ABANDONED]
-        made_up = [table for table, rows in found.items() for row in rows if row not in whole[table]]
-        if faults or made_up or damaged != bool(report) or (not damaged and found != whole):
+        made_up = [table for table in TABLES for row in found[table] if row not in whole[table]]
+        noted = bool(found["run.yaml"][0].get(SALVAGED))
+        if faults or made_up or not (damaged == noted == bool(report)) or (not damaged and found != whole):
             wrong.append(f"{name}: {faults}, {made_up}, {report}")
         shutil.rmtree(run)
     assert wrong == []

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.run_yaml import EDITED, EDITED_REMARK, read_run_yaml
+from moot.actors.record.run_yaml import EDITED, REMARKS, read_run_yaml
 from moot.actors.record.sealed_yaml import check_seal, seal_yaml
 from moot.actors.record.verify import verify
 from moot.protocols.errors import RecordError
@@ -65,7 +65,7 @@ def test_an_edit_that_says_so_is_read_and_said(end_of_line: bytes, tmp_path: Pat
     mine = edited(WHOLE.replace(b"seed: 3", b"seed: 4")).replace(b"\n", end_of_line)
     assert read(tmp_path, mine) == SETTINGS | {"seed": 4, EDITED: True}
     found = verify(RunFolder(tmp_path))
-    assert (found.faults, found.files, found.unchecked, found.remarks) == ([], 0, 0, [EDITED_REMARK])
+    assert (found.faults, found.files, found.unchecked, found.remarks) == ([], 0, 0, [REMARKS[EDITED]])
 
 
 def test_a_file_of_an_earlier_version_has_no_checksum(tmp_path: Path) -> None:

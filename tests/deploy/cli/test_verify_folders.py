@@ -93,3 +93,16 @@ def test_a_run_is_verified_with_its_library(command: Command, tmp_path: Path) ->
 
     asyncio.run(repair())
     assert command("verify", str(tmp_path / "run"))[0] == 0
+    (library / "vectors.crc32").unlink()
+    code, out, _ = command("verify", str(library))
+    assert (code, "checksums of 0 of 2 vectors" in out) == (2, True)
+    (library / "library.json").unlink()
+    code, out, _ = command("verify", str(tmp_path / "run"))
+    assert (code, "library.json" in out) == (2, True)
+
+
+def test_a_configuration_is_no_run(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("protocol: selene\nlimit: 3\n")
+    for words in (["verify"], ["show"], ["report"], ["run", "--engine", "inline", "--limit", "1", "--reuse"]):
+        code, out, err = command(*words, str(tmp_path))
+        assert (code, "its run.yaml is a configuration" in out + err) == (2, True), words

@@ -9,6 +9,8 @@ import pytest
 import yaml
 from structlog.testing import capture_logs
 
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.deploy.cli.multi_protocol import configs_by_protocol, unused_roles
 from moot.deploy.runs.bindings import bind_roles
 from moot.deploy.runs.caveats import log_caveats
@@ -87,7 +89,7 @@ class TestJudgesApart:
 
     def test_a_replay_does_not_judge_itself(self, tmp_path: Path) -> None:
         done = run(protocol=SeparateJudges(), task="sample", limit=1, engine="inline", out=tmp_path / "first")
-        recorded = yaml.safe_load((done.path / "run.yaml").read_text()) | {"simulated": False}
+        recorded = read_run_yaml(RunFolder(done.path)) | {"simulated": False}
         (done.path / "run.yaml").write_text(yaml.safe_dump(recorded))
         config = RunConfig.build(None, {"model": f"replay/{done.path}", "out": str(tmp_path / "again")})
         with capture_logs() as logged:

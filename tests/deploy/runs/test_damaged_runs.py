@@ -18,10 +18,11 @@ from summary_debate import Classifying, card, write_classifier_folder
 from moot.actors.classifiers.card import read_card
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.referenced_files import CLASSIFIER_CARD, referenced_files
-from moot.actors.record.run_yaml import EDITED_REMARK, read_run_yaml
+from moot.actors.record.run_yaml import EDITED, REMARKS, SALVAGED, read_run_yaml
 from moot.actors.record.salvage import salvage
 from moot.actors.record.schema import TABLES
 from moot.actors.record.verify import verify
+from moot.deploy.results.summaries.gate_tests import run_warnings
 from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.runs.run import run
 from moot.deploy.runs.run_config import RunConfig
@@ -148,13 +149,13 @@ def test_an_edit_is_said_and_stays_said_after_the_next_session(copied: Path, com
     own = copied.parent / "own"
     shutil.copytree(copied / "prompts", own)
     edit(copied / "run.yaml", "max_open: 200", "max_open: 100", says_so=True)
-    assert summarise(copied).warnings == [EDITED_REMARK]
+    assert summarise(copied).warnings == [REMARKS[EDITED]]
     run(copied / "run.yaml", limit=3, prompts=own, out=copied)
     assert (copied / "run.yaml").read_text()[8:14] != "edited"
-    assert summarise(copied).warnings == [EDITED_REMARK]
+    assert summarise(copied).warnings == [REMARKS[EDITED]]
     assert verify(RunFolder(copied)).faults == []
     for shows in ("show", "verify"):
-        assert EDITED_REMARK in " ".join(command(shows, str(copied))[1].split())
+        assert REMARKS[EDITED] in " ".join(command(shows, str(copied))[1].split())
 
 
 def test_a_damaged_run_yaml_is_refused_as_a_configuration_and_by_all_readers(copied: Path, command: Command) -> None:
@@ -182,6 +183,32 @@ def test_a_copy_elsewhere_is_a_configuration_like_any(start: str, copied: Path, 
     ("key", "value"), [("price_table", "{m: {input: x}}"), ("sessions", "[{unsettled: {usd: x}}]")]
 )
 def test_an_edit_to_nonsense_is_an_error_that_names_the_key(key: str, value: str, tmp_path: Path) -> None:
-    (tmp_path / "run.yaml").write_text(f"models: {{agent: m}}\n{key}: {value}\n")
+    (tmp_path / "run.yaml").write_text(f"schema_version: 1\nmodels: {{agent: m}}\n{key}: {value}\n")
     with pytest.raises(RecordError, match=rf"run\.yaml: `{key}"):
         summarise(tmp_path)
+
+
+def test_a_lost_run_yaml_is_an_error_and_its_record_is_adopted_by_no_other_run(copied: Path) -> None:
+    (copied / "run.yaml").unlink()
+    with pytest.raises(RecordError, match=r"its run.yaml is lost"):
+        verify(RunFolder(copied))
+    for folder in ("tables", "none"):
+        if folder == "none":  # as after a kill: no tables, only a journal
+            for table in TABLES:
+                shutil.rmtree(copied / table, ignore_errors=True)
+        with pytest.raises(ConfigError, match=r"its run.yaml is lost"):
+            run(task="sample", limit=2, engine="inline", seed=7, out=copied)
+
+
+def test_what_was_salvaged_stays_said(debated: Path, copied: Path) -> None:
+    next(iter((copied / "events").iterdir())).unlink()
+    salvage(RunFolder(copied))
+    again = run(task="sample", limit=3, engine="inline", prompts=debated.parent / "own", max_tokens=100_000, out=copied)
+    assert REMARKS[SALVAGED] in run_warnings(again.path)
+    assert REMARKS[SALVAGED] in verify(RunFolder(copied)).remarks
+
+
+def test_a_damaged_ledger_is_set_aside(copied: Path) -> None:
+    (copied / "limits.json").write_bytes(b"{")
+    assert any("limits.json" in line for line in salvage(RunFolder(copied)))
+    assert verify(RunFolder(copied)).faults == []

@@ -10,6 +10,8 @@ import yaml
 from structlog.testing import capture_logs
 
 from moot.actors.encoders import resolve
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.deploy.runs.caveats import log_caveats
 from moot.deploy.runs.prepare import Prepared, prepare
 from moot.deploy.runs.run import run
@@ -59,7 +61,7 @@ def test_the_best_is_taken_where_d_compares_what_real_models_wrote(
 def recorded(folder: Path, encoder: str) -> None:
     """Rewrite whose embeddings a finished run says it has compared."""
     file = folder / "run.yaml"
-    content = yaml.safe_load(file.read_text())
+    content = read_run_yaml(RunFolder(folder))
     content["encoder"] = encoder
     gate = content["settings"]["gate"]
     gate["tau_d"], gate["tau_d_encoder"] = TAU_D.get(encoder), encoder

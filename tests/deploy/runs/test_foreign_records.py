@@ -59,6 +59,7 @@ def test_invalid_dates_and_numbers_are_reported(value: str, tmp_path: Path) -> N
 
 
 def test_small_yaml_aliases_are_read(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
     (tmp_path / "run.yaml").write_text("a: &a {x: 1}\nb: *a\nc: {<<: *a, y: 2}\n")
     assert read_run_yaml(RunFolder(tmp_path)) == {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1, "y": 2}}
 

@@ -21,6 +21,8 @@ from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.models.resolve import ModelBinding
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.tables import read_table
 from moot.deploy.runs.checks import check_models
 from moot.deploy.runs.doctor import examine
@@ -230,7 +232,7 @@ def asked(server: ScriptedServer) -> dict[str, Any]:
 
 def with_profile(out: Path, older: dict[str, Any] | None) -> None:
     """Write the record as an older version did: with another profile, or with none."""
-    recorded = yaml.safe_load((out / "run.yaml").read_text())
+    recorded = read_run_yaml(RunFolder(out))
     (member,) = recorded["bindings"]["agent"]
     del member["profile"]
     member |= {} if older is None else {"profile": older}

@@ -102,6 +102,14 @@ def test_each_flipped_bit_and_each_cut_leaves_all_or_names_what_is_lost(server: 
                 assert (report.faults, sorted(report.lost)) == ([], sorted(lost)), (name, number)
 
 
+@pytest.mark.parametrize("name", ["requests.log", "ids.log"])
+def test_a_file_that_is_not_there_is_a_fault(name: str, server: Path) -> None:
+    (server / "inbox" / name).unlink()
+    assert any(f"{name} is missing" in fault for fault in verify_inbox(server).faults)
+    reopened(server)
+    assert verify_inbox(server).faults == []
+
+
 def test_what_both_files_have_lost_is_noticed(server: Path) -> None:
     for name in ("requests.log", "ids.log"):
         file = server / "inbox" / name
