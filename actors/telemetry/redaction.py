@@ -23,6 +23,9 @@ _USER = re.compile(
 
 _URL = re.compile(r"(\bhttps?://[^\s?#\"'<>]++)(\?[^\s#\"'<>]++)?", re.IGNORECASE)
 
+_OPTION = re.compile(r"([?&#][\w.-]{0,32}?(?:key|secret|token|password|sig)[\w.-]{0,32}=)[^\s&#\"'<>]++", re.IGNORECASE)
+"""Option of any URI whose name says that its value is a secret."""
+
 
 def redact(text: str, key: str | None = None) -> str:
     """`text` with `key`, and everything that looks like an API key or is a URL's password or query, replaced by
@@ -37,14 +40,17 @@ def redact(text: str, key: str | None = None) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """`text` with the user information of URLs, and the query of HTTP URLs (a signature or a token), replaced by
-    `[secret]`.
+    """`text` with the user information of URLs, the query of HTTP URLs (a signature or a token), and options of other
+    URIs that are named as secrets, replaced by `[secret]`.
 
     >>> without_credentials("no such file: https://u:p@host/cases.csv?sig=abc")
     'no such file: https://[secret]@host/cases.csv?[secret]'
     >>> without_credentials("s3://KEY:se/cret@bucket/x, s3:/KEY:se/cret@bucket/x, http://host:8000/v1#model@latest")
     's3://[secret]@bucket/x, s3:/[secret]@bucket/x, http://host:8000/v1#model@latest'
+    >>> without_credentials("s3://bucket/x?secret_key=abc&region=eu, s3:/bucket/x#token=abc")
+    's3://bucket/x?secret_key=[secret]&region=eu, s3:/bucket/x#token=[secret]'
     """
+    text = _OPTION.sub(r"\1[secret]", text)
     without_queries = _URL.sub(lambda url: f"{url[1]}?[secret]" if url[2] else url[1], text)
     return _BEFORE_AT.sub(_without_user, without_queries)
 
