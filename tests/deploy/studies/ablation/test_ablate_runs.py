@@ -18,6 +18,9 @@ from openai_server import simulated_server
 from planted_records import Command
 from small_runs import stable_rows
 
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.record.sealed_yaml import seal_yaml
 from moot.actors.record.tables import read_table
 from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.runs.dry_run import plan
@@ -173,10 +176,10 @@ def test_what_a_killed_cell_had_reserved_counts_as_spent(tmp_path: Path) -> None
     base = RunConfig.build({"engine": "inline", "limit": 2, "out": str(tmp_path / "out"), "max_tokens": 10_000})
     grid = prepare_grid(base, parse_axes(["agents=2,3"]))
     first = _run(grid[0].prepared)
-    limits, told = first.path / "limits.json", first.path / "run.yaml"
-    content = yaml.safe_load(told.read_text())
+    limits, folder = first.path / "limits.json", RunFolder(first.path)
+    content = read_run_yaml(folder)
     content["sessions"][-1]["status"] = "running"
-    told.write_text(yaml.safe_dump(content))
+    folder.put("run.yaml", seal_yaml(content))
     page = json.loads(limits.read_text().splitlines()[0])
     page["at_most"]["tokens"] = 9_999.0
     limits.write_text(json.dumps(page))
