@@ -30,6 +30,7 @@ app = typer.Typer(
 
 def main() -> NoReturn:
     """Entry point of the console script: prints a user error as one line and exits with code 2."""
+    _open_standard_streams()
     _import_from_cwd()
     from typer.exceptions import Abort, TyperException
 
@@ -37,8 +38,7 @@ def main() -> NoReturn:
 
     try:
         code = _command()(standalone_mode=False)
-        if sys.stdout is not None:  # None where standard output was closed
-            sys.stdout.flush()
+        sys.stdout.flush()
     except TyperException as error:
         if message := _message(error):
             context = getattr(error, "ctx", None)
@@ -115,6 +115,19 @@ def _print_error(message: str) -> None:
 def _command() -> Any:
     """Command tree, cached: building it takes as long as a small command."""
     return typer.main.get_command(app)
+
+
+def _open_standard_streams() -> None:
+    """Open the null device in place of each standard stream that was closed: else a socket gets its number, and an
+    event loop that closes the socket aborts the process."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open as long as the process
 
 
 def _import_from_cwd() -> None:

@@ -160,10 +160,10 @@ def _put(file: Path, content: bytes | None) -> None:
 
 
 SOME = pytest.param(3, 17)
-ALL = pytest.param(8, 1, marks=pytest.mark.slow)
+MORE = pytest.param(5, 2, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("density", "every"), [SOME, ALL])
+@pytest.mark.parametrize(("density", "every"), [SOME, MORE])
 def test_damage_is_an_error_or_changes_nothing(written: Path, density: int, every: int) -> None:
     whole, wrong = rows_of(written), []
     assert verify(RunFolder(written)).faults == []
@@ -175,7 +175,7 @@ def test_damage_is_an_error_or_changes_nothing(written: Path, density: int, ever
     assert wrong == []
 
 
-@pytest.mark.parametrize(("density", "every"), [pytest.param(2, 41), pytest.param(4, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("density", "every"), [pytest.param(2, 41), pytest.param(3, 5, marks=pytest.mark.slow)])
 def test_salvage_keeps_what_is_intact(written: Path, density: int, every: int, tmp_path: Path) -> None:
     whole, wrong = rows_of(written), []
     for number, (name, file, _, after) in enumerate(_walk(written, density, every)):

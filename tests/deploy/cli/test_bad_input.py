@@ -216,3 +216,8 @@ def test_only_errors_of_a_disk_are_said_in_one_line(
     with pytest.raises(OSError if said is None else SystemExit) as raised:
         main.main()
     assert raised.value is error if said is None else capsys.readouterr().err.startswith(said)
+
+
+def test_a_run_with_closed_standard_streams_ends_in_order(tmp_path: Path) -> None:
+    command = f"exec {sys.executable} -m moot run --engine inline --limit 1 --quiet --out {tmp_path}/run <&- >&- 2>&-"
+    assert subprocess.run(["bash", "-c", command], check=False).returncode == 0
