@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from opened_page import Apart, OpenPage, RunOf, Start
-from planted_records import PlantedSession, plant
+from planted_records import PlantedSession, extend, plant
 from viewed_runs import address_of, viewed, viewed_soon
 from waiting import wait_until
 
@@ -139,10 +139,11 @@ def test_a_record_that_breaks_while_it_is_followed_is_no_run_that_has_ended(
     session.case("open")
     session.reply("open", "opening/agent/0", 1_000)
     session.reply("open", "round/1/agent/0", None)
-    run = apart(lambda: plant(tmp_path / "runs" / "broken", [session], {"schema_version": 1, "cases": 2}))
+    run = apart(lambda: plant(tmp_path / "runs" / "broken", [], {"schema_version": 1, "cases": 2}))
     with viewed(run.parent) as address:
         owner = Ownership.acquire(RunFolder(run))
         try:
+            apart(lambda: extend(run, session, owner))
             opened = open_page(address)
             opened.page.get_by_role("gridcell", name="at least 1,000").wait_for()
             opened.page.get_by_role("link", name="broken").click()
