@@ -178,7 +178,9 @@ def test_looking_whether_there_is_an_owner_keeps_none_from_starting(folder: RunF
         starting = thread.submit(Ownership.acquire, folder)
         wait([starting], timeout=0.03)
         fcntl.flock(looked_at, fcntl.LOCK_UN)
-        starting.result().release()
+        owner = starting.result()
+    assert owner.epoch == 2
+    owner.release()
 
 
 def test_what_a_segment_still_buffers_fails_only_once_on_a_full_disk(tmp_path: Path) -> None:
