@@ -63,15 +63,20 @@ class PartReader:
         names = [name for name in (self.names if columns is None else columns) if name in self.names]
         chosen = range(self.groups) if groups is None else groups
         self._check_pages(set(names), set(chosen))
-        pieces = [self._decoded(self._file.read_row_group(group, columns=names).select(names)) for group in chosen]
+        pieces = [self._decoded(self._read_group(group, names).select(names)) for group in chosen]
         schema = pa.schema([self._schema.field(name) for name in names], self._schema.metadata)
         return pa.concat_tables(pieces) if pieces else schema.empty_table()
 
     def categories(self, column: str, group: int) -> pa.Array:
         """Distinct texts of a column in a row group. Raises like `read`."""
         self._check_pages({column}, {group})
-        found = self._file.read_row_group(group, columns=[column])[column].unique()
+        found = self._read_group(group, [column])[column].unique()
         return found.dictionary.take(found.indices) if pa.types.is_dictionary(found.type) else found
+
+    def _read_group(self, group: int, names: list[str]) -> pa.Table:
+        # pyarrow's threads release buffers of a Python file after a read has returned. One that does so while the
+        # interpreter ends aborts the process (8 % of short programs).
+        return self._file.read_row_group(group, columns=names, use_threads=False)
 
     def _check_pages(self, names: set[str], groups: set[int]) -> None:
         wanted = self._layout.pages(self._stream, names, groups)
