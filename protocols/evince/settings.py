@@ -71,7 +71,7 @@ class EvinceSettings(Settings):
         max_rounds: maximum number of rounds after the opening exchange; a second debate, over retrieved documents, has
             as many more.
         schedule: schedule of contentiousness: `adaptive`, `exponential`, `linear`, `fixed`, `random` (to measure its
-            effect), `none` (a debate without it) or `ensemble` (no debate: one answer of each side).
+            effect), `none` (a debate without it) or `ensemble` (no debate: the average of one answer of each side).
         kappa: the levels of the schedule.
         gate: whether arguments of low quality are withheld from the other sides.
         quality: the threshold of that gate.

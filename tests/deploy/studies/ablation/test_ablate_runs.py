@@ -55,8 +55,13 @@ def paid(cell: str) -> int:
 
 def test_schedules_of_evince_cool_as_in_figure_7_4(ablate: Command) -> None:
     """The exponential one faster than the linear one, and sides come together the sooner the lower the level."""
-    over = ["--over", "schedule=fixed,linear,exponential", "--limit", "8", "--set", "retrieve=0"]
-    code, out, _ = ablate("--task", "sample-symptoms", "--protocol", "evince", *over, "--quiet", "--format", "json")
+    over = ["--over", "schedule=fixed,linear,exponential", "--limit", "5"]
+    plain = [
+        part for each in ("gate=off", "crit_turns=none", "follow_ups=never", "retrieve=0") for part in ("--set", each)
+    ]
+    code, out, _ = ablate(
+        "--task", "sample-symptoms", "--protocol", "evince", *over, *plain, "--quiet", "--format", "json"
+    )
     assert code == 0
     cells = json.loads(out)["cells"]
     words = [cell["debates"]["agreement_words"]["mean"] for cell in cells]
