@@ -36,6 +36,7 @@ _EARLIER_SETTINGS = {
     "answer_first": True,
     "context": {"by": "rules"},
     "crit.rivals": "printed",
+    "crit.weak_below": 1.0,
     "crit_scope": "latest",
     "debate.failed_openings": "leave-out",
     "debate.show_confidence": True,

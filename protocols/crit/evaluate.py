@@ -49,7 +49,7 @@ async def crit_all(
     results = []
     for (path, _), readers in zip(documents, roots, strict=True):
         heard = {reader.judge: _heard(reader, calls, settings) for reader in readers}
-        result = combine(heard, settings.weak_points) if heard else unread(panel)
+        result = combine(heard, settings) if heard else unread(panel)
         floor.note(result.event(path))
         results.append(result)
     return results

@@ -76,7 +76,7 @@ class CritJudged(DebateEvent):
         score: mean Gamma over the judges that gave one, in [0, 1]; None if none did.
         by_judge: each judge's Gamma; None if it gave none.
         missing: the judges that failed, and why.
-        weak: texts of the weakest reasons, the weakest first.
+        weak: texts of the weak reasons, the weakest first; in older records the weakest ones, however strong.
         contradicted: texts of the reasons that contradict the given facts, by any judge.
         notes: remarks on the score, by any judge.
         calls: number of asks to judges.

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from moot.protocols.crit.appraisal import Appraisal
+from moot.protocols.crit.appraisal import Appraisal, AppraisedReason
 from moot.protocols.crit.events import CritJudged, CritReading
 from moot.protocols.crit.repeats import first_alike
 from moot.protocols.crit.scoring import out_of_ten
+from moot.protocols.crit.settings import CritSettings
 
 EMPTY_DOCUMENT = "empty-document"
 """Note: the text was blank, so no judge was asked."""
@@ -41,7 +42,7 @@ class CritResult:
         score: mean Gamma over the judges that gave one, in [0, 1]; None if none did.
         by_judge: each judge's Gamma; None if it gave none.
         missing: failed judges, with reasons. A judge whose reading has no score is not among them; see `notes`.
-        weak: texts of the weakest reasons, the weakest first, by theta times gamma; without those in `contradicted`.
+        weak: texts of the weak reasons, the weakest first, see `CritSettings`; without those in `contradicted`.
         contradicted: texts of the reasons that contradict the given facts, by any judge.
         notes: caveats of the score, by any judge.
         heard: all readings of the judges.
@@ -80,24 +81,19 @@ class CritResult:
         )
 
 
-def combine(heard: Mapping[str, JudgeAppraisal], weak_points: int) -> CritResult:
-    """Combine the judges' results; a judge without a score is excluded from the mean, never counted as 0.
-
-    Args:
-        weak_points: number of weakest reasons to name.
-    """
+def combine(heard: Mapping[str, JudgeAppraisal], settings: CritSettings) -> CritResult:
+    """Combine the judges' results; a judge without a score is excluded from the mean, never counted as 0."""
     read = [one.appraisal for one in heard.values() if one.appraisal is not None]
     scores = [appraisal.score for appraisal in read if appraisal.score is not None]
     counted = [reason for appraisal in read for reason in appraisal.counted]
-    contradicted = _once([reason.text for reason in counted if reason.contradicts_facts])
-    weakest = [reason.text for reason in sorted(counted, key=lambda reason: reason.strength)]
-    weak = _once([*contradicted, *weakest])[len(contradicted) :]
+    contradicting, others = _contradicting_and_others(counted)
+    weak = [group for group in others if fmean(reason.weighed.gamma for reason in group) < settings.weak_below]
     return CritResult(
         score=fmean(scores) if scores else None,
         by_judge={judge: one.appraisal.score if one.appraisal else None for judge, one in heard.items()},
         missing={judge: one.missing for judge, one in heard.items() if one.appraisal is None},
-        weak=weak[:weak_points],
-        contradicted=contradicted,
+        weak=tuple(group[0].text for group in weak[: settings.weak_points]),
+        contradicted=tuple(group[0].text for group in contradicting),
         notes=tuple(dict.fromkeys(note for appraisal in read for note in appraisal.notes)),
         heard=heard,
     )
@@ -108,8 +104,20 @@ def unread(panel: Sequence[str]) -> CritResult:
     return CritResult(None, dict.fromkeys(panel), notes=(EMPTY_DOCUMENT,))
 
 
-def _once(texts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(text for text, earlier in zip(texts, first_alike(texts), strict=True) if earlier is None)
+def _contradicting_and_others(
+    counted: Sequence[AppraisedReason],
+) -> tuple[list[list[AppraisedReason]], list[list[AppraisedReason]]]:
+    """Reasons of all judges, those that repeat each other in one group: groups in which a judge calls one contrary to
+    the facts, in the judges' order, and the others, the weakest first.
+    """
+    contradicting = [reason for reason in counted if reason.contradicts_facts]
+    others = sorted((one for one in counted if not one.contradicts_facts), key=lambda one: one.strength)
+    ordered = [*contradicting, *others]
+    groups: dict[int, list[AppraisedReason]] = {}
+    for place, earlier in enumerate(first_alike([reason.text for reason in ordered])):
+        groups.setdefault(place if earlier is None else earlier, []).append(ordered[place])
+    found = [(place < len(contradicting), group) for place, group in groups.items()]
+    return [group for contrary, group in found if contrary], [group for contrary, group in found if not contrary]
 
 
 def _heard_record(heard: JudgeAppraisal) -> CritReading:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from moot.protocols.crit.scoring import Rivals
-from moot.protocols.settings import Settings
+from moot.protocols.settings import Settings, Share
 
 
 class CritSettings(Settings):
@@ -19,7 +19,9 @@ class CritSettings(Settings):
         max_rivals: maximum number of rival reasons that a judge is asked for.
         rivals: `printed`: every rival counts, so that a weak one can raise the score; `capped`: no rival raises it. See
             `moot.protocols.crit.scoring.gamma_of`.
-        weak_points: number of weakest reasons that are returned to a debate.
+        weak_below: a reason is weak if its gamma, the mean over the judges that name it, is below this. A debate is
+            told of weak reasons if there are any, and always, as such, of those that contradict the given facts.
+        weak_points: maximum number of weak reasons that are named, the weakest first by theta times gamma.
     """
 
     max_depth: int = Field(default=1, ge=0, le=10)
@@ -27,4 +29,5 @@ class CritSettings(Settings):
     max_reasons: int = Field(default=5, ge=1, le=50)
     max_rivals: int = Field(default=3, ge=0, le=50)
     rivals: Rivals = "printed"
+    weak_below: Share = 0.5
     weak_points: int = Field(default=2, ge=0, le=50)

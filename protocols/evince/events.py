@@ -68,7 +68,8 @@ class QualityGateDecided(DebateEvent, QualityGateDecision):
     """The quality gate's decision; noted after each turn that judges read in a debate, at the turn's path.
 
     Attributes:
-        opponents: sides in whose arguments judges also looked for rivals; empty in older records.
+        opponents: sides in whose arguments judges also looked for rivals, in older records only; there, scores of
+            turns with and without them are not comparable.
     """
 
     kind: ClassVar[str] = "quality-gate"
@@ -196,7 +197,7 @@ class ConsensusReached(DebateEvent):
 
     Attributes:
         weights: weight by side, summing to 1.
-        weights_from: `crit`, or `equal` if a score is unknown or all are 0.
+        weights_from: `crit`, or `equal` of an ensemble, and if a score is unknown or all are 0.
         distribution: the labels with mass, most probable first.
         entropy: entropy of the consensus, in nats.
         uncertainty: entropy as a share of the greatest possible one, in [0, 1].
@@ -241,6 +242,8 @@ class ConsensusPayload(EventData):
         mixture_entropy_first, mixture_entropy_last: entropy of the sides' mixture after the first and the last round,
             in nats.
         jsd: Jensen-Shannon divergence after the last round, in nats.
+        converged: whether the sides no longer moved in the last round, and agreed, by `epsilon` and `tau`; whatever
+            ended the debate; None in older records.
         distributions, arguments: the last distributions and the arguments, by side.
         follow_ups: questions and tests that the sides propose; None if there are none.
     """
@@ -255,6 +258,7 @@ class ConsensusPayload(EventData):
     mixture_entropy_first: float | None = None
     mixture_entropy_last: float | None = None
     jsd: Any = None
+    converged: bool | None = None
     distributions: Any = None
     arguments: Any = None
     follow_ups: Any = None

@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.metrics.divergence import information_gain
-from moot.protocols.convergence import DistributionShift, convergence_status, distribution_shift, printed_convergence
+from moot.protocols.convergence import (
+    DistributionShift,
+    Rest,
+    convergence_status,
+    distribution_shift,
+    printed_convergence,
+)
 from moot.protocols.evince.events import EvinceRoundEnded, EvinceStopped, KappaChanged
 from moot.protocols.evince.round_numbers import RoundNumbers, measure
 from moot.protocols.evince.schedule import NextLevel, RoundSignals, first_level, next_level
@@ -57,6 +63,12 @@ class RoundResult:
             return None
         named = zip(self.numbers.names, self.shift.moves, strict=True)
         return {name: None if name in self.silent else move for name, move in named}
+
+    def rest(self, epsilon: float, tau: float) -> Rest | None:
+        """Whether the sides have converged or stalled; None if they still move, or one of them did not speak."""
+        if self.shift is None or self.silent:
+            return None
+        return convergence_status(self.shift.moves, self.numbers.jsd_max, epsilon=epsilon, tau=tau)
 
     @property
     def comparable(self) -> bool:
@@ -214,9 +226,8 @@ class EvinceRounds:
             fires, numbers = _printed(before, found, settings.printed_epsilon)
             reason = "printed" if fires and found.comparable else None
         else:
+            reason = found.rest(settings.epsilon, settings.tau)
             jsd = found.numbers.jsd_max
-            if found.shift is not None and found.comparable:
-                reason = convergence_status(found.shift.moves, jsd, epsilon=settings.epsilon, tau=settings.tau)
             numbers = {"moves": found.moves, "jsd": jsd, "epsilon": settings.epsilon, "tau": settings.tau}
         return reason or ("max_rounds" if last else None), numbers
 

@@ -47,9 +47,10 @@ class Consensus:
     """Consensus of the sides.
 
     Attributes:
-        cleaned: `P = sum(G_i P_i) / sum(G_i)` over the labels and "(other)", with the CRIT scores G.
+        cleaned: `P = sum(G_i P_i) / sum(G_i)` over the labels and "(other)", with the CRIT scores G of a debate; the
+            mean of an ensemble.
         weights: by side, summing to 1.
-        weights_from: `crit`, or `equal` if a score is unknown or all are 0.
+        weights_from: `crit`, or `equal` of an ensemble, and if a score is unknown or all are 0.
         entropy: in nats.
         uncertainty: entropy over `ln(min(top_k, labels))`, at most 1.
         answer: the most probable label; None if "(other)" is: the sides mean something outside the set.
@@ -83,17 +84,20 @@ class Consensus:
         )
 
 
-def consensus_of(side_states: Sequence[SideState], *, top_k: int, seed: int) -> Consensus:
-    """Weigh the sides' last distributions (EVINCE, figure 7.1, step 3); ties are broken by the case's seed."""
+def consensus_of(side_states: Sequence[SideState], settings: EvinceSettings, *, seed: int) -> Consensus:
+    """Weigh the sides' last distributions (EVINCE, figure 7.1, step 3); ties are broken by the case's seed.
+
+    Those of an ensemble have equal weights: it is the average that the source compares debates with (section 7.2).
+    """
     scores = [side_state.crit for side_state in side_states]
     known = [score for score in scores if score is not None]
-    by_crit = len(known) == len(scores) and sum(known) > 0.0
+    by_crit = settings.debates and len(known) == len(scores) and sum(known) > 0.0
     weights = np.array(known if by_crit else [1.0] * len(scores))
     weights = weights / weights.sum()
     labels = side_states[0].cleaned.labels
     mixed = mixture(np.stack([side_state.cleaned.probabilities for side_state in side_states]), weights)
     spread = float(entropy(mixed))
-    most = math.log(max(2, min(top_k, len(labels) - 1)))
+    most = math.log(max(2, min(settings.top_k, len(labels) - 1)))
     best = [label for label, p in zip(labels, mixed, strict=True) if mixed.max() - p <= _EQUAL]
     winner = best[0] if len(best) == 1 else seeded(seed, "tie/consensus").choice(best)
     return Consensus(
@@ -117,7 +121,7 @@ async def answer_alone(turn_loop: TurnLoop) -> Verdict:
     """
     await turn_loop.open_independently()
     (side_state,) = turn_loop.states()
-    alone = consensus_of([side_state], top_k=turn_loop.settings.top_k, seed=turn_loop.floor.seed)
+    alone = consensus_of([side_state], turn_loop.settings, seed=turn_loop.floor.seed)
     stated = {side_state.name: side_state.cleaned.named()}
     own = {side_state.name: float(entropy(side_state.cleaned.probabilities))}
     turn_loop.floor.note(
@@ -211,13 +215,13 @@ class Evince(DebateProtocol):
         ground = await _ground(case, floor) if settings.ground == "embedding" else None
         rounds = EvinceRounds(turn_loop, ground)
         reason = await rounds.run()
-        consensus = consensus_of(turn_loop.states(), top_k=settings.top_k, seed=floor.seed)
+        consensus = consensus_of(turn_loop.states(), settings, seed=floor.seed)
         uncertain = consensus.uncertainty >= settings.retrieve_from
         if settings.debates and settings.retrieve and uncertain:
             turn_loop.evidence = await _retrieve(case, floor, consensus, settings.retrieve)
         if turn_loop.evidence:
             reason = await rounds.run()
-            consensus = consensus_of(turn_loop.states(), top_k=settings.top_k, seed=floor.seed)
+            consensus = consensus_of(turn_loop.states(), settings, seed=floor.seed)
         floor.note(consensus.event())
         follow_ups = await self._follow_ups(case, floor, turn_loop, consensus)
         return _verdict(turn_loop, rounds.completed, consensus, reason, follow_ups)
@@ -314,7 +318,7 @@ def _verdict(
     reason: Reason,
     follow_ups: dict[str, list[str]] | None,
 ) -> Verdict:
-    side_states = turn_loop.states()
+    settings, side_states = turn_loop.settings, turn_loop.states()
     crit = {side_state.name: side_state.crit for side_state in side_states}
     known = [score for score in crit.values() if score is not None]
     payload = ConsensusPayload(
@@ -328,6 +332,7 @@ def _verdict(
         mixture_entropy_first=completed[0].numbers.mixture_entropy,
         mixture_entropy_last=completed[-1].numbers.mixture_entropy,
         jsd=completed[-1].numbers.jsd,
+        converged=completed[-1].rest(settings.epsilon, settings.tau) == "converged",
         distributions={side_state.name: side_state.cleaned.named() for side_state in side_states},
         arguments={side_state.name: list(side_state.arguments) for side_state in side_states},
         follow_ups=follow_ups,

@@ -53,6 +53,19 @@ class NextLevel:
     why: str
 
 
+NEAR_ZERO = 0.01
+"""Level at which the exponential schedule ends with a lower floor."""
+
+
+def decay_rate(kappa: EvinceContentiousnessSettings, max_rounds: int) -> float:
+    """Lambda of the exponential schedule, per round: `ln(start / floor) / max_rounds`.
+
+    >>> round(decay_rate(EvinceContentiousnessSettings(start=0.9, floor=0.3), 3), 3)
+    0.366
+    """
+    return math.log(max(kappa.start, NEAR_ZERO) / max(kappa.floor, NEAR_ZERO)) / max_rounds
+
+
 def first_level(schedule: Schedule, kappa: EvinceContentiousnessSettings) -> float | None:
     """The level of the opening exchange; None for schedules without contentiousness."""
     return None if schedule in ("none", "ensemble") else kappa.start
@@ -71,8 +84,10 @@ def next_level(
 
     `random` is drawn by the caller, from the case's seed.
 
-    - `fixed`: the start. `linear`: evenly from start to floor over the rounds. `exponential`: start / ratio ** round,
-      but at least the floor.
+    - `fixed`: the start. `linear`: evenly from start to floor over the rounds.
+    - `exponential`: start * e ** (-lambda * round) (the source's section 7.4.5, which gives no lambda), with
+      lambda = ln(start / floor) / max_rounds. Thus it begins and ends as `linear` does, and is below it in between. It
+      cannot reach 0: with a floor below `NEAR_ZERO`, it ends there.
     - `adaptive`: constant while the disagreement is at least `far`, else multiplied by `1/2 + score`, so that it falls
       as the sides converge, gain certainty and argue better. A score above 1/2 raises it, but only while
       the mixture's normalised entropy is at least `uncertain`: sides that agree on uncertainty shall explore further.
@@ -91,7 +106,8 @@ def next_level(
         share = min(1.0, (done + 1) / max_rounds)
         return NextLevel(kappa.start + (kappa.floor - kappa.start) * share, "linear")
     if schedule == "exponential":
-        return NextLevel(max(kappa.floor, kappa.start / kappa.ratio ** (done + 1)), "exponential")
+        level = kappa.start * math.exp(-decay_rate(kappa, max_rounds) * (done + 1))
+        return NextLevel(max(kappa.floor, level), "exponential")
     return _adapted(kappa, level, signals)
 
 

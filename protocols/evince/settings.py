@@ -22,15 +22,13 @@ class EvinceContentiousnessSettings(Settings):
 
     Attributes:
         start: contentiousness of the first round.
-        floor: the lowest contentiousness of any schedule.
-        ratio: `exponential` divides by it each round (the source's delta).
+        floor: the lowest contentiousness of any schedule; `linear` and `exponential` reach it in the last round.
         far: `adaptive` does not change the level while the disagreement is at least this.
         uncertain: `adaptive` may raise the level only while the normalised entropy of the mixture is at least this.
     """
 
     start: Share = START
     floor: Share = FLOOR
-    ratio: float = Field(default=1.2, gt=1.0, allow_inf_nan=False)
     far: Share = 0.5
     uncertain: Share = 0.75
 
@@ -45,8 +43,8 @@ class QualityGateSettings(Settings):
     """When an argument is withheld from the other sides (the setting `gate` turns it off).
 
     An argument passes when its CRIT score is at least `max(threshold, mean of the earlier scores - margin)`: the bar
-    rises with what the debate has shown it can do. Earlier scores are those of earlier rounds whose turns were read in
-    the same way, against opponents or without any; in the opening exchange there are none.
+    rises with what the debate has shown it can do. Earlier scores are those of earlier rounds; in the opening exchange
+    there are none.
 
     Attributes:
         threshold: lowest CRIT score with which an argument passes, in [0, 1].
@@ -73,7 +71,7 @@ class EvinceSettings(Settings):
         max_rounds: maximum number of rounds after the opening exchange; a second debate, over retrieved documents, has
             as many more.
         schedule: schedule of contentiousness: `adaptive`, `exponential`, `linear`, `fixed`, `random` (to measure its
-            effect), `none` (a debate without it) or `ensemble` (no debate: one answer of each side).
+            effect), `none` (a debate without it) or `ensemble` (no debate: the average of one answer of each side).
         kappa: the levels of the schedule.
         gate: whether arguments of low quality are withheld from the other sides.
         quality: the threshold of that gate.
@@ -83,7 +81,8 @@ class EvinceSettings(Settings):
             the side's weight in the consensus), or `none`.
         stop: `converged` ends a debate whose sides no longer move (see `moot.protocols.convergence`); `printed` applies
             the rule of figure 7.1.
-        epsilon: total variation below which a side counts as unmoved.
+        epsilon: total variation below which a side counts as unmoved; with either rule, the verdict says whether the
+            sides had converged.
         tau: Jensen-Shannon divergence in nats below which unmoved sides have converged; otherwise they have stalled.
         printed_epsilon: bound of the rule of figure 7.1.
         ground: distance between labels for the Wasserstein distance: `nominal` 0/1, or `embedding` of their texts.
@@ -149,7 +148,6 @@ class EvinceSettings(Settings):
             (not self.gate, "quality"),
             (not self.judged, "crit"),
             (self.stop == "converged", "printed_epsilon"),
-            (self.stop != "converged", "epsilon tau"),
             (not self.retrieve, "retrieve_from"),
             (self.follow_ups != "unsure", "unsure_below"),
         )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import Field, field_validator
 
 from moot.protocols.case import Case, label_in_words
@@ -18,7 +15,6 @@ from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
 
 _SHOWN_FROM = 0.005
-_EQUAL = 1e-9
 
 
 Sentence = Annotated[str, Field(json_schema_extra=longest(240))]
@@ -95,11 +91,8 @@ class SideState:
         round: the round of the turn.
         cleaned: the distribution over the case's labels and "(other)".
         arguments, rebuttals: as the side wrote them.
-        opponents: sides whose turns it had received and whose leading label differs; none in the opening
-            exchange, so that the opener is read like the others.
-        opposing: their arguments.
         crit: CRIT score of the turn, in [0, 1]; None if it was not judged, or no judge gave one.
-        weak: arguments that the judges found weakest.
+        weak, contradicted: its reasons that the judges found weak, and those contrary to the given facts.
         passed: whether the quality gate lets the others see the arguments.
     """
 
@@ -108,10 +101,9 @@ class SideState:
     cleaned: CleanedDistribution
     arguments: tuple[str, ...]
     rebuttals: tuple[str, ...] = ()
-    opponents: tuple[str, ...] = ()
-    opposing: str = ""
     crit: float | None = None
     weak: tuple[str, ...] = ()
+    contradicted: tuple[str, ...] = ()
     passed: bool = True
 
     @property
@@ -134,12 +126,16 @@ class SideState:
         }
 
     def document(self, case: Case, evidence: tuple[str, ...]) -> CritDocument:
-        """Document for judges: with the given facts, and the opponents' arguments at the time of the turn."""
+        """Document for judges: the turn's own arguments and the given facts, and nothing that another side said.
+
+        That is what the source's final scores read (figure 7.1, step 3). All turns of all sides are read in this one
+        way, because scores weigh the sides and are compared from round to round.
+        """
         label, _ = self.cleaned.top
         claim = f"The most likely label is {label_in_words(case, label)}."
         choices = [label_in_words(case, each) for each in case.labels or ()] if case.choices else []
         facts = "\n".join(part for part in (case.question, *choices, case.passage, *evidence) if part)
-        return CritDocument(claim=claim, text=self.text, facts=facts, opposing=self.opposing, sources=case.documents)
+        return CritDocument(claim=claim, text=self.text, facts=facts, sources=case.documents)
 
 
 def in_words(cleaned: CleanedDistribution) -> str:
@@ -152,31 +148,13 @@ def in_words(cleaned: CleanedDistribution) -> str:
     return ", ".join(f"{label} {p:.2f}" for label, p in cleaned.named().items() if p >= _SHOWN_FROM)
 
 
-def side_state_of(case: Case, number: int, turn: Turn[Stated], heard: Sequence[SideState] = ()) -> SideState:
-    """State of a side after a turn.
-
-    Args:
-        heard: the others' turns whose arguments the side had received; those with another leading label oppose it.
-    """
+def side_state_of(case: Case, number: int, turn: Turn[Stated]) -> SideState:
+    """State of a side after a turn."""
     assert case.labels is not None
-    cleaned = clean(turn.reply.distribution, case.labels, case.choices, case.aliases)
-    opponents = [other for other in heard if number > 0 and not _agree(cleaned, other.cleaned)]
     return SideState(
         name=turn.role,
         round=number,
-        cleaned=cleaned,
+        cleaned=clean(turn.reply.distribution, case.labels, case.choices, case.aliases),
         arguments=tuple(turn.reply.arguments),
         rebuttals=tuple(turn.reply.rebuttals) if isinstance(turn.reply, Rebutting) else (),
-        opponents=tuple(other.name for other in opponents),
-        opposing="\n".join(other.text for other in opponents),
     )
-
-
-def _agree(one: CleanedDistribution, other: CleanedDistribution) -> bool:
-    """Whether two distributions share a leading label; with ties, one common label is enough."""
-    return bool((_leading(one) & _leading(other)).any())
-
-
-def _leading(cleaned: CleanedDistribution) -> npt.NDArray[np.bool_]:
-    leads: npt.NDArray[np.bool_] = cleaned.probabilities >= cleaned.probabilities.max() - _EQUAL
-    return leads

@@ -35,7 +35,7 @@ def quality_gate(
 
     Args:
         crit: the turn's score.
-        earlier: known earlier scores of all sides for comparison.
+        earlier: known scores of all sides in earlier rounds.
     """
     if not on:
         return QualityGateDecision(on=False, threshold=None, crit=crit, passed=True, why=NO_GATE)
@@ -121,12 +121,11 @@ class TurnLoop:
         spoken = []
         for name in self.order:
             request = self._response(name, number, level) if self.turns else self._opening(name)
-            heard = self._heard_by(name)
             (turn,) = await self.floor.ask_all([request])
             if isinstance(turn, Failure):
                 self.failed.append(turn.path)
                 continue
-            side_state = self._add(side_state_of(self.case, number, turn, heard))
+            side_state = self._add(side_state_of(self.case, number, turn))
             spoken.append(name)
             if self.settings.gate:
                 await self._have_read([side_state], gated=True)
@@ -158,33 +157,27 @@ class TurnLoop:
         self._read.update(map(_path, side_states))
         results = await crit_all(self.floor, documents, self.settings.crit)
         for side_state, result in zip(side_states, results, strict=True):
-            earlier = self._comparable_scores(side_state)
+            earlier = self._earlier_scores(side_state.round)
             decision = quality_gate(result.score, earlier, self.settings.quality, on=self.settings.gate and gated)
             if gated:
-                opponents = list(side_state.opponents)
-                path = _path(side_state)
-                self.floor.note(QualityGateDecided(**decision.model_dump(), opponents=opponents, path=path))
-            read = replace(side_state, crit=result.score, weak=tuple(result.weak), passed=decision.passed)
+                self.floor.note(QualityGateDecided(**decision.model_dump(), path=_path(side_state)))
+            read = replace(
+                side_state,
+                crit=result.score,
+                weak=result.weak,
+                contradicted=result.contradicted,
+                passed=decision.passed,
+            )
             self.turns[self.turns.index(side_state)] = read
 
-    def _comparable_scores(self, side_state: SideState) -> list[float]:
-        """Scores of turns of earlier rounds that were read in the same way: with rivals from opponents, or without.
-
-        Within a round no side is measured by the first speaker; rivals lower a score whatever the quality.
-        """
-        opposed = bool(side_state.opponents)
-        before = [one for one in self.turns if one.round < side_state.round and bool(one.opponents) == opposed]
-        return [one.crit for one in before if one.crit is not None]
+    def _earlier_scores(self, number: int) -> list[float]:
+        """Known scores of the rounds before a round; within a round no side is measured by the first speaker."""
+        return [one.crit for one in self.turns if one.round < number and one.crit is not None]
 
     def shown_arguments(self) -> list[str]:
         """Last arguments of every side that passed the gate; empty if sides see only distributions."""
         full = self.settings.history == "full"
         return [side_state.text for side_state in self.states() if side_state.passed and full]
-
-    def _heard_by(self, name: str) -> list[SideState]:
-        """The others' last turns whose arguments a side receives."""
-        full = self.settings.history == "full"
-        return [other for other in self.states() if other.name != name and other.passed and full]
 
     def _slots(self) -> dict[str, Any]:
         more = {"top_k": self._top_k, "answer_first": self.settings.answer_first, "evidence": list(self.evidence)}
@@ -213,6 +206,7 @@ class TurnLoop:
             "others": [other.shown(with_text=full) for other in others],
             "earlier": [side_state.shown(to_others=side_state.name != name) for side_state in earlier],
             "weak": [] if own is None else list(own.weak),
+            "contradicted": [] if own is None else list(own.contradicted),
             "rebut": rebut,
         }
         wanted = reply_for(answer_first=self.settings.answer_first, rebut=rebut)

@@ -25,13 +25,22 @@ class ArgumentQuality:
 
     Attributes:
         results: by side, for sides with texts.
+        unopposed: sides whose text was read without one of the opponent.
     """
 
     results: Mapping[Side, CritResult]
+    unopposed: frozenset[Side] = frozenset()
 
     def scores(self) -> dict[str, float | None]:
-        """Scores by role, in [0, 1]; None for a side without texts or without a judge's score."""
-        return {side.name: self.results[side].score if side in self.results else None for side in SIDES}
+        """Scores by role, in [0, 1]; None for a side without texts or without a judge's score, or that is unopposed.
+
+        Rivals from an opponent's text lower a score: one that was read without them is higher than the others for that
+        reason alone, and must not be compared with them.
+        """
+        return {
+            side.name: self.results[side].score if side in self.results and side not in self.unopposed else None
+            for side in SIDES
+        }
 
     @property
     def gamma(self) -> float | None:
@@ -52,8 +61,8 @@ async def appraise(
     case: Case, floor: Floor, texts: Texts, settings: CritSettings, path: str, positions: Positions
 ) -> ArgumentQuality:
     """CRIT of every side's text against the other's; paths start with `{path}/agent/I`."""
-    results = await crit_all(floor, _documents(case, texts, path, positions), settings)
-    return ArgumentQuality(dict(zip(texts, results, strict=True)))
+    documents = _documents(case, texts, path, positions)
+    return _quality(texts, documents, await crit_all(floor, documents, settings))
 
 
 async def appraise_topics(
@@ -67,19 +76,28 @@ async def appraise_topics(
 ) -> dict[str, list[float | None]]:
     """CRIT of both sides on each topic, by role, in the topics' order; paths start with `{path}/topic/N/agent/I`.
 
-    None for a topic that a side skipped, and for one that no judge scored.
+    None for a topic that either side skipped, and for one that no judge scored.
     """
     texts_by_topic = [
         {side: texts[topic.title] for side, texts in statements.items() if topic.title in texts} for topic in topics
     ]
-    documents = [
-        document
+    by_topic = [
+        _documents(case, texts, f"{path}/topic/{number}", positions)
         for number, texts in enumerate(texts_by_topic, start=1)
-        for document in _documents(case, texts, f"{path}/topic/{number}", positions)
     ]
-    results = iter(await crit_all(floor, documents, settings))
-    found = [ArgumentQuality({side: next(results) for side in texts}).scores() for texts in texts_by_topic]
+    results = iter(await crit_all(floor, [document for documents in by_topic for document in documents], settings))
+    found = [
+        _quality(texts, documents, [next(results) for _ in documents]).scores()
+        for texts, documents in zip(texts_by_topic, by_topic, strict=True)
+    ]
     return {side.name: [scores[side.name] for scores in found] for side in SIDES}
+
+
+def _quality(
+    texts: Texts, documents: Sequence[tuple[str, CritDocument]], results: Sequence[CritResult]
+) -> ArgumentQuality:
+    unopposed = [side for side, (_, document) in zip(texts, documents, strict=True) if not document.opposing.strip()]
+    return ArgumentQuality(dict(zip(texts, results, strict=True)), frozenset(unopposed))
 
 
 def _documents(case: Case, texts: Texts, path: str, positions: Positions) -> list[tuple[str, CritDocument]]:

@@ -18,7 +18,7 @@ SETTINGS = {
     """,
     "constructor-auditor": "judge.when judge.passes logprobs",
     "evince": """
-        agents top_k history max_rounds schedule kappa.start kappa.floor kappa.ratio kappa.far kappa.uncertain gate
+        agents top_k history max_rounds schedule kappa.start kappa.floor kappa.far kappa.uncertain gate
         quality.threshold quality.margin crit.max_depth crit.max_calls crit.max_reasons crit.max_rivals crit.weak_points
         crit_turns stop epsilon tau printed_epsilon ground kl_epsilon retrieve retrieve_from follow_ups unsure_below
     """,
@@ -31,7 +31,7 @@ SETTINGS = {
         crit.max_calls crit.max_reasons crit.max_rivals crit.weak_points crit_topics versus_qa
     """,
 }
-"""Settings in the oldest records, by protocol."""
+"""Settings in the oldest records, by protocol, except `kappa.ratio` of EVINCE, which is no longer one."""
 
 ROLE = "model persona temperature top_p max_tokens top_logprobs api_key_env base_url timeout_s structured early_stop"
 """Keys of a role in the oldest records."""

@@ -46,10 +46,6 @@ async def debate(script: Script, case: Case = CASE, judges: int = 1, **settings:
     return verdict, floor
 
 
-def opposing_texts(floor: ScriptedFloor) -> dict[str, str]:
-    return {path: request.slots["opposing"] for path, request in floor.asks.items() if path.startswith("crit/")}
-
-
 PRINTED: Script = {
     "round/0/agent/0": says(FIRST_A),
     "round/0/agent/1": says(FIRST_B),

@@ -260,7 +260,7 @@ def _measured(
 
 
 _TRUTH_HEADER = ["round", "of", "accuracy, %", "Brier (0 to 2)", "95 % interval", "KL to truth, nat", "cases"]
-_WEIGHTED_BY = {MIXTURE: "reliability", CONSENSUS: "CRIT"}
+_WEIGHTED_BY = {MIXTURE: "reliability", CONSENSUS: "CRIT (that of an ensemble is not)"}
 
 
 def _truth_note(found: Dynamics) -> str:

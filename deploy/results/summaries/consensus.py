@@ -26,18 +26,19 @@ class ConsensusVerdict:
         correct: whether the answer is right; None when unknown.
         confidence: probability of the answer; None when unknown.
         crit_mean: mean CRIT score of the sides, in [0, 1]; None when unknown.
+        converged: whether the sides had converged, whatever rule ended the debate.
         labels: the closed set.
         distribution: probabilities of the labels and of other answers; None when it is not recorded.
     """
 
     case_id: str
     question: str
-    how: str
     gold: str | None
     answer: str | None
     correct: bool | None
     confidence: float | None
     crit_mean: float | None
+    converged: bool
     labels: tuple[str, ...]
     distribution: Distribution | None
 
@@ -70,17 +71,18 @@ def consensus_verdicts(record: RunRecord) -> list[ConsensusVerdict]:
     found = []
     for verdict in latest:
         confidence, distribution = stated[verdict.key]
+        payload = payloads[verdict.key]
         question, labels = cases.get(verdict.case_id, (None, None))
         found.append(
             ConsensusVerdict(
                 case_id=verdict.case_id,
                 question=question or "",
-                how=verdict.how,
                 gold=verdict.gold,
                 answer=verdict.answer,
                 correct=verdict.correct,
                 confidence=confidence,
-                crit_mean=payloads[verdict.key].crit_mean,
+                crit_mean=payload.crit_mean,
+                converged=verdict.how == "converged" if payload.converged is None else payload.converged,
                 labels=tuple(labels or ()),
                 distribution=decode_json(distribution) if distribution else None,
             )

@@ -99,7 +99,7 @@ def audit_labels(folder: str | Path, confidence: float = CONFIDENCE, crit: float
 def converged(verdicts: Iterable[ConsensusVerdict]) -> list[ConsensusVerdict]:
     """Converged verdicts that can be compared with a label."""
     answered = [verdict for verdict in verdicts if verdict.answer is not None and verdict.correct is not None]
-    return [verdict for verdict in answered if verdict.how == "converged"]
+    return [verdict for verdict in answered if verdict.converged]
 
 
 def contradicted(

@@ -34,7 +34,7 @@ def opening(number: int) -> Sequence[Message]:
 
 def response(number: int, own: SideState, other: SideState, level: float | None) -> Sequence[Message]:
     slots: dict[str, Any] = {
-        "question": question(number), "round": 1, "earlier": [], "weak": [],
+        "question": question(number), "round": 1, "earlier": [], "weak": [], "contradicted": [],
         "contentiousness": None if level is None else contentiousness_level(level).slots(),
         "own": own.shown(to_others=False), "others": [other.shown()], "rebut": True,
     }  # fmt: skip

@@ -21,6 +21,7 @@ from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import RunMismatch
 
 TASKS = {"ceda": "sample-claims", "judge-panel": "sample-replies"}
+OF_CRIT = ["crit.weak_below: was 1.0, now 0.5"]
 OF_SELENE = ["debate.show_confidence: was True, now False", "gate.require_complete: was False, now True"]
 CHANGED = {
     "always-debate": OF_SELENE,
@@ -29,9 +30,11 @@ CHANGED = {
         "passages: was 0, now 3",
         "sections: was always, now by-domain",
     ],
+    "evince": OF_CRIT,
     "majority-vote": OF_SELENE,
     "selene": OF_SELENE,
     "single-agent": OF_SELENE,
+    "socrasynth": OF_CRIT,
 }
 """Settings newer than the oldest records whose default is not what runs did before them."""
 

@@ -192,7 +192,7 @@ class TestFacts:
         result = await crit(floor, document, CritSettings(), path="x")
         assert result.contradicted == (self.NO_FEVER["text"],)
         assert result.score == pytest.approx(0.3)
-        assert result.weak == (self.DARK["text"],)
+        assert result.weak == (), "what is left is good, and not to be given up"
         assert floor.asks["x/judge/0"].slots["facts"] == self.FACTS
 
     async def test_one_judge_is_enough_to_list_it(self) -> None:
@@ -205,12 +205,24 @@ class TestFacts:
 
 
 class TestWeak:
+    async def test_none_of_good_reasons_however_few_there_are(self) -> None:
+        good = reading(
+            argument("Strong reason.", 9, 9), argument("Another one.", 8, 9), argument("At the bound.", 5, 9)
+        )
+        assert (await crit_of({"*": good})).weak == ()
+        assert (await crit_of({"*": good}, weak_below=0.85)).weak == ("At the bound.", "Another one.")
+
     async def test_the_weakest_by_theta_times_gamma_come_first(self) -> None:
-        reasons = [argument("Strong reason.", 9, 9), argument("Incredible tale.", 9, 1), argument("Feeble hint.", 3, 6)]
+        reasons = [argument("Strong reason.", 9, 9), argument("Feeble hint.", 3, 6), argument("Incredible tale.", 4, 1)]
         result = await crit_of({"*": reading(*reasons)})
         assert result.weak == ("Incredible tale.", "Feeble hint.")
 
     async def test_as_many_as_set_each_once_over_all_judges(self) -> None:
         script = {"x/judge/0": reading(QUICK, CHEAP), "x/judge/1": reading(CHEAP | {"text": "it is CHEAP"})}
-        assert (await crit_of(script, judges=2, weak_points=5)).weak == ("It is cheap.", "It is quick.")
-        assert (await crit_of(script, judges=2, weak_points=0)).weak == ()
+        found = {most: (await crit_of(script, judges=2, weak_points=most, weak_below=0.9)).weak for most in (5, 1, 0)}
+        assert found == {5: ("It is cheap.", "It is quick."), 1: ("It is cheap.",), 0: ()}
+
+    @pytest.mark.parametrize(("other", "weak"), [(7, ()), (5, ("It is cheap.",))])
+    async def test_judges_who_differ_are_averaged(self, other: float, weak: tuple[str, ...]) -> None:
+        script = {"x/judge/0": reading(CHEAP), "x/judge/1": reading(CHEAP | {"validity": other})}
+        assert (await crit_of(script, judges=2)).weak == weak

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,6 @@ from scripted_evince import (
     THIRD_B,
     TURNS,
     debate,
-    opposing_texts,
     reads,
     says,
 )
@@ -94,6 +94,17 @@ class TestThePrintedCase:
         stop = floor.event("stop")
         assert stop["jsd_change"] == pytest.approx(0.0, abs=1e-12)
         assert stop["crit_change"] == 0.0
+        assert verdict.payload["converged"] is False
+
+    @pytest.mark.parametrize(
+        ("marks", "how", "rounds"), [((8, 8, 8, 8), "printed", 1), ((6, 7, 8, 9), "max_rounds", 3)]
+    )
+    async def test_sides_at_rest_that_agree_have_converged_whatever_rule_ends(
+        self, marks: tuple[int, ...], how: str, rounds: int
+    ) -> None:
+        rising: Script = {f"crit/round/{n}/*": reads(mark) for n, mark in enumerate(marks)}
+        verdict, _ = await debate({"round/*": says(FIRST_A), **rising}, stop="printed")
+        assert (verdict.how, verdict.rounds, verdict.payload["converged"]) == (how, rounds, True)
 
     async def test_every_turn_has_its_events(self) -> None:
         _, floor = await debate(PRINTED, epsilon=0.06)
@@ -204,27 +215,29 @@ class TestWhatIsShown:
         assert own.count("It is Tuesday.") == 2, "as its own reply, and as a weak argument"
         assert "argument-withheld" in verdict.flags
 
-    @pytest.mark.parametrize("gate", [True, False])
-    async def test_judges_read_a_turn_against_opponents_only(self, gate: bool) -> None:
-        _, floor = await debate({"round/*": numbered(FIRST_A, FIRST_B), **JUDGED}, gate=gate)
-        opposing = opposing_texts(floor)
-        assert opposing["crit/round/0/agent/0/judge/0"] == ""
-        assert opposing["crit/round/0/agent/1/judge/0"] == "", "an opening is read as the first side's is"
-        assert opposing["crit/round/1/agent/0/judge/0"] == "Said at round/0/agent/1."
-        assert opposing["crit/round/1/agent/1/judge/0"] == "Said at round/1/agent/0."
-        assert floor.event("quality-gate", "round/0/agent/1")["opponents"] == []
-        assert floor.event("quality-gate", "round/1/agent/1")["opponents"] == ["agent/0"]
+    async def test_a_false_reason_is_handed_back_as_such_and_the_good_ones_are_not(self) -> None:
+        """The source's own case: a side builds on the absence of a fever that the case gives."""
+        marks = {"There is no fever.": 9, "The skin is yellow.": 9, "The fatigue fits.": 8}
+        reasons = [{"text": text, "validity": mark, "credibility": 9} for text, mark in marks.items()]
+        reasons[0]["contradicts_facts"] = True
+        read = reads(8) | {"reasons": reasons}
+        _, floor = await debate({"crit/round/0/agent/0/*": read, "round/*": says(FIRST_A, *marks), **JUDGED})
+        slots = floor.asks["round/1/agent/0"].slots
+        assert (slots["contradicted"], slots["weak"]) == (["There is no fever."], [])
+        prompt = floor.prompt("round/1/agent/0")
+        assert prompt.count("</contradiction>") == 1
+        assert "weak_argument" not in prompt
+        assert not {"contradiction", "weak_argument"} & set(re.findall(r"\w+", floor.prompt("round/1/agent/1")))
 
-    async def test_who_shares_one_of_several_leading_labels_is_no_opponent(self) -> None:
-        torn = says({HCV: 0.4, HBV: 0.4, HAV: 0.2})
-        _, floor = await debate({"round/*/agent/0": torn, "round/*/agent/1": says(FIRST_B), **JUDGED})
-        assert set(opposing_texts(floor).values()) == {""}
-
-    async def test_of_three_sides_the_opponents_alone_oppose(self) -> None:
-        _, floor = await debate({"round/*": numbered(FIRST_A, FIRST_B), **JUDGED}, agents=3)
-        opposing = opposing_texts(floor)
-        assert opposing["crit/round/1/agent/2/judge/0"] == "Said at round/1/agent/1."
-        assert opposing["crit/round/1/agent/1/judge/0"] == "Said at round/1/agent/0.\nSaid at round/0/agent/2."
+    @pytest.mark.parametrize("settings", [{}, {"gate": False}, {"agents": 3}, {"gate": False, "crit_turns": "last"}])
+    async def test_judges_read_every_turn_in_the_same_way(self, settings: dict[str, Any]) -> None:
+        """Scores of one debate are compared with each other: in weights, in bars, and from first to last round."""
+        _, floor = await debate({"round/*": numbered(FIRST_A, FIRST_B), **JUDGED}, **settings)
+        read = {path: dict(request.slots) for path, request in floor.asks.items() if path.startswith("crit/")}
+        assert {slots["text"] for slots in read.values()} == {f"Said at {path[5:-8]}." for path in read}
+        own = {"claim", "text"}
+        assert len({str({name: slots[name] for name in slots if name not in own}) for slots in read.values()}) == 1
+        assert {slots["opposing"] for slots in read.values()} == {""}
 
     async def test_the_bar_does_not_depend_on_the_opener(self) -> None:
         script: Script = {
@@ -239,21 +252,6 @@ class TestWhatIsShown:
         assert [bars[f"round/0/agent/{i}"] for i in (0, 1)] == [0.4, 0.4], "nobody has shown anything yet"
         assert [bars[f"round/1/agent/{i}"] for i in (0, 1)] == pytest.approx([0.55, 0.55])
         assert floor.event("quality-gate", "round/1/agent/0")["passed"] is False
-
-    async def test_scores_with_and_without_rivals_make_bars_of_their_own(self) -> None:
-        script: Script = {
-            "round/*/agent/0": says(FIRST_A),
-            "round/0/agent/1": says(FIRST_A),
-            "round/1/agent/1": says(FIRST_B),
-            "round/*/agent/1": says({HBV: 0.6, HCV: 0.4}),
-            "crit/round/1/agent/1/*": reads(6),
-            "crit/*": reads(9),
-        }
-        _, floor = await debate(script)
-        bars = {path: floor.event("quality-gate", path)["threshold"] for path in (*TURNS, "round/2/agent/1")}
-        assert bars["round/1/agent/0"] == pytest.approx(0.75), "it agrees with all that it has heard"
-        assert bars["round/1/agent/1"] == 0.4, "nobody had an opponent before"
-        assert bars["round/2/agent/1"] == pytest.approx(0.45)
 
     async def test_judges_see_the_text_of_a_letter(self) -> None:
         case = Case(id="l", question="Which drug?", labels=("A", "B"), choices=("Aspirin", "Warfarin"))
@@ -277,6 +275,15 @@ class TestConsensus:
         assert verdict.answer == HCV
         assert verdict.confidence == pytest.approx(0.75)
         assert verdict.payload["crit_mean"] == pytest.approx(0.6)
+
+    async def test_an_ensemble_is_the_average(self) -> None:
+        marks: Script = {"crit/*/agent/0/*": reads(9), "crit/*/agent/1/*": reads(3)}
+        script = {"round/*/agent/0": says({HCV: 0.9, HBV: 0.1}), "round/*/agent/1": says({HBV: 1.0}), **marks}
+        verdict, floor = await debate(script, schedule="ensemble")
+        assert floor.event("consensus")["weights"] == {"agent/0": 0.5, "agent/1": 0.5}
+        assert floor.event("consensus")["weights_from"] == "equal"
+        assert verdict.answer == HBV
+        assert verdict.confidence == pytest.approx(0.55)
 
     async def test_an_unknown_score_is_not_zero(self) -> None:
         script: Script = {

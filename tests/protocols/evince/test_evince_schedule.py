@@ -7,8 +7,9 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from not_none import not_none
 
-from moot.protocols.evince.schedule import RoundSignals, first_level, next_level
+from moot.protocols.evince.schedule import NEAR_ZERO, RoundSignals, first_level, next_level
 from moot.protocols.evince.settings import EvinceContentiousnessSettings, EvinceSettings, QualityGateSettings, Schedule
 from moot.protocols.evince.turn_loop import quality_gate
 
@@ -21,10 +22,12 @@ SIGNALS = st.builds(
 )
 
 
-def levels(schedule: Schedule, rounds: int = 5, signals: RoundSignals = NEAR) -> list[float | None]:
-    found = [first_level(schedule, KAPPA)]
+def levels(
+    schedule: Schedule, rounds: int = 5, signals: RoundSignals = NEAR, kappa: EvinceContentiousnessSettings = KAPPA
+) -> list[float | None]:
+    found = [first_level(schedule, kappa)]
     for done in range(rounds):
-        level = next_level(schedule, KAPPA, done=done, max_rounds=rounds, level=found[-1], signals=signals).level
+        level = next_level(schedule, kappa, done=done, max_rounds=rounds, level=found[-1], signals=signals).level
         found.append(level)
     return found
 
@@ -36,8 +39,22 @@ def test_schedules_without_a_dial() -> None:
 def test_fixed_linear_exponential() -> None:
     assert levels("fixed") == [0.9] * 6
     assert levels("linear") == pytest.approx([0.9, 0.74, 0.58, 0.42, 0.26, 0.1])
-    assert levels("exponential") == pytest.approx([0.9, 0.75, 0.625, 0.9 / 1.2**3, 0.9 / 1.2**4, 0.9 / 1.2**5])
-    assert levels("exponential", 20)[-1] == KAPPA.floor
+    assert levels("exponential") == pytest.approx([0.9 * (0.1 / 0.9) ** (t / 5) for t in range(6)])
+    assert levels("exponential", 3) == pytest.approx([0.9, 0.4327, 0.208, 0.1], abs=1e-4)
+
+
+def test_linear_to_the_printed_floor_has_the_printed_levels() -> None:
+    assert levels("linear", 3, kappa=EvinceContentiousnessSettings(floor=0.3)) == pytest.approx([0.9, 0.7, 0.5, 0.3])
+
+
+@given(SHARE, SHARE, st.integers(1, 50))
+def test_exponential_cools_faster_than_linear_and_ends_where_it_does(one: float, other: float, rounds: int) -> None:
+    kappa = EvinceContentiousnessSettings(start=max(one, other), floor=min(one, other))
+    linear, exponential = (levels(name, rounds, kappa=kappa) for name in ("linear", "exponential"))
+    assert exponential == sorted(exponential, key=lambda level: -not_none(level))
+    assert exponential[-1] == pytest.approx(max(kappa.floor, min(kappa.start, NEAR_ZERO)))
+    if kappa.floor >= NEAR_ZERO:
+        assert all(not_none(e) <= not_none(ln) + 1e-9 for e, ln in zip(exponential, linear, strict=True))
 
 
 def test_adaptive_is_constant_while_far_apart_and_cools_when_near() -> None:

@@ -259,6 +259,15 @@ class TestClosing:
         assert floor.event("closing")["crit_by_topic"] == {f"agent/{i}": [pytest.approx(0.6)] * 3 for i in (0, 1)}
         assert floor.asks["crit/closing/topic/2/agent/0/judge/0"].slots["text"] == "closing/agent/0 on Air."
 
+    async def test_a_topic_that_one_side_skips_has_no_score_to_compare(self) -> None:
+        said = [{"topic": n, "statement": f"On {n}."} for n in (1, 3)]
+        without = {"closing/agent/1": {"declined": False, "statements": said}}
+        floor, _ = await run_scripted(without, {"crit_topics": True, "max_rounds": 0})
+        alone = floor.asks["crit/closing/topic/2/agent/0/judge/0"].slots
+        assert alone["opposing"] == "", "a judge finds its rivals elsewhere, and fewer of them"
+        expected = [pytest.approx(0.6), None, pytest.approx(0.6)]
+        assert floor.event("closing")["crit_by_topic"] == {"agent/0": expected, "agent/1": expected}
+
     async def test_parts_of_the_proposal_that_fail(self) -> None:
         floor, verdict = await run_scripted({"joint/draft/agent/0": None})
         assert floor.event("joint")["proposal"] is None

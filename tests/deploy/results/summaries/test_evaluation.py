@@ -30,9 +30,7 @@ def verdict(
     likeliest = max(distribution, key=lambda label: distribution[label]) if distribution else None
     answer = None if likeliest == "(other)" else likeliest
     confidence = distribution[answer] if distribution and answer else None
-    return ConsensusVerdict(
-        "id", "?", "converged", gold, answer, answer == gold, confidence, None, labels, distribution
-    )
+    return ConsensusVerdict("id", "?", gold, answer, answer == gold, confidence, None, True, labels, distribution)
 
 
 def judged(*verdicts: ConsensusVerdict, cases: int = 4) -> Evaluation:
@@ -163,6 +161,9 @@ def questionable(session: PlantedSession) -> Path:
     add("unsure", confidence=0.79)
     add("badly-argued", payload=PAYLOAD | {"crit_mean": 0.69})
     add("stalled", how="stalled")
+    add("by-the-printed-rule", how="printed", payload=PAYLOAD | {"converged": True}, confidence=0.85)
+    add("in-the-last-round", how="max_rounds", payload=PAYLOAD | {"converged": True}, confidence=0.84)
+    add("swapped", how="printed", payload=PAYLOAD | {"converged": False})
     add("no-label", gold=None)
     add("no-answer", answer=None, confidence=None)
     add("no-crit", payload=PAYLOAD | {"crit_mean": None})
@@ -174,13 +175,21 @@ def questionable(session: PlantedSession) -> Path:
 
 def test_exactly_the_confident_contradictions_are_listed_the_surest_first(questionable: Path) -> None:
     found = audit_labels(questionable)
-    assert [each.case_id for each in found.labels] == ["surer", "listed", "at-the-bounds"]
+    assert [each.case_id for each in found.labels] == [
+        "surer",
+        "listed",
+        "by-the-printed-rule",
+        "in-the-last-round",
+        "at-the-bounds",
+    ]
     assert (found.labels[0].gold, found.labels[0].consensus, found.labels[0].crit_mean) == ("Yes", "No", 0.75)
     assert found.unknown == 1
-    assert summarise(questionable).labels_questioned == 3
+    assert summarise(questionable).labels_questioned == 5
     assert [each.case_id for each in audit_labels(questionable, confidence=0.0, crit=0.72).labels] == [
         "surer",
         "listed",
+        "by-the-printed-rule",
+        "in-the-last-round",
         "unsure",
     ]
     assert not audit_labels(questionable, confidence=1.0).labels
@@ -205,4 +214,4 @@ def test_bounds_and_flags_that_make_no_sense_are_refused(
 
 def test_the_command_says_how_many_of_which(questionable: Path, command: Command) -> None:
     code, out, _ = command("show", str(questionable), "--questioned", "--confidence", "0.94")
-    assert (code, "1 of 7 cases" in " ".join(out.split())) == (0, True)
+    assert (code, "1 of 9 cases" in " ".join(out.split())) == (0, True)

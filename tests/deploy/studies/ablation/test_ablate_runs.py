@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -50,6 +51,30 @@ def ablate(command: Command) -> Command:
 
 def paid(cell: str) -> int:
     return summarise(f"out/{cell}").tokens_paid or 0
+
+
+def test_schedules_of_evince_cool_as_in_figure_7_4(ablate: Command) -> None:
+    """The exponential one faster than the linear one, and sides come together the sooner the lower the level."""
+    over = ["--over", "schedule=fixed,linear,exponential", "--limit", "5"]
+    plain = [
+        part for each in ("gate=off", "crit_turns=none", "follow_ups=never", "retrieve=0") for part in ("--set", each)
+    ]
+    code, out, _ = ablate(
+        "--task", "sample-symptoms", "--protocol", "evince", *over, *plain, "--quiet", "--format", "json"
+    )
+    assert code == 0
+    cells = json.loads(out)["cells"]
+    words = [cell["debates"]["agreement_words"]["mean"] for cell in cells]
+    assert words[0] < words[1] < words[2]
+    first = [_rounds(cell["run"], "round/1") for cell in cells]
+    assert [{round(each["kappa"], 3) for each in rounds} for rounds in first] == [{0.9}, {0.633}, {0.433}]
+    apart = [fmean(each["jsd"] for each in rounds) for rounds in first]
+    assert apart[0] > apart[1] > apart[2]
+
+
+def _rounds(run: str, path: str) -> list[dict[str, Any]]:
+    rows = read_table(run, "events", ["kind", "path", "data"]).to_pylist()
+    return [json.loads(row["data"]) for row in rows if (row["kind"], row["path"]) == ("round", path)]
 
 
 def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Command) -> None:
