@@ -24,6 +24,13 @@ COMMANDS: dict[str, str] = yaml.safe_load((KEPT / "commands.yaml").read_text("ut
 EXIT = {"failed": 3}
 """Codes with which the commands end, where not with 0."""
 
+CHANGED = ("socrasynth", "socrasynth-preset", "socrasynth-labels", "attended", "subject")
+"""Records of protocols whose prompts, or what is put into them, have changed on purpose: a run of them is shown and
+verified, is not continued with other prompts, and lends its replies to what is asked for as before."""
+
+ALIKE = [name for name in COMMANDS if name not in CHANGED]
+"""Records whose commands ask for what they asked for."""
+
 LATER: dict[str, Any] = {"scored_groups": None, "gate_untested": None, "gate_coverage": None, "withdrawn": 0}
 LATER_OF_REPLIES = {
     "from_several": 0,
@@ -33,7 +40,13 @@ LATER_OF_REPLIES = {
     "overlong": 0,
     "without_logprobs": 0,
 }
-"""Figures that the records' version did not have, and among them counts of replies."""
+LATER_OF_RULINGS = {"versus": None, "versus_topics": None}
+"""Figures that the records' version did not have, and among them counts of replies and of rulings."""
+
+VERSUS: dict[str, Any] = {
+    "socrasynth-preset": {"versus": {"debate": 1, "answer": 0, "tie": 0, "none": 0}, "versus_topics": None}
+}
+"""Rulings that were on record, and that the records' version did not count."""
 
 INTERRUPTED = {"stopped": ("--max-tokens", "1000000"), "killed": ()}
 """What is added to a command to finish it."""
@@ -124,6 +137,10 @@ def test_it_is_shown(name: str, kept: Path, copied: Path, command: Command) -> N
     texts = ""
     for run, of in expected.items():
         figures = LATER | of["run"]
+        if figures["rulings"]:
+            figures["rulings"] |= LATER_OF_RULINGS | VERSUS.get(name, {})
+        if of["case"].get("versus"):
+            of["case"]["versus"] |= {"topics": [], "by_topic": []}
         if figures["detection"]:
             figures["detection"] |= {"withdrawn": 0}
         figures["model_replies"] = [each | LATER_OF_REPLIES for each in figures["model_replies"]]
@@ -133,7 +150,23 @@ def test_it_is_shown(name: str, kept: Path, copied: Path, command: Command) -> N
     assert texts == (KEPT / f"{name}.txt").read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", CHANGED)
+def test_it_is_whole_and_lends_what_is_still_asked_for(name: str, kept: Path, copied: Path, command: Command) -> None:
+    assert take(kept, name) == [name]
+    code, _, err = command(*shlex.split(COMMANDS[name]), "--engine", "inline", "--quiet", "--out", name)
+    assert (code, "have changed" in err, "--reuse" in err) == (2, True, True)
+    code, out, err = command("verify", name)
+    assert (code, "whole" in out) == (0, True), err
+    execute(command, name, "reusing", "--reuse", name)
+    known = {key[2] for key in fingerprints(name)}
+    rows = read_table("reusing", "turns", ["fingerprint", "reused_from", "role"]).to_pylist()
+    assert {row["fingerprint"] for row in rows} & known
+    assert not [
+        row for row in rows if row["fingerprint"] in known and not row["reused_from"] and row["role"] != "person"
+    ]
+
+
+@pytest.mark.parametrize("name", ALIKE)
 def test_it_is_whole_and_resumed_for_nothing(name: str, kept: Path, copied: Path, command: Command) -> None:
     runs = take(kept, name)
     before = {run: (paid(run), fingerprints(run)) for run in runs}
@@ -153,7 +186,7 @@ def test_it_is_whole_and_resumed_for_nothing(name: str, kept: Path, copied: Path
         assert (code, "whole" in out) == (0, True), err
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ALIKE)
 def test_it_is_reused_and_replayed(name: str, kept: Path, copied: Path, command: Command) -> None:
     runs = take(kept, name)
     finish(command, name)
@@ -195,7 +228,7 @@ def _said(run: str) -> Rows:
     return [row for row in stable(run, "turns", "model", "fingerprint") if not row["case_id"].startswith("shared-")]
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "killed"])
+@pytest.mark.parametrize("name", [name for name in ALIKE if name != "killed"])
 def test_its_command_makes_the_same_record(name: str, kept: Path, copied: Path, command: Command) -> None:
     runs = take(kept, name)
     finish(command, name)

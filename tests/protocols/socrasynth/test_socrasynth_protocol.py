@@ -467,7 +467,7 @@ class TestVersus:
             said = closing(path, slots)
             return said | {"statements": said["statements"][:2]}
 
-        changes = {
+        changes: dict[str, Any] = {
             "closing/agent/?": on_two,
             "versus/order/1/topic/1/*": marks(9, 1),
             "versus/order/2/topic/1/*": marks(5, 5),
