@@ -64,8 +64,6 @@ async def run_rounds(
         # A question after the end of the schedule is answered at the last level.
         rounds.kappa = before if level is None else level
         rounds.number += 1
-        if guidance.kappa is not None:
-            rounds.base = guidance.kappa
         _note_level(rounds, before, "set by a person" if guidance.kappa is not None else "schedule")
         await _refute(rounds, guidance.questions)
         guidance = await _take_stock(rounds, guidance.questions)
@@ -150,6 +148,8 @@ async def _take_stock(rounds: SocraSynthRounds, asked: Sequence[str]) -> Guidanc
         report = round_report(rounds.quality, rounds.kappa, why, rounds.scheduled)
         guidance = await moderate(floor, rounds.topics, report, rounds.number)
     rounds.topics = guidance.topics
+    if guidance.kappa is not None:
+        rounds.base = guidance.kappa
     if guidance.ended:
         rounds.stop = "ended-by-person"
     elif not guidance.wants_more:

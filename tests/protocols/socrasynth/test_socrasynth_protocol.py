@@ -298,8 +298,9 @@ class TestClosing:
         assert {floor.asks[path].slots["contentiousness"]["level"] for path in floor.paths("joint/")} == {"0.30"}
 
     @pytest.mark.parametrize("schedule", ["geometric", "three-phase", "two-phase", "fixed"])
-    async def test_a_level_that_a_person_set_holds_for_the_closings(self, schedule: str) -> None:
-        set_to = {"moderation/round/0": Decision("set kappa", "0.6")}
+    @pytest.mark.parametrize("then", ["go on", "end"])
+    async def test_a_level_that_a_person_set_holds_for_the_closings(self, schedule: str, then: str) -> None:
+        set_to = {"moderation/round/0": Decision("set kappa", "0.6"), "moderation/round/0/1": Decision(then)}
         floor, _ = await run_scripted(settings={"schedule": schedule, "max_rounds": 2}, decisions=set_to)
         assert floor.event("closing")["kappa"] == 0.6
 

@@ -234,14 +234,15 @@ def test_a_panel_is_shown_in_both_orders(session: PlantedSession) -> None:
 
 
 def test_debates_and_single_answers_are_shown_side_by_side(session: PlantedSession) -> None:
-    held = {"topics": ["t"], "crit": {}, "gamma": None, "finished": [], "conceded": [], "asked": [], "left_out": {}}
+    held: dict[str, Any] = {"topics": ["t"], "crit": {}, "gamma": None, "asked": [], "left_out": {}}
+    held |= {"finished": [], "conceded": []}
     for case_id, better, totals in (("a", "debate", {"A": 7.0, "B": 5.0}), ("b", None, None)):
         session.case(case_id, gold=None)
         session.event(case_id, "round", "round/0", {"round": 0, "kappa": 0.9, "failed": {}, **held})
         compared: dict[str, Any] = {"winner": better, "topics": ["t", "u"], "by_topic": [better, "tie"]}
-        words = {"words": {"debate": 1200, "answer": 300}} if totals else {"why": "no answer: refused"}
+        words: dict[str, Any] = {"words": {"debate": 1200, "answer": 300}} if totals else {"why": "no answer: refused"}
         session.event(case_id, "versus", "versus", compared | words | {"totals": totals})
-        payload = {"winner": None, "position_bias": {}, "joint": None}
+        payload: dict[str, Any] = {"winner": None, "position_bias": {}, "joint": None}
         payload |= {"versus": better, "versus_topics": compared["by_topic"]}
         session.verdict(case_id, None, "plateau", payload=payload)
     blocks = list(socrasynth(RunData(session.plant())))

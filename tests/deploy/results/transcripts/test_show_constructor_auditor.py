@@ -130,13 +130,14 @@ def test_winners_order_effect_and_consents_are_counted(session: PlantedSession, 
 def test_debates_compared_with_an_answer_are_counted_in_all_and_by_topic(
     session: PlantedSession, printed: Printed
 ) -> None:
-    for place, compared in enumerate([
+    payloads: list[dict[str, Any]] = [
         {"versus": "debate", "versus_topics": ["debate", "debate", "answer"]},
         {"versus": "answer", "versus_topics": ["answer", "tie", None]},
         {"versus": None, "versus_topics": [None]},
         {"versus": "tie"},  # of an earlier version, which compared a debate as a whole
         {},
-    ]):  # fmt: skip
+    ]
+    for place, compared in enumerate(payloads):
         session.case(f"c{place}", gold=None)
         session.verdict(f"c{place}", "For", "plateau", payload=ruled("For", BOTH) | compared)
     folder = session.plant()
