@@ -79,7 +79,7 @@ class SocraSynthRounds:
 
     @property
     def closing_level(self) -> float:
-        """Level of the closing statements: they do not follow the fall of the rounds, for the panel judges opponents."""
+        """Level of the closing statements: it does not follow the rounds' fall, for the panel judges opponents."""
         closing = self.settings.kappa.closing
         return self.base if closing is None else closing
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,6 @@ from socrasynth_script import (
     ROUNDS,
     SUBJECT,
     agenda,
-    by_topic,
     closing,
     finishing,
     marks,
@@ -54,11 +52,6 @@ async def test_the_whole_debate_in_order() -> None:
     ]
     assert kinds.count("round") == 3
     assert kinds.count("crit") == 3 * 2 + 2
-
-
-def turns_in(text: str) -> list[str]:
-    """Paths of the turns that a scripted text comes from, in order."""
-    return list(dict.fromkeys(re.findall(r"round/\d+/agent/\d", text)))
 
 
 class TestTopics:
@@ -140,25 +133,6 @@ class TestRounds:
             "agent/1": pytest.approx(0.2),
         }
         assert data["gamma"] == pytest.approx((data["crit"]["agent/0"] + 0.2) / 2)
-
-    @pytest.mark.parametrize("scope", ["latest", "whole"])
-    async def test_crit_reads_each_turn_of_a_round_against_what_was_said_before_it(self, scope: str) -> None:
-        """B answers A's turn of the round, and A B's of the round before: neither is read against the reply to it."""
-        floor, _ = await run_scripted(settings={"max_rounds": 3, "crit_scope": scope})
-        for number in (1, 2, 3):
-            for side, last in ((0, number - 1), (1, number)):
-                read = floor.asks[f"crit/round/{number}/agent/{side}/judge/0"].slots
-                first = 0 if scope == "whole" else None
-                own = range(number if first is None else first, number + 1)
-                others = range(last if first is None else first, last + 1)
-                assert turns_in(read["text"]) == [f"round/{n}/agent/{side}" for n in own]
-                assert turns_in(read["opposing"]) == [f"round/{n}/agent/{1 - side}" for n in others]
-
-    async def test_a_turn_is_read_against_the_last_argument_before_it_whoever_fails_or_concedes_bare(self) -> None:
-        floor, _ = await run_scripted({"round/1/agent/1": None})
-        assert turns_in(floor.asks["crit/round/1/agent/0/judge/0"].slots["opposing"]) == ["round/0/agent/1"]
-        floor, _ = await run_scripted({"round/1/agent/0": {"conceded": True}}, {"max_rounds": 1})
-        assert turns_in(floor.asks["crit/round/1/agent/1/judge/0"].slots["opposing"]) == ["round/0/agent/0"]
 
     async def test_crit_reads_the_facts_and_the_other_side(self) -> None:
         floor, _ = await run_scripted(settings={"max_rounds": 0})
@@ -272,38 +246,6 @@ class TestConfirming:
 
 
 class TestClosing:
-    @pytest.mark.parametrize(
-        ("settings", "level"),
-        [
-            ({"max_rounds": 5}, 0.9),
-            ({"max_rounds": 0}, 0.9),
-            ({"schedule": "three-phase"}, 0.9),
-            ({"schedule": "two-phase", "max_rounds": 1}, 0.9),
-            ({"schedule": "fixed", "max_rounds": 1, "kappa.start": 0.5}, 0.5),
-            ({"kappa.start": 0.2, "max_rounds": 1}, 0.2),
-            ({"kappa.closing": 0.3}, 0.3),
-            ({"kappa.closing": 0.0, "schedule": "fixed", "max_rounds": 1}, 0.0),
-            ({"kappa.closing": "none"}, 0.9),
-        ],
-        ids=str,
-    )
-    async def test_the_panel_judges_closings_of_opponents_and_the_proposal_is_conciliatory(
-        self, settings: dict[str, Any], level: float
-    ) -> None:
-        """Tables 6.5 and 6.6 mark closings written at 0.9; 0.3 is for what both write together (6.3.3.1, 6.F)."""
-        floor, _ = await run_scripted(settings=settings)
-        levels = [floor.asks[path].slots["contentiousness"]["level"] for path in floor.paths("closing/")]
-        assert levels == [f"{level:.2f}"] * 2
-        assert floor.event("closing")["kappa"] == level
-        assert {floor.asks[path].slots["contentiousness"]["level"] for path in floor.paths("joint/")} == {"0.30"}
-
-    @pytest.mark.parametrize("schedule", ["geometric", "three-phase", "two-phase", "fixed"])
-    @pytest.mark.parametrize("then", ["go on", "end"])
-    async def test_a_level_that_a_person_set_holds_for_the_closings(self, schedule: str, then: str) -> None:
-        set_to = {"moderation/round/0": Decision("set kappa", "0.6"), "moderation/round/0/1": Decision(then)}
-        floor, _ = await run_scripted(settings={"schedule": schedule, "max_rounds": 2}, decisions=set_to)
-        assert floor.event("closing")["kappa"] == 0.6
-
     async def test_the_last_arguments_replace_a_failed_closing(self) -> None:
         floor, verdict = await run_scripted({"closing/agent/1": None}, {"max_rounds": 1})
         assert "closing-failed" in verdict.flags
@@ -389,16 +331,6 @@ class TestAsPublished:
         heard = floor.asks["round/0/agent/1"].slots["transcript"]
         assert [(one["side"], one["round"]) for one in heard] == [("A", 0)] * 3
 
-    @pytest.mark.parametrize("scope", ["latest", "whole"])
-    async def test_openings_are_read_alike_and_those_read_alone_are_no_measure_of_a_rise(self, scope: str) -> None:
-        found = {}
-        for openings in ("blind", "answered"):
-            floor, verdict = await run_scripted(settings={"openings": openings, "crit_scope": scope, "patience": 1})
-            read = [floor.asks[f"crit/round/0/agent/{i}/judge/0"].slots["opposing"] for i in (0, 1)]
-            found[openings] = ([turns_in(each) for each in read], verdict.how, verdict.rounds)
-        assert found["blind"] == ([["round/0/agent/1"], ["round/0/agent/0"]], "plateau", 1)
-        assert found["answered"] == ([[], []], "plateau", 2), "A's opening has nothing before it"
-
     async def test_a_subject_that_a_side_finds_unbalanced_is_debated_and_flagged(self) -> None:
         doubt = {"topics/balance/agent/1": {"balanced": False, "why": "Nobody is for it."}}
         floor, verdict = await run_scripted(doubt, {"topics.ask_balance": True})
@@ -427,64 +359,6 @@ class TestAsPublished:
         assert {one["why"] for one in sheets[0]["missing"]} == {"not marked"}
         assert {one["why"] for one in sheets[1]["missing"]} == {"refused: scripted"}
         assert (verdict.answer, "judges-missing" in verdict.flags) == (None, True)
-
-
-class TestVersus:
-    """A debate against one model's answer, as in appendix 6.E: topic by topic, on the sides' arguments."""
-
-    async def test_the_answer_is_asked_for_without_a_hint_from_the_debate(self) -> None:
-        floor, _ = await run_scripted(settings={"versus_qa": True})
-        asked = floor.prompt("versus/answer")
-        assert SUBJECT.passage in asked
-        assert not [title for title in ("Trade", "Air", "Freedom", "round/", "closing/", "point.") if title in asked]
-
-    async def test_every_topic_blind_and_in_both_orders(self) -> None:
-        floor, verdict = await run_scripted(settings={"versus_qa": True}, judges=2)
-        assert len(floor.paths("versus/order/")) == 2 * 3 * 2
-        one, two = (floor.asks[f"versus/order/{order}/topic/2/judge/1"].slots for order in (1, 2))
-        assert one["topic"]["title"] == "Air"
-        assert one["first"] == two["second"]
-        assert [part["text"] for part in one["first"]["parts"]] == [f"closing/agent/{i} on Air." for i in (0, 1)]
-        assert [part["text"] for part in one["second"]["parts"]] == ["Another point at some length."]
-        data = floor.event("versus")
-        assert (data["topics"], data["by_topic"]) == (["Trade", "Air", "Freedom"], ["tie"] * 3)
-        assert (data["winner"], data["words"]) == ("tie", {"debate": 18, "answer": 5})
-        assert data["position_bias"] == {"judge/0": 6, "judge/1": 6}
-        assert (verdict.payload["versus"], verdict.payload["versus_topics"]) == ("tie", ["tie"] * 3)
-
-    async def test_all_topics_in_one_call_where_the_panel_reads_so(self) -> None:
-        changes = {"versus/order/2/judge/0": {"marks": by_topic(3, 9)["marks"][:2]}}
-        floor, verdict = await run_scripted(changes, {"versus_qa": True, "panel": "whole"})
-        assert len(floor.paths("versus/order/")) == 2
-        first = floor.asks["versus/order/1/judge/0"].slots["first"]["parts"]
-        assert [part["topic"] for part in first] == [1, 1, 2, 2, 3, 3]
-        data = floor.event("versus")
-        assert data["by_topic"] == ["debate", "debate", None], "a topic without marks in both orders is unknown"
-        assert data["orders"][1]["rationales"] == ["Why.", "Why.", ""]
-        assert verdict.payload["versus"] == "debate"
-
-    async def test_topics_may_go_to_different_texts_and_those_without_arguments_to_nobody(self) -> None:
-        def on_two(path: str, slots: Slots) -> dict[str, Any]:
-            said = closing(path, slots)
-            return said | {"statements": said["statements"][:2]}
-
-        changes: dict[str, Any] = {
-            "closing/agent/?": on_two,
-            "versus/order/1/topic/1/*": marks(9, 1),
-            "versus/order/2/topic/1/*": marks(5, 5),
-        }
-        changes |= {f"versus/order/{order}/topic/2/*": marks(*pair) for order, pair in ((1, (2, 3)), (2, (3, 2)))}
-        floor, verdict = await run_scripted(changes, {"versus_qa": True})
-        assert not floor.paths("versus/order/1/topic/3")
-        assert floor.event("versus")["by_topic"] == ["debate", "answer", None]
-        assert (verdict.payload["versus"], floor.event("versus")["missing"]) == ("debate", 2)
-
-    async def test_unknown_without_an_answer_but_not_without_a_proposal(self) -> None:
-        floor, verdict = await run_scripted({"versus/answer": None}, {"versus_qa": True})
-        assert (verdict.payload["versus"], verdict.payload["versus_topics"]) == (None, [None] * 3)
-        assert floor.event("versus")["why"]
-        _, verdict = await run_scripted({"joint/draft/agent/0": None}, {"versus_qa": True})
-        assert verdict.payload["versus"] == "tie"
 
 
 class TestCases:
