@@ -24,13 +24,6 @@ COMMANDS: dict[str, str] = yaml.safe_load((KEPT / "commands.yaml").read_text("ut
 EXIT = {"failed": 3}
 """Codes with which the commands end, where not with 0."""
 
-CHANGED = ("socrasynth", "socrasynth-preset", "socrasynth-labels", "attended", "subject")
-"""Records of protocols whose prompts, or what is put into them, have changed on purpose: a run of them is shown and
-verified, is not continued with other prompts, and lends its replies to what is asked for as before."""
-
-ALIKE = [name for name in COMMANDS if name not in CHANGED]
-"""Records whose commands ask for what they asked for."""
-
 LATER: dict[str, Any] = {"scored_groups": None, "gate_untested": None, "gate_coverage": None, "withdrawn": 0}
 LATER_OF_REPLIES = {
     "from_several": 0,
@@ -50,6 +43,12 @@ VERSUS: dict[str, Any] = {
 
 INTERRUPTED = {"stopped": ("--max-tokens", "1000000"), "killed": ()}
 """What is added to a command to finish it."""
+
+CHANGED = ("socrasynth", "socrasynth-preset", "socrasynth-labels", "attended", "subject")
+"""Records of protocols whose prompts, or what is put into them, have changed on purpose."""
+
+ALIKE = [name for name in COMMANDS if name not in CHANGED and name not in INTERRUPTED]
+"""Finished records whose commands still ask for the same."""
 
 Rows = list[dict[str, Any]]
 
@@ -150,40 +149,32 @@ def test_it_is_shown(name: str, kept: Path, copied: Path, command: Command) -> N
     assert texts == (KEPT / f"{name}.txt").read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", CHANGED)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_it_is_whole_and_lends_what_is_still_asked_for(name: str, kept: Path, copied: Path, command: Command) -> None:
-    assert take(kept, name) == [name]
-    code, _, err = command(*shlex.split(COMMANDS[name]), "--engine", "inline", "--quiet", "--out", name)
-    assert (code, "have changed" in err, "--reuse" in err) == (2, True, True)
-    code, out, err = command("verify", name)
-    assert (code, "whole" in out) == (0, True), err
-    execute(command, name, "reusing", "--reuse", name)
-    known = {key[2] for key in fingerprints(name)}
-    rows = read_table("reusing", "turns", ["fingerprint", "reused_from", "role"]).to_pylist()
-    assert {row["fingerprint"] for row in rows} & known
-    assert not [
-        row for row in rows if row["fingerprint"] in known and not row["reused_from"] and row["role"] != "person"
-    ]
-
-
-@pytest.mark.parametrize("name", ALIKE)
-def test_it_is_whole_and_resumed_for_nothing(name: str, kept: Path, copied: Path, command: Command) -> None:
-    runs = take(kept, name)
-    before = {run: (paid(run), fingerprints(run)) for run in runs}
-    if name in INTERRUPTED:
-        finish(command, name)
-        figures = shown(command, name)
-        assert figures["finished"] == figures["cases"]
-        assert len(paid(name)) == figures["calls"] > len(before[name][0])
-        assert before[name][0].items() <= paid(name).items()
-        assert before[name][1] <= fingerprints(name)
-    else:
-        execute(command, name, name)
-        assert {run: (paid(run), fingerprints(run)) for run in runs} == before
-    for run in runs:
-        assert not any(row["superseded"] for row in read_table(run, "turns").to_pylist())
+    """No run is continued with other prompts; a new one pays for none of the replies that it has."""
+    for run in take(kept, name):
         code, out, err = command("verify", run)
         assert (code, "whole" in out) == (0, True), err
+        more = _further(name, run)
+        code, _, err = command(*shlex.split(COMMANDS[name]), *more, "--engine", "inline", "--quiet", "--out", run)
+        assert (code, "have changed" in err, "--reuse" in err) == (2, True, True), err
+        execute(command, name, f"lent/{run}", "--reuse", run, *more)
+        failed = {(case, _first(path)) for case, path in _failed(run)}  # what failed is asked again
+        had = fingerprints(run)
+        again = {(case, path) for case, path, fingerprint in had & fingerprints(f"lent/{run}")}
+        assert not {
+            (case, path) for case, path in again & paid(f"lent/{run}").keys() if (case, _first(path)) not in failed
+        }
+        assert again or failed
+
+
+def _failed(run: str) -> set[tuple[str, str]]:
+    return {(row["case_id"], row["path"]) for row in stable(run, "turns") if row["failure"]}
+
+
+def _first(path: str) -> str:
+    """Path of the first ask for a reply that was asked for again."""
+    return path.partition("~")[0]
 
 
 @pytest.mark.parametrize("name", ALIKE)
@@ -198,8 +189,7 @@ def test_it_is_reused_and_replayed(name: str, kept: Path, copied: Path, command:
 def _reuse(command: Command, name: str, run: str) -> None:
     out = f"reusing/{run}"
     execute(command, name, out, "--reuse", run, *_further(name, run))
-    failed = {(row["case_id"], row["path"]) for row in stable(run, "turns") if row["failure"]}
-    assert {(case, path.partition("~")[0]) for case, path in paid(out)} <= failed  # what failed is asked again
+    assert {(case, _first(path)) for case, path in paid(out)} <= _failed(run)  # what failed is asked again
     assert fingerprints(out) == fingerprints(run)
     assert stable(out, "verdicts") == stable(run, "verdicts")
 
@@ -228,7 +218,7 @@ def _said(run: str) -> Rows:
     return [row for row in stable(run, "turns", "model", "fingerprint") if not row["case_id"].startswith("shared-")]
 
 
-@pytest.mark.parametrize("name", [name for name in ALIKE if name != "killed"])
+@pytest.mark.parametrize("name", ALIKE)
 def test_its_command_makes_the_same_record(name: str, kept: Path, copied: Path, command: Command) -> None:
     runs = take(kept, name)
     finish(command, name)
