@@ -38,13 +38,13 @@ async def compare_with_answer(
     (answer,) = await floor.ask_all([request])
     if isinstance(answer, Failure):
         unknown: list[Better | None] = [None for _ in titles]
-        event = AnswerCompared(winner=None, why=f"no answer: {answer.kind}", topics=titles, by_topic=unknown)
+        why = f"no answer: {answer.kind}"
+        event = AnswerCompared(path="versus", winner=None, why=why, topics=titles, by_topic=unknown)
     else:
         points = answer.reply.points
         said = [[each[title] for each in (statements[side] for side in SIDES) if title in each] for title in titles]
         sheets = await (_judge_whole if whole else _judge_topics)(case, floor, topics, said, points)
         event = _compared(titles, said, points, sheets)
-    event = event.model_copy(update={"path": "versus"})
     floor.note(event)
     return event
 
@@ -91,6 +91,7 @@ def _compared(
 ) -> AnswerCompared:
     outcome = outcome_of(sheets)
     return AnswerCompared(
+        path="versus",
         winner=_NAMES[outcome.winner],
         topics=titles,
         by_topic=[_NAMES[winner] for winner in topic_winners(sheets)],
