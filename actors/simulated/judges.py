@@ -82,13 +82,14 @@ def support(turn: SimulatedTurn) -> DraftSignals:
 def comparison(turn: SimulatedTurn) -> DraftSignals:
     """Pairwise comparison: integer scores of two texts from 0 to 10, without position bias; per topic if requested.
 
-    A score is 3.5 + 4 x the share of the facts' words in the text, plus ten times the judge's noise.
+    A score is 3.5 + 4 x the share of the facts' words in the text, plus ten times the judge's noise. A part of a text
+    without a topic is on all of them.
     """
     prompt, facts = turn.prompt, content_words(turn.prompt.passage or turn.prompt.question)
 
     def marks(topic: str | None = None) -> dict[str, object]:
         texts_of = {
-            place: [f.body for f in prompt.tagged(place) if topic in (None, f.attributes.get("topic"))]
+            place: [f.body for f in prompt.tagged(place) if topic is None or f.attributes.get("topic") in (None, topic)]
             for place in ("first", "second")
         }
         shares = {place: share_of(facts, content_words(" ".join(texts))) for place, texts in texts_of.items()}

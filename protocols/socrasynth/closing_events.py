@@ -150,12 +150,18 @@ class PanelJudged(DebateEvent):
     not_independent: list[str]
 
 
+Better = Literal["debate", "answer", "tie"]
+"""Outcome of a comparison of a debate with a single answer."""
+
+
 class AnswerCompared(DebateEvent):
-    """A blind comparison of the debate's proposal (A) with a model's single answer (B).
+    """A blind comparison of the debate's arguments (A) with a model's single answer (B).
 
     Attributes:
-        winner: `debate`, `answer` or `tie`; None if unknown.
+        winner: by `totals`; None if unknown.
         why: why there is no comparison; empty if there is one.
+        topics: titles of the topics; empty in older records, which compared the joint proposal with the answer once.
+        by_topic: winner on each topic; None if unknown.
         words: number of words of `debate` and `answer`.
         answer: the points of the single answer.
         orders, totals, position_bias, missing: see `PanelJudged`.
@@ -163,8 +169,10 @@ class AnswerCompared(DebateEvent):
 
     kind: ClassVar[str] = "versus"
 
-    winner: str | None
+    winner: Better | None
     why: str = ""
+    topics: list[str] = Field(default_factory=list)
+    by_topic: list[Better | None] = Field(default_factory=list)
     words: dict[str, int] = Field(default_factory=dict)
     answer: list[str] = Field(default_factory=list)
     orders: list[JudgeScoreSheet] = Field(default_factory=list)

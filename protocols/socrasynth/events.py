@@ -13,6 +13,7 @@ from pydantic import Field
 from moot.protocols.events import ContentiousnessSet, DebateEvent, EventData
 from moot.protocols.socrasynth.closing_events import (
     AnswerCompared,
+    Better,
     JointProposal,
     JudgeScoreSheet,
     MissingMarks,
@@ -27,6 +28,7 @@ from moot.protocols.socrasynth.sides import Topic
 __all__ = [
     "AnswerCompared",
     "AnswerPositions",
+    "Better",
     "JointProposal",
     "JudgeScoreSheet",
     "LastWordsGiven",
@@ -255,6 +257,7 @@ class SocraSynthPayload(EventData):
         positions: the answers of both sides, on a closed list.
         consensus: on a closed list, how both sides reached one answer; None if they did not.
         versus: `winner` of `AnswerCompared`, if configured.
+        versus_topics: `by_topic` of `AnswerCompared`, if configured; empty in older records.
     """
 
     winner: Literal["For", "Against", "Tie"] | None
@@ -266,4 +269,5 @@ class SocraSynthPayload(EventData):
     joint: JointProposal | None
     positions: AnswerPositions | None = None
     consensus: Literal["at once", "concession", "proposal"] | None = None
-    versus: str | None = None
+    versus: Better | None = None
+    versus_topics: list[Better | None] = Field(default_factory=list)

@@ -10,7 +10,7 @@ from moot.protocols.floor import Request
 from moot.protocols.messages import Failure, Turn
 from moot.protocols.socrasynth.debater_slots import debater_slots
 from moot.protocols.socrasynth.events import JointProposal, LastWordsGiven, ProposalNegotiated, SidesClosed
-from moot.protocols.socrasynth.quality import appraise, appraise_topics
+from moot.protocols.socrasynth.quality import appraise, appraise_topics, read_together
 from moot.protocols.socrasynth.replies import (
     Amendment,
     Closing,
@@ -21,7 +21,7 @@ from moot.protocols.socrasynth.replies import (
     LastWord,
     TopicAddition,
 )
-from moot.protocols.socrasynth.schedule import CONCILIATION, closing_level
+from moot.protocols.socrasynth.schedule import CONCILIATION
 from moot.protocols.socrasynth.sides import AGAINST, FOR, SIDES, Side, SideTurn, by_title, latest_arguments
 from moot.protocols.socrasynth.state import SocraSynthRounds
 from moot.protocols.text.agreement_language import agreement_share
@@ -91,7 +91,7 @@ async def close(rounds: SocraSynthRounds) -> tuple[Statements, list[str]]:
     `closing`: contentiousness, CRIT of each side, of each topic where configured, and the failures.
     """
     case, floor, settings = rounds.case, rounds.floor, rounds.settings
-    kappa = closing_level(settings.schedule, rounds.kappa)
+    kappa = rounds.closing_level
     turns = await floor.ask_all([rounds.request(side, CLOSING, Closing, "closing", kappa=kappa) for side in SIDES])
     statements: dict[Side, dict[str, str]] = {}
     failed: dict[str, str] = {}
@@ -108,7 +108,7 @@ async def close(rounds: SocraSynthRounds) -> tuple[Statements, list[str]]:
         for side, by_topic in statements.items()
     }
     texts = {side: text for side, text in texts.items() if text}
-    quality = await appraise(case, floor, texts, settings.crit, "crit/closing", rounds.positions)
+    quality = await appraise(case, floor, read_together(texts), settings.crit, "crit/closing", rounds.positions)
     by_topic: dict[str, list[float | None]] = {}
     if settings.crit_topics:
         by_topic = await appraise_topics(

@@ -1,6 +1,6 @@
 """The panel: every judge compares two texts, topic by topic and in both orders.
 
-The texts are the closing statements; or the result of the debate and one model's single answer.
+The texts are the closing statements; `versus` has the debate's arguments and one model's single answer compared.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Any, Literal, TypeVar
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Failure, Turn
+from moot.protocols.replies import Reply
 from moot.protocols.socrasynth.debater_slots import Positions
-from moot.protocols.socrasynth.events import AnswerCompared, JointProposal, PanelJudged
-from moot.protocols.socrasynth.replies import Comparison, Draft, TopicMarks, WholeComparison
-from moot.protocols.socrasynth.scoring import JudgeMarks, Marks, PanelOutcome, Winner, outcome_of, totals_record
-from moot.protocols.socrasynth.sides import FOR, SIDES, Side, Topic, subject_slots
+from moot.protocols.socrasynth.events import PanelJudged
+from moot.protocols.socrasynth.replies import AnswerComparison, Comparison, TopicComparison, TopicMarks, WholeComparison
+from moot.protocols.socrasynth.scoring import JudgeMarks, Marks, PanelOutcome, outcome_of, totals_record
+from moot.protocols.socrasynth.sides import SIDES, Side, Topic, subject_slots
 
 TEMPLATE, WHOLE_TEMPLATE = "socrasynth/panel", "socrasynth/panel_whole"
 
@@ -24,7 +25,7 @@ NOTHING_SAID = "neither side closed on it"
 
 ORDERS: tuple[Literal[1], Literal[2]] = (1, 2)
 
-R = TypeVar("R", Comparison, WholeComparison)
+R = TypeVar("R", bound=Reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,11 @@ async def judge_comparisons(
 
 
 async def judge_whole_debate(
-    floor: Floor, comparison: OrderedComparison, closed: Sequence[bool], path: str
+    floor: Floor,
+    comparison: OrderedComparison,
+    closed: Sequence[bool],
+    path: str,
+    reply: type[WholeComparison] | type[AnswerComparison] = WholeComparison,
 ) -> tuple[list[JudgeMarks], dict[str, str]]:
     """Every judge's score sheet in both orders from one reading of all topics, and the judges' models by role.
 
@@ -84,16 +89,15 @@ async def judge_whole_debate(
         closed: per topic, whether a side has a closing statement on it; if neither has, marks are missing.
     """
     places = [(judge, order) for judge in floor.panel("judge") for order in ORDERS]
-    turns = await floor.ask_all(
-        [
-            _request(comparison, judge, order, WholeComparison, f"{path}/order/{order}/{judge}")
-            for judge, order in places
-        ]
+    turns: Sequence[Turn[WholeComparison | AnswerComparison] | Failure] = await floor.ask_all(
+        [_request(comparison, judge, order, reply, f"{path}/order/{order}/{judge}") for judge, order in places]
     )
     sheets = []
     for (judge, order), turn in zip(places, turns, strict=True):
         read = _reply_or_reason(turn)
-        failed, marks, overall = (read, [], "") if isinstance(read, str) else ("not marked", read.marks, read.rationale)
+        failed = read if isinstance(read, str) else "not marked"
+        marks: Sequence[TopicMarks | TopicComparison] = [] if isinstance(read, str) else read.marks
+        overall = read.rationale if isinstance(read, WholeComparison) else ""
         marked = {one.topic: one for one in reversed(marks)}  # of two on one topic the first counts
         numbered = enumerate(closed, start=1)
         scores = [marked.get(number, failed) if was_closed else NOTHING_SAID for number, was_closed in numbered]
@@ -113,7 +117,10 @@ def _reply_or_reason(turn: Turn[R] | Failure) -> R | str:
 
 
 def _sheet(
-    judge: str, order: Literal[1, 2], scores: Sequence[Comparison | TopicMarks | str], overall: str = ""
+    judge: str,
+    order: Literal[1, 2],
+    scores: Sequence[Comparison | TopicMarks | TopicComparison | str],
+    overall: str = "",
 ) -> JudgeMarks:
     """Score sheet from a judge's scores by topic, or the reason for a missing one."""
     numbered = dict(enumerate(scores, start=1))
@@ -121,14 +128,14 @@ def _sheet(
         judge,
         order,
         marks=tuple(None if isinstance(one, str) else _pair(one, order) for one in scores),
-        rationales=tuple(one.rationale if isinstance(one, Comparison) else "" for one in scores),
+        rationales=tuple(one.rationale if isinstance(one, Comparison | TopicComparison) else "" for one in scores),
         missing={number: one for number, one in numbered.items() if isinstance(one, str)},
         repairs={number: one.repairs for number, one in numbered.items() if not isinstance(one, str) and one.repairs},
         overall=overall,
     )
 
 
-def _pair(marks: Comparison | TopicMarks, order: Literal[1, 2]) -> Marks:
+def _pair(marks: Comparison | TopicMarks | TopicComparison, order: Literal[1, 2]) -> Marks:
     """Scores of A and B, in either order."""
     return (marks.first, marks.second) if order == 1 else (marks.second, marks.first)
 
@@ -220,54 +227,3 @@ def _whole_comparison(
         for side in SIDES
     )
     return OrderedComparison(WHOLE_TEMPLATE, subject_slots(case, topics), first, second)
-
-
-ANSWER, COMPARE = "socrasynth/answer", "socrasynth/versus"
-
-_NAMES: dict[Winner | None, str | None] = {"A": "debate", "B": "answer", "tie": "tie", None: None}
-
-
-async def compare_with_answer(
-    case: Case, floor: Floor, topics: Sequence[Topic], joint: JointProposal | None
-) -> str | None:
-    """The judges' preference: `debate`, `answer`, `tie`, or None if unknown.
-
-    The answer comes from agent 0's model, which receives the subject, facts and topics, and is asked for the same
-    form as the joint proposal. Judges see both without names, in both orders, each with its number of words:
-    they prefer long texts. Paths `versus/answer`, `versus/order/O/topic/1/judge/J`. Notes the event `versus`, in whose
-    records A is the debate and B the answer.
-    """
-    if joint is None:
-        floor.note(AnswerCompared(winner=None, why="the debate gave no joint proposal", path="versus"))
-        return None
-    request = Request(FOR.name, ANSWER, subject_slots(case, topics), Draft, "versus/answer", images=case.images)
-    (answer,) = await floor.ask_all([request])
-    if isinstance(answer, Failure):
-        floor.note(AnswerCompared(winner=None, why=f"no answer: {answer.kind}", path="versus"))
-        return None
-    debate = _shown(joint.proposal or (), joint.questions)
-    single = _shown(answer.reply.points, answer.reply.questions)
-    sheets, _ = await judge_comparisons(
-        floor, [OrderedComparison(COMPARE, subject_slots(case, ()), debate, single)], "versus"
-    )
-    outcome = outcome_of(sheets)
-    winner = _NAMES[outcome.winner]
-    floor.note(
-        AnswerCompared(
-            path="versus",
-            winner=winner,
-            why="",
-            words={"debate": debate["words"], "answer": single["words"]},
-            answer=answer.reply.points,
-            orders=[sheet.record() for sheet in sheets],
-            totals=totals_record(outcome.totals),
-            position_bias=dict(outcome.position_bias),
-            missing=outcome.missing,
-        )
-    )
-    return winner
-
-
-def _shown(points: Sequence[str], questions: Sequence[str]) -> dict[str, Any]:
-    words = sum(len(text.split()) for text in (*points, *questions))
-    return {"points": list(points), "questions": list(questions), "words": words}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case
@@ -15,10 +15,11 @@ from moot.protocols.replies import Reply
 from moot.protocols.socrasynth.agenda import Topics, fix_topics
 from moot.protocols.socrasynth.events import JointProposal, SocraSynthPayload
 from moot.protocols.socrasynth.joint_proposal import Statements, close, confirm, propose_jointly
-from moot.protocols.socrasynth.panel import PanelRuling, compare_with_answer, judge_closings
+from moot.protocols.socrasynth.panel import PanelRuling, judge_closings
 from moot.protocols.socrasynth.replies import (
     Agenda,
     Amendment,
+    AnswerComparison,
     Balance,
     Closing,
     Comparison,
@@ -29,6 +30,7 @@ from moot.protocols.socrasynth.replies import (
     LabelledOpening,
     LastWord,
     Opening,
+    SingleAnswer,
     Speech,
     Themes,
     WholeComparison,
@@ -38,6 +40,7 @@ from moot.protocols.socrasynth.scoring import ANSWERS, totals_record
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, answer_of, latest_arguments, open_answers
 from moot.protocols.socrasynth.state import SocraSynthRounds
+from moot.protocols.socrasynth.versus import compare_with_answer
 
 
 class SocraSynth(DebateProtocol):
@@ -96,14 +99,15 @@ class SocraSynth(DebateProtocol):
             unclosed = bool(failed)
         joint = await propose_jointly(rounds, statements)
         ruling = None
+        whole = self.settings.panel == "whole"
         if not settled:
-            whole = self.settings.panel == "whole"
             ruling = await judge_closings(
                 case, floor, rounds.topics, statements, rounds.models, rounds.positions, whole=whole
             )
-        compared: dict[str, str | None] = {}
+        compared: dict[str, Any] = {}
         if self.settings.versus_qa:
-            compared = {"versus": await compare_with_answer(case, floor, rounds.topics, joint)}
+            found = await compare_with_answer(case, floor, rounds.topics, statements, whole=whole)
+            compared = {"versus": found.winner, "versus_topics": found.by_topic}
         flags = _flags(topics, rounds, unclosed, joint, ruling)
         return _verdict(case, rounds, joint, ruling, flags, compared)
 
@@ -114,12 +118,14 @@ def _asked(settings: SocraSynthSettings, *, listed: bool) -> dict[str, tuple[typ
     opening = (LabelledOpening,) if listed else (*balance, Themes, Opening)
     speech = (Speech,) if settings.max_rounds else ()
     named = (LabelledDraft, LabelledAmendment) if listed else ()
-    whole = (WholeComparison,) if settings.panel == "whole" else ()
-    compared = (Comparison,) if settings.versus_qa or not whole else ()
+    answer = (SingleAnswer,) if settings.versus_qa else ()
+    panel: tuple[type[Reply], ...] = (Comparison,)
+    if settings.panel == "whole":
+        panel = (WholeComparison, AnswerComparison) if settings.versus_qa else (WholeComparison,)
     return {
-        "agent": (*opening, *speech, LastWord, Closing, Draft, Amendment, *named, Consent),
+        "agent": (*opening, *speech, LastWord, Closing, Draft, Amendment, *named, Consent, *answer),
         "moderator": () if listed else (Agenda,),
-        "judge": (Reading, *whole, *compared),
+        "judge": (Reading, *panel),
     }
 
 
@@ -161,7 +167,7 @@ def _verdict(
     joint: JointProposal | None,
     ruling: PanelRuling | None,
     flags: tuple[str, ...],
-    compared: Mapping[str, str | None],
+    compared: Mapping[str, Any],
 ) -> Verdict:
     outcome = None if ruling is None else ruling.outcome
     winner = None if outcome is None or outcome.winner is None else ANSWERS[outcome.winner]

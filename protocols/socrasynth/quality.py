@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Literal
 
 from moot.protocols.case import Case
 from moot.protocols.crit.appraisal import CritDocument
@@ -13,10 +14,41 @@ from moot.protocols.crit.result import CritResult
 from moot.protocols.crit.settings import CritSettings
 from moot.protocols.floor import Floor
 from moot.protocols.socrasynth.debater_slots import Positions
-from moot.protocols.socrasynth.sides import SIDES, Side, Topic, open_answers, other
+from moot.protocols.socrasynth.sides import SIDES, Side, SideTurn, Topic, open_answers, other
 
 Texts = Mapping[Side, str]
 """Texts by side; sides without any are excluded."""
+
+OpposedTexts = Mapping[Side, tuple[str, str]]
+"""By side its text, and the opponent's text against which CRIT reads it; may be empty. Sides without any are excluded.
+"""
+
+
+def read_together(texts: Texts) -> OpposedTexts:
+    """Texts that were written at the same time, each against the opponent's."""
+    return {side: (text, texts.get(other(side), "")) for side, text in texts.items()}
+
+
+def round_texts(turns: Sequence[SideTurn], number: int, scope: Literal["latest", "whole"]) -> OpposedTexts:
+    """Texts of a refutation round, each against what the opponent had said before it.
+
+    So CRIT knows as much when it reads A's turn as when it reads B's: what the turn answers, and not the reply to it,
+    which follows in the same round for A, and for B in the next.
+
+    Args:
+        scope: `latest`: the side's turn, against the opponent's last one before it; `whole`: all of both up to there.
+    """
+    texts = {}
+    for place, turn in enumerate(turns):
+        if turn.number == number and turn.by_topic:
+            own = [one for one in turns[: place + 1] if one.side is turn.side and one.by_topic]
+            others = [one for one in turns[:place] if one.side is not turn.side and one.by_topic]
+            texts[turn.side] = (_joined(own, scope), _joined(others, scope))
+    return texts
+
+
+def _joined(turns: Sequence[SideTurn], scope: Literal["latest", "whole"]) -> str:
+    return "\n\n".join(one.text() for one in (turns if scope == "whole" else turns[-1:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +90,11 @@ class ArgumentQuality:
 
 
 async def appraise(
-    case: Case, floor: Floor, texts: Texts, settings: CritSettings, path: str, positions: Positions
+    case: Case, floor: Floor, texts: OpposedTexts, settings: CritSettings, path: str, positions: Positions
 ) -> ArgumentQuality:
-    """CRIT of every side's text against the other's; paths start with `{path}/agent/I`."""
+    """CRIT of every side's text; paths start with `{path}/agent/I`."""
     documents = _documents(case, texts, path, positions)
-    return _quality(texts, documents, await crit_all(floor, documents, settings))
+    return _quality(documents, await crit_all(floor, documents, settings), texts)
 
 
 async def appraise_topics(
@@ -82,29 +114,29 @@ async def appraise_topics(
         {side: texts[topic.title] for side, texts in statements.items() if topic.title in texts} for topic in topics
     ]
     by_topic = [
-        _documents(case, texts, f"{path}/topic/{number}", positions)
+        _documents(case, read_together(texts), f"{path}/topic/{number}", positions)
         for number, texts in enumerate(texts_by_topic, start=1)
     ]
     results = iter(await crit_all(floor, [document for documents in by_topic for document in documents], settings))
     found = [
-        _quality(texts, documents, [next(results) for _ in documents]).scores()
+        _quality(documents, [next(results) for _ in documents], texts).scores()
         for texts, documents in zip(texts_by_topic, by_topic, strict=True)
     ]
     return {side.name: [scores[side.name] for scores in found] for side in SIDES}
 
 
 def _quality(
-    texts: Texts, documents: Sequence[tuple[str, CritDocument]], results: Sequence[CritResult]
+    documents: Sequence[tuple[str, CritDocument]], results: Sequence[CritResult], sides: Collection[Side]
 ) -> ArgumentQuality:
-    unopposed = [side for side, (_, document) in zip(texts, documents, strict=True) if not document.opposing.strip()]
-    return ArgumentQuality(dict(zip(texts, results, strict=True)), frozenset(unopposed))
+    unopposed = [side for side, (_, document) in zip(sides, documents, strict=True) if not document.opposing.strip()]
+    return ArgumentQuality(dict(zip(sides, results, strict=True)), frozenset(unopposed))
 
 
-def _documents(case: Case, texts: Texts, path: str, positions: Positions) -> list[tuple[str, CritDocument]]:
+def _documents(case: Case, texts: OpposedTexts, path: str, positions: Positions) -> list[tuple[str, CritDocument]]:
     facts = _facts(case)
     return [
-        (f"{path}/{side.name}", CritDocument(_claim(case, side, positions), text, facts, texts.get(other(side), "")))
-        for side, text in texts.items()
+        (f"{path}/{side.name}", CritDocument(_claim(case, side, positions), text, facts, opposing))
+        for side, (text, opposing) in texts.items()
     ]
 
 

@@ -202,6 +202,15 @@ class Draft(Reply):
     questions: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
 
 
+AnswerPoint = Annotated[str, Field(json_schema_extra=longest(540))]
+
+
+class SingleAnswer(Reply):
+    """One model's answer to the subject, without a debate: its arguments, each as long as one of a side may be."""
+
+    points: list[AnswerPoint] = Field(min_length=1, json_schema_extra=most(10))
+
+
 class Amendment(Draft):
     """A draft as the other side would have it, and whether that side stands behind it."""
 
@@ -254,6 +263,25 @@ class WholeComparison(Reply):
     counterarguments: Heard = Field(default_factory=list)
     marks: list[TopicMarks] = Field(min_length=1, json_schema_extra=most(10, "topics"))
     rationale: str = Field(default="", json_schema_extra=longest(500))
+
+
+class TopicComparison(Marked):
+    """What made the difference between two texts on one topic, and marks from 0 to 10 for the first and the second."""
+
+    marks: ClassVar[tuple[str, ...]] = ("first", "second")
+
+    topic: TopicNumber
+    rationale: str = Field(default="", json_schema_extra=longest(300))
+    first: Mark
+    second: Mark
+
+
+class AnswerComparison(Reply):
+    """A judge's comparison of a debate with a single answer, topic by topic as in the source's appendix 6.E."""
+
+    analysis_first: ClassVar[bool] = True
+
+    marks: list[TopicComparison] = Field(min_length=1, json_schema_extra=most(10, "topics"))
 
 
 class Comparison(Marked):

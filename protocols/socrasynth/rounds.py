@@ -10,7 +10,7 @@ from moot.protocols.floor import Floor
 from moot.protocols.messages import Failure, Turn
 from moot.protocols.socrasynth.events import PositionsNamed, SocraSynthContentiousnessSet, SocraSynthRoundEnded
 from moot.protocols.socrasynth.moderation import Guidance, moderate
-from moot.protocols.socrasynth.quality import ArgumentQuality, appraise
+from moot.protocols.socrasynth.quality import ArgumentQuality, OpposedTexts, appraise, read_together, round_texts
 from moot.protocols.socrasynth.replies import LabelledOpening, Opening, Speech
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, Side, SideTurn, Topic, by_title, open_answers
@@ -53,7 +53,8 @@ async def run_rounds(
     Raises:
         QuorumFailed: a side gave no opening, or declined to argue its position from the start.
     """
-    rounds = SocraSynthRounds(case, floor, settings, tuple(topics), settings.kappa.start)
+    start = settings.kappa.start
+    rounds = SocraSynthRounds(case, floor, settings, tuple(topics), kappa=start, base=start)
     _note_level(rounds, None, "opening")
     await _open(rounds)
     guidance = await _take_stock(rounds, ())
@@ -71,9 +72,9 @@ async def run_rounds(
 
 async def _open(rounds: SocraSynthRounds) -> None:
     """Both sides at once, without seeing the other's; or B after A, whose opening it answers."""
-    listed, images = bool(open_answers(rounds.case)), rounds.case.images
-    reply = LabelledOpening if listed else Opening
-    for sides in [SIDES] if listed or rounds.settings.openings == "blind" else [(side,) for side in SIDES]:
+    images = rounds.case.images
+    reply = LabelledOpening if open_answers(rounds.case) else Opening
+    for sides in [SIDES] if rounds.blind else [(side,) for side in SIDES]:
         turns = await rounds.floor.ask_all(
             [rounds.request(side, OPENING, reply, "round/0", images=images) for side in sides]
         )
@@ -133,11 +134,8 @@ def _hear(rounds: SocraSynthRounds, side: Side, turn: Turn[Opening] | Turn[Speec
 async def _take_stock(rounds: SocraSynthRounds, asked: Sequence[str]) -> Guidance:
     """Score the round, note it, let a person moderate, and decide whether to stop."""
     floor, settings = rounds.floor, rounds.settings
-    texts = {one.side: one.text() for one in rounds.latest if one.by_topic}
-    if settings.crit_scope == "whole":
-        texts = {side: "\n\n".join(one.text() for one in rounds.turns if one.side is side) for side in texts}
     path = f"crit/round/{rounds.number}"
-    rounds.quality = await appraise(rounds.case, floor, texts, settings.crit, path, rounds.positions)
+    rounds.quality = await appraise(rounds.case, floor, _texts(rounds), settings.crit, path, rounds.positions)
     rounds.gammas.append(rounds.quality.gamma)
     floor.note(_round_ended(rounds, asked))
     due = stop_due(rounds)
@@ -150,6 +148,8 @@ async def _take_stock(rounds: SocraSynthRounds, asked: Sequence[str]) -> Guidanc
         report = round_report(rounds.quality, rounds.kappa, why, rounds.scheduled)
         guidance = await moderate(floor, rounds.topics, report, rounds.number)
     rounds.topics = guidance.topics
+    if guidance.kappa is not None:
+        rounds.base = guidance.kappa
     if guidance.ended:
         rounds.stop = "ended-by-person"
     elif not guidance.wants_more:
@@ -157,6 +157,18 @@ async def _take_stock(rounds: SocraSynthRounds, asked: Sequence[str]) -> Guidanc
     if rounds.stop is not None:
         floor.note(stop_event(rounds, rounds.stop))
     return guidance
+
+
+def _texts(rounds: SocraSynthRounds) -> OpposedTexts:
+    """What CRIT reads after a round, with the same knowledge for both sides' turns; see `round_texts`.
+
+    Openings that were written at once are read against each other. Where B's answers A's, both are read alone: A's has
+    nothing before it.
+    """
+    if rounds.number > 0:
+        return round_texts(rounds.turns, rounds.number, rounds.settings.crit_scope)
+    openings = {one.side: one.text() for one in rounds.latest if one.by_topic}
+    return read_together(openings) if rounds.blind else {side: (text, "") for side, text in openings.items()}
 
 
 def _note_level(rounds: SocraSynthRounds, before: float | None, why: str) -> None:

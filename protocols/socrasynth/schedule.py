@@ -16,7 +16,7 @@ PHASES = (0.7, 0.5, FLOOR)
 """The three phases of the source's text after the opening, one round each."""
 
 CONCILIATION = 0.3
-"""The level of the joint proposal, and the highest of closing statements."""
+"""The level of the joint proposal."""
 
 
 def next_level(schedule: Schedule, number: int, before: float, delta: float = DELTA) -> float | None:
@@ -25,8 +25,9 @@ def next_level(schedule: Schedule, number: int, before: float, delta: float = DE
     - `geometric`: the last level divided by delta, as long as that is above 0.1: twelve rounds from 0.9 by 1.2
       (pseudo-code).
     - `three-phase`: 0.7, then 0.5, then 0.1 (text); never above the last level.
-    - `two-phase`: the last level, so 0.9 until something else ends the rounds; what follows is at 0.3 (case studies).
-    - `fixed`: the last level; the closing statements are at it, too, so that levels can be compared (Study 3).
+    - `two-phase`: the last level, so 0.9 until something else ends the rounds; the joint proposal is at 0.3 (case
+      studies).
+    - `fixed`: the same; the name for comparing levels (Study 3).
 
     Args:
         before: the level of the previous round, which a person may have set.
@@ -38,8 +39,3 @@ def next_level(schedule: Schedule, number: int, before: float, delta: float = DE
         return min(before, PHASES[number - 1]) if number <= len(PHASES) else None
     level = before / delta
     return level if level > FLOOR else None
-
-
-def closing_level(schedule: Schedule, last: float) -> float:
-    """The level of the closing statements after rounds that ended at `last`: at most 0.3, unless it is fixed."""
-    return last if schedule == "fixed" else min(CONCILIATION, last)

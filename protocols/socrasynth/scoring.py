@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from moot.protocols.socrasynth.events import JudgeScoreSheet, MissingMarks, RepairedMarks, SideTotals
@@ -147,6 +147,12 @@ def outcome_of(sheets: Sequence[JudgeMarks]) -> PanelOutcome:
         {judge: first_mover_advantage(sheets, judge) for judge in judges},
         sum(len(sheet.missing) for sheet in sheets),
     )
+
+
+def topic_winners(sheets: Sequence[JudgeMarks]) -> list[Winner | None]:
+    """Winner on each topic, by the rule of `outcome_of`."""
+    topics = range(max((len(sheet.marks) for sheet in sheets), default=0))
+    return [outcome_of([replace(sheet, marks=sheet.marks[n : n + 1]) for sheet in sheets]).winner for n in topics]
 
 
 def _mean(total: float, number: int) -> float:

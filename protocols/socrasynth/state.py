@@ -17,7 +17,7 @@ from moot.protocols.socrasynth.events import SideConceded
 from moot.protocols.socrasynth.quality import ArgumentQuality
 from moot.protocols.socrasynth.schedule import next_level
 from moot.protocols.socrasynth.settings import SocraSynthSettings
-from moot.protocols.socrasynth.sides import Side, SideTurn, Topic
+from moot.protocols.socrasynth.sides import Side, SideTurn, Topic, open_answers
 
 Stop = Literal[
     "agreed", "plateau", "schedule-ended", "both-done", "max_rounds", "ended-by-person", "declined", "turn-failed"
@@ -36,6 +36,7 @@ class SocraSynthRounds:
         case, floor, settings: of the debate.
         topics: current topics; a person may have edited them.
         kappa: contentiousness of the last round.
+        base: the level from which contentiousness falls: `kappa.start`, or the one that a person set last.
         turns: all turns, in order.
         number: number of the last round; 0 after the opening.
         gammas: one per round.
@@ -51,6 +52,7 @@ class SocraSynthRounds:
     settings: SocraSynthSettings
     topics: tuple[Topic, ...]
     kappa: float
+    base: float
     turns: list[SideTurn] = field(default_factory=list)
     number: int = 0
     gammas: list[float | None] = field(default_factory=list)
@@ -74,6 +76,22 @@ class SocraSynthRounds:
     def scheduled(self) -> float | None:
         """Level of the next round; None if the schedule has ended."""
         return next_level(self.settings.schedule, self.number + 1, self.kappa, self.settings.kappa.delta)
+
+    @property
+    def closing_level(self) -> float:
+        """Level of the closing statements: it does not follow the rounds' fall, for the panel judges opponents."""
+        closing = self.settings.kappa.closing
+        return self.base if closing is None else closing
+
+    @property
+    def blind(self) -> bool:
+        """Whether both sides open at once; on a closed list always."""
+        return bool(open_answers(self.case)) or self.settings.openings == "blind"
+
+    @property
+    def comparable_gammas(self) -> list[float | None]:
+        """Gamma of the rounds whose turns were read against the opponent's: an answered opening was not."""
+        return self.gammas if self.blind else self.gammas[1:]
 
     def decoding_at(self, kappa: float) -> Decoding | None:
         """Decoding of a side's turn at a contentiousness; None: its role's."""

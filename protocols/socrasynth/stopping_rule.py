@@ -23,7 +23,7 @@ def stop_due(rounds: SocraSynthRounds) -> Stop | None:
         return "both-done"
     if rounds.number >= settings.max_rounds:
         return "max_rounds"
-    if plateaued(rounds.gammas, settings.patience, settings.min_delta):
+    if plateaued(rounds.comparable_gammas, settings.patience, settings.min_delta):
         return "plateau"
     if rounds.scheduled is None:
         return "schedule-ended"

@@ -15,7 +15,7 @@ LABELS = ("No", "Not sure", 'the "big" one', "да")
 DEFAULT_TOKENS = 400
 
 
-WHOLE: tuple[str, dict[str, Any]] = ("socrasynth", {"topics.ask_balance": True, "panel": "whole"})
+WHOLE: tuple[str, dict[str, Any]] = ("socrasynth", {"topics.ask_balance": True, "panel": "whole", "versus_qa": True})
 """Protocol with settings whose reply types are requested only with these settings."""
 
 

@@ -58,6 +58,11 @@ def whole(first: float, second: float, *topics: int) -> dict[str, Any]:
     return {"claim": "c", "arguments": ["a"], "counterarguments": ["b"], "marks": pairs, "rationale": "Overall."}
 
 
+def by_topic(first: float, second: float) -> dict[str, Any]:
+    """A judge's comparison of a debate with an answer on three topics at once."""
+    return {"marks": [{"topic": n, "rationale": "Why.", "first": first, "second": second} for n in (1, 2, 3)]}
+
+
 def marks(first: float, second: float) -> dict[str, Any]:
     return {"first": first, "second": second, "rationale": "Because."}
 
@@ -80,7 +85,9 @@ GOOD: dict[str, Any] = {
     "panel/order/2/judge/*": whole(5, 7),
     "panel/order/1/*": marks(8, 6),
     "panel/order/2/*": marks(5, 7),
-    "versus/answer": {"points": ["Another point at some length."], "questions": []},
+    "versus/answer": {"points": ["Another point at some length."]},
+    "versus/order/1/judge/*": by_topic(7, 5),
+    "versus/order/2/judge/*": by_topic(6, 4),
     "versus/order/1/*": marks(7, 5),
     "versus/order/2/*": marks(6, 4),
 }

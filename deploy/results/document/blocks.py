@@ -36,6 +36,7 @@ def document_blocks(document: DebateDocument) -> list[Block]:
         *_topics(document),
         *_joint(document),
         *_panel(document),
+        *_versus(document),
         *_arguments(document),
         *_rounds(document),
         *numbers,
@@ -123,13 +124,7 @@ def _panel(document: DebateDocument) -> Iterable[Block]:
     totals = f"Mean totals over complete pairs of orders: A {number(panel.totals.A)}, B {number(panel.totals.B)}."
     bias = ", ".join(f"{judge} {signed(value)}" for judge, value in panel.position_bias.items()) or "unknown"
     yield Note(f"{totals} Position bias, in marks: {bias}.")
-    yield from _listed(
-        [
-            f"{sheet.judge}, order {sheet.order}, topic {one.topic}: missing ({one.why})"
-            for sheet in panel.orders
-            for one in sheet.missing
-        ]
-    )
+    yield from _listed(_missing(panel.orders))
     yield from _listed([_by_judge(sheet, sheet.overall) for sheet in panel.orders if sheet.overall])
     yield from _listed(
         [
@@ -140,19 +135,49 @@ def _panel(document: DebateDocument) -> Iterable[Block]:
     )
     if panel.not_independent:
         yield Note(f"On a model that also debated: {', '.join(panel.not_independent)}.")
-    if document.versus is not None:
-        yield Heading("Debate against a single answer", 3)
-        yield Note(versus_words(document.versus))
-        if document.versus.orders:
-            yield Table(
-                "", ("judge", "first", "debate", "answer", "better"), [_versus(s) for s in document.versus.orders]
-            )
 
 
-def _versus(sheet: JudgeScoreSheet) -> tuple[str, ...]:
-    names = {"A": "debate", "B": "answer", "tie": "tie", None: "unknown"}
-    first = "debate" if sheet.order == 1 else "answer"
-    return (sheet.judge, first, number(sheet.totals.A), number(sheet.totals.B), names.get(sheet.winner, "unknown"))
+def _missing(sheets: Iterable[JudgeScoreSheet]) -> list[str]:
+    return [
+        f"{sheet.judge}, order {sheet.order}, topic {one.topic}: missing ({one.why})"
+        for sheet in sheets
+        for one in sheet.missing
+    ]
+
+
+def _versus(document: DebateDocument) -> Iterable[Block]:
+    versus = document.versus
+    if versus is None:
+        return
+    yield Heading("Debate against a single answer", 3)
+    yield Note(versus_words(versus))
+    if not versus.orders:
+        return
+    topics = [str(place) for place, _ in enumerate(versus.topics, start=1)]
+    header = ("judge", "first", *topics, "debate", "answer", "better")
+    yield Table("", header, [_versus_cells(sheet, by_topic=bool(topics)) for sheet in versus.orders])
+    if topics:
+        yield from _listed(_missing(versus.orders))
+        yield from _listed(
+            [
+                f"{sheet.judge}, {_VERSUS[_first(sheet)]} first, topic {topic}: {reason}"
+                for sheet in versus.orders
+                for topic, reason in zip(topics, sheet.rationales, strict=False)
+                if reason
+            ]
+        )
+
+
+_VERSUS = {"A": "debate", "B": "answer", "tie": "tie"}
+
+
+def _versus_cells(sheet: JudgeScoreSheet, *, by_topic: bool) -> tuple[str, ...]:
+    judge, first, *marks, debate, answer, winner = score_sheet_cells(sheet)
+    return (judge, _VERSUS[first], *(marks if by_topic else ()), debate, answer, _VERSUS.get(winner, winner))
+
+
+def _first(sheet: JudgeScoreSheet) -> Letter:
+    return "A" if sheet.order == 1 else "B"
 
 
 def _arguments(document: DebateDocument) -> Iterable[Block]:
@@ -189,7 +214,7 @@ def _stance(document: DebateDocument, side: Letter) -> str:
 
 
 def _by_judge(sheet: JudgeScoreSheet, text: str) -> str:
-    return f"{sheet.judge}, {'A' if sheet.order == 1 else 'B'} first: {text}"
+    return f"{sheet.judge}, {_first(sheet)} first: {text}"
 
 
 def _reasons(document: DebateDocument, title: str) -> Iterable[Block]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from moot.deploy.results.document.views import DebateDocument, Letter
 from moot.deploy.results.text import number
 from moot.deploy.results.transcripts.views import VerdictView
@@ -176,12 +178,20 @@ def score_sheet_cells(sheet: JudgeScoreSheet) -> tuple[str, ...]:
 
 
 def versus_words(versus: AnswerCompared) -> str:
-    """Text of the judges' preference between the debate's proposal and a single answer."""
+    """Text of the judges' preference between the debate and a single answer; in older records it was its proposal."""
     if versus.winner is None:
         return f"Unknown: {versus.why or 'no judgment is known in both orders'}."
-    better = {"debate": "the debate's proposal", "answer": "the single answer", "tie": "neither"}
+    debate = "the debate's arguments" if versus.topics else "the debate's proposal"
+    better = {"debate": debate, "answer": "the single answer", "tie": "neither"}
     words = ", ".join(f"{name} {count} words" for name, count in versus.words.items())
-    return f"In a blind comparison, the judges prefer {better.get(versus.winner, versus.winner)} ({words})."
+    return f"In a blind comparison, the judges prefer {better[versus.winner]} ({words}){_topics_in_words(versus)}."
+
+
+def _topics_in_words(versus: AnswerCompared) -> str:
+    """Topics by the better text, as the end of a sentence; empty in older records."""
+    counts = Counter(better or "unknown" for better in versus.by_topic)
+    listed = ", ".join(f"{name} {counts[name]}" for name in ("debate", "answer", "tie", "unknown") if counts[name])
+    return f"; by topic: {listed}" if listed else ""
 
 
 def round_cells(ended: SocraSynthRoundEnded) -> tuple[str, ...]:

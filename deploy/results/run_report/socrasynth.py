@@ -1,4 +1,5 @@
-"""SocraSynth in a report: contentiousness by stage, quality by round, the panel in both orders, and the topics."""
+"""SocraSynth in a report: contentiousness by stage, quality by round, the panel in both orders, debates against single
+answers, and the topics."""
 
 from __future__ import annotations
 
@@ -10,12 +11,18 @@ from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Note
 from moot.deploy.results.rounds.case_means import GroupOf, mean_over_cases
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.round_charts import round_charts
-from moot.deploy.results.text import cases, count, signed
-from moot.protocols.socrasynth.closing_events import JudgeScoreSheet, PanelJudged, ProposalNegotiated, SidesClosed
+from moot.deploy.results.text import cases, count, counts_in_words, number, signed
+from moot.protocols.socrasynth.closing_events import (
+    AnswerCompared,
+    JudgeScoreSheet,
+    PanelJudged,
+    ProposalNegotiated,
+    SidesClosed,
+)
 from moot.protocols.socrasynth.events import SocraSynthRoundEnded, TopicsFixed
 
 MOST_LISTED = 50
-"""Debates whose topics are listed."""
+"""Debates that a table lists."""
 
 _OPENING, _CLOSING, _JOINT = "opening", "closing", "joint proposal"
 
@@ -31,6 +38,7 @@ def socrasynth(run: RunData) -> Iterator[Block]:
     yield _stages_chart(stages, run.references.group)
     yield from round_charts(run, ("quality",))
     yield from _panel(run)
+    yield from _versus(run)
     yield from _topics(run)
 
 
@@ -150,6 +158,36 @@ def _points(words: Agreement, pairs: Sequence[_BothOrders]) -> Series:
     )
 
 
+def _versus(run: RunData) -> Iterator[Block]:
+    """Debates that judges compared with a single answer."""
+    compared = [(row.case_id, each) for row, each in run.counted_events(AnswerCompared)]
+    rulings = run.summary.rulings
+    if not compared or rulings is None or rulings.versus is None:
+        return
+    by_topic = rulings.versus_topics
+    topics = "" if by_topic is None else f" By topic: {counts_in_words(by_topic)}."
+    yield Note(
+        "Judges compared the arguments of each debate with one model's single answer, without being told which is "
+        f"which. The better text: {counts_in_words(rulings.versus)}.{topics} They prefer long texts: see the words."
+    )
+    header = ("case", "debate", "answer", "better", "by topic", "words of the debate", "of the answer")
+    rows = [_versus_row(case_id, each) for case_id, each in compared[:MOST_LISTED]]
+    title = f"Marks of debates and of single answers{_of_these(len(compared))}"
+    yield Table(title, header, rows, case_column=0)
+
+
+def _versus_row(case_id: str, versus: AnswerCompared) -> tuple[str, ...]:
+    marks = (None, None) if versus.totals is None else (versus.totals.A, versus.totals.B)
+    by_topic: Counter[str] = Counter(better or "unknown" for better in versus.by_topic)
+    words = [f"{versus.words[name]:,}" if name in versus.words else "-" for name in ("debate", "answer")]
+    return (case_id, *map(number, marks), versus.winner or "unknown", counts_in_words(by_topic), *words)
+
+
+def _of_these(n: int) -> str:
+    """End of a list's title: how many of the debates it lists, if not all."""
+    return f", the first {MOST_LISTED} of {cases(n)}" if n > MOST_LISTED else ""
+
+
 def _topics(run: RunData) -> Iterator[Block]:
     fixed = [(row.case_id, each) for row, each in run.counted_events(TopicsFixed)]
     if not fixed:
@@ -157,6 +195,5 @@ def _topics(run: RunData) -> Iterator[Block]:
     rows = [
         (case_id, "; ".join(topic.title for topic in each.topics), each.by) for case_id, each in fixed[:MOST_LISTED]
     ]
-    shown = f", the first {MOST_LISTED} of {cases(len(fixed))}" if len(fixed) > MOST_LISTED else ""
     header = ("case", "topics", "last word by")
-    yield Table(f"Topics that the sides debated{shown}", header, rows, case_column=0)
+    yield Table(f"Topics that the sides debated{_of_these(len(fixed))}", header, rows, case_column=0)

@@ -11,7 +11,7 @@ from moot.deploy.results.record.rows import VerdictRow
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.text import counts_in_words, mean_of, number, percent, signed
 from moot.protocols.rubrics.events import ReplyAssessed
-from moot.protocols.socrasynth.events import JointProposal, SocraSynthPayload
+from moot.protocols.socrasynth.events import Better, JointProposal, SocraSynthPayload
 
 
 class PanelVerdictCounts(FrozenModel):
@@ -25,6 +25,9 @@ class PanelVerdictCounts(FrozenModel):
         judgings: pairs of a debate and a judge that judged it in both orders.
         joint: debates by their joint proposal: `both consent`, `reservations` (a side does not consent), `not known`
             (a side's consent is unknown), `no proposal`.
+        versus: debates by the outcome of their comparison with a single answer: `debate` or `answer` is better, `tie`,
+            and `none` where it is unknown; None if no debate was compared.
+        versus_topics: their topics likewise; None also in older records, which compared debates as a whole.
     """
 
     winners: dict[str, int]
@@ -32,6 +35,8 @@ class PanelVerdictCounts(FrozenModel):
     first_mover_advantage: float | None
     judgings: int
     joint: dict[str, int]
+    versus: dict[str, int] | None = None
+    versus_topics: dict[str, int] | None = None
 
 
 SOCRASYNTH_KEY = '"position_bias"'
@@ -52,13 +57,22 @@ def count_panel_verdicts(record: RunRecord, finished: Sequence[VerdictRow]) -> P
     winners = Counter(payload.winner or "none" for payload in known if payload.positions is None)
     consensus = Counter(payload.consensus or "none" for payload in known if payload.positions is not None)
     joint = Counter(_agreement(payload.joint) for payload in known)
+    compared = [payload for payload in known if "versus" in payload.model_fields_set]
     return PanelVerdictCounts(
         winners={name: winners[name] for name in ("For", "Against", "Tie", "none")},
         consensus={name: consensus[name] for name in ("at once", "concession", "proposal", "none")},
         first_mover_advantage=mean_of(biases),
         judgings=len(biases),
         joint={name: joint[name] for name in ("both consent", "reservations", "not known", "no proposal")},
+        versus=_outcomes([payload.versus for payload in compared]),
+        versus_topics=_outcomes([better for payload in compared for better in payload.versus_topics]),
     )
+
+
+def _outcomes(found: Sequence[Better | None]) -> dict[str, int] | None:
+    """Comparisons with a single answer by their outcome; None without any."""
+    counts = Counter(better or "none" for better in found)
+    return {name: counts[name] for name in ("debate", "answer", "tie", "none")} if found else None
 
 
 def _agreement(joint: JointProposal | None) -> str:
@@ -80,6 +94,10 @@ def panel_verdict_rows(found: PanelVerdictCounts) -> Iterable[tuple[str, str]]:
         f"{signed(advantage, 2)} marks (n = {found.judgings:,})" if advantage is not None else "unknown",
     )
     yield "joint proposals", counts_in_words(found.joint)
+    if found.versus is not None:
+        yield "debate or answer", counts_in_words(found.versus)
+    if found.versus_topics is not None:
+        yield "answer by topic", counts_in_words(found.versus_topics)
 
 
 class RoleReasoning(FrozenModel):

@@ -62,7 +62,9 @@ def test_without_a_consensus_the_document_says_so(session: PlantedSession, print
     session.event("c1", "topics", "topics", {**listed, "merged": [], "dropped": [], "by": "protocol"})
     named = {"agent/0": "Flu", "agent/1": "Cold"}
     session.event("c1", "positions", "positions", {"named": named, "held": named, "agreed_at_once": False})
+    session.event("c1", "versus", "versus", {"winner": "answer", "topics": ["The answer"], "by_topic": ["answer"]})
     session.verdict("c1", None, "plateau", flags=("no-consensus",), payload={"consensus": None})
     shown = " ".join(printed(show, session.plant(), "c1").split())
     assert "No answer: the sides reached no consensus" in shown
     assert shown.count("the sides reached no consensus") == 2
+    assert "the judges prefer the single answer" in shown, "also of a debate without a panel"

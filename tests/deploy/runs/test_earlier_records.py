@@ -33,10 +33,22 @@ LATER_OF_REPLIES = {
     "overlong": 0,
     "without_logprobs": 0,
 }
-"""Figures that the records' version did not have, and among them counts of replies."""
+LATER_OF_RULINGS = {"versus": None, "versus_topics": None}
+"""Figures that the records' version did not have, and among them counts of replies and of rulings."""
+
+VERSUS: dict[str, Any] = {
+    "socrasynth-preset": {"versus": {"debate": 1, "answer": 0, "tie": 0, "none": 0}, "versus_topics": None}
+}
+"""Rulings that were on record, and that the records' version did not count."""
 
 INTERRUPTED = {"stopped": ("--max-tokens", "1000000"), "killed": ()}
 """What is added to a command to finish it."""
+
+CHANGED = ("socrasynth", "socrasynth-preset", "socrasynth-labels", "attended", "subject")
+"""Records of protocols whose prompts, or what is put into them, have changed on purpose."""
+
+ALIKE = [name for name in COMMANDS if name not in CHANGED and name not in INTERRUPTED]
+"""Finished records whose commands still ask for the same."""
 
 Rows = list[dict[str, Any]]
 
@@ -124,6 +136,10 @@ def test_it_is_shown(name: str, kept: Path, copied: Path, command: Command) -> N
     texts = ""
     for run, of in expected.items():
         figures = LATER | of["run"]
+        if figures["rulings"]:
+            figures["rulings"] |= LATER_OF_RULINGS | VERSUS.get(name, {})
+        if of["case"].get("versus"):
+            of["case"]["versus"] |= {"topics": [], "by_topic": []}
         if figures["detection"]:
             figures["detection"] |= {"withdrawn": 0}
         figures["model_replies"] = [each | LATER_OF_REPLIES for each in figures["model_replies"]]
@@ -134,26 +150,34 @@ def test_it_is_shown(name: str, kept: Path, copied: Path, command: Command) -> N
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_it_is_whole_and_resumed_for_nothing(name: str, kept: Path, copied: Path, command: Command) -> None:
-    runs = take(kept, name)
-    before = {run: (paid(run), fingerprints(run)) for run in runs}
-    if name in INTERRUPTED:
-        finish(command, name)
-        figures = shown(command, name)
-        assert figures["finished"] == figures["cases"]
-        assert len(paid(name)) == figures["calls"] > len(before[name][0])
-        assert before[name][0].items() <= paid(name).items()
-        assert before[name][1] <= fingerprints(name)
-    else:
-        execute(command, name, name)
-        assert {run: (paid(run), fingerprints(run)) for run in runs} == before
-    for run in runs:
-        assert not any(row["superseded"] for row in read_table(run, "turns").to_pylist())
+def test_it_is_whole_and_lends_what_is_still_asked_for(name: str, kept: Path, copied: Path, command: Command) -> None:
+    """No run is continued with other prompts; a new one pays for none of the replies that it has."""
+    for run in take(kept, name):
         code, out, err = command("verify", run)
         assert (code, "whole" in out) == (0, True), err
+        more = _further(name, run)
+        code, _, err = command(*shlex.split(COMMANDS[name]), *more, "--engine", "inline", "--quiet", "--out", run)
+        assert (code, "have changed" in err, "--reuse" in err) == (2, True, True), err
+        execute(command, name, f"lent/{run}", "--reuse", run, *more)
+        failed = {(case, _first(path)) for case, path in _failed(run)}  # what failed is asked again
+        had = fingerprints(run)
+        again = {(case, path) for case, path, fingerprint in had & fingerprints(f"lent/{run}")}
+        assert not {
+            (case, path) for case, path in again & paid(f"lent/{run}").keys() if (case, _first(path)) not in failed
+        }
+        assert again or failed
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+def _failed(run: str) -> set[tuple[str, str]]:
+    return {(row["case_id"], row["path"]) for row in stable(run, "turns") if row["failure"]}
+
+
+def _first(path: str) -> str:
+    """Path of the first ask for a reply that was asked for again."""
+    return path.partition("~")[0]
+
+
+@pytest.mark.parametrize("name", ALIKE)
 def test_it_is_reused_and_replayed(name: str, kept: Path, copied: Path, command: Command) -> None:
     runs = take(kept, name)
     finish(command, name)
@@ -165,8 +189,7 @@ def test_it_is_reused_and_replayed(name: str, kept: Path, copied: Path, command:
 def _reuse(command: Command, name: str, run: str) -> None:
     out = f"reusing/{run}"
     execute(command, name, out, "--reuse", run, *_further(name, run))
-    failed = {(row["case_id"], row["path"]) for row in stable(run, "turns") if row["failure"]}
-    assert {(case, path.partition("~")[0]) for case, path in paid(out)} <= failed  # what failed is asked again
+    assert {(case, _first(path)) for case, path in paid(out)} <= _failed(run)  # what failed is asked again
     assert fingerprints(out) == fingerprints(run)
     assert stable(out, "verdicts") == stable(run, "verdicts")
 
@@ -195,7 +218,7 @@ def _said(run: str) -> Rows:
     return [row for row in stable(run, "turns", "model", "fingerprint") if not row["case_id"].startswith("shared-")]
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "killed"])
+@pytest.mark.parametrize("name", ALIKE)
 def test_its_command_makes_the_same_record(name: str, kept: Path, copied: Path, command: Command) -> None:
     runs = take(kept, name)
     finish(command, name)

@@ -134,6 +134,14 @@ async def test_concessions_in_the_last_words() -> None:
         assert "that you hold now, not the one that you argued for" in text
 
 
+async def test_a_debate_that_ends_in_agreement_is_compared_by_its_last_arguments() -> None:
+    floor, _ = await run_scripted({**APART, "round/1/agent/1": conceding}, {"versus_qa": True}, case=CASE)
+    assert not floor.paths("closing/")
+    shown = floor.asks["versus/order/1/topic/1/judge/0"].slots["first"]["parts"]
+    assert [part["text"] for part in shown] == [f"round/1/agent/{i} on The answer." for i in (0, 1)]
+    assert floor.asks["versus/answer"].slots["answers"] == list(CASE.labels or ())
+
+
 async def test_lettered_choices_are_shown_in_words_and_answered_by_letter() -> None:
     floor, verdict = await run_scripted({**naming("B", "A"), "round/1/agent/1": conceding}, case=LETTERED)
     assert floor.asks["round/1/agent/1"].slots["other_answer"] == "B) malaria"

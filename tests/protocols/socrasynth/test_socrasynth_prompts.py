@@ -43,10 +43,11 @@ def test_at_the_highest_level_nobody_is_asked_for_the_risks_of_its_own_side(temp
 
 
 async def test_judges_do_not_learn_which_text_is_the_debates() -> None:
-    floor, _ = await run_scripted(settings={"versus_qa": True})
-    assert floor.paths("versus/order")
-    for path in floor.paths("versus/order"):
-        text = floor.prompt(path)
-        assert not re.search(r"debat|single|answer", text.lower())
-        assert "2 words" in text
-        assert "5 words" in text
+    for panel, words in (("topics", 6), ("whole", 18)):
+        floor, _ = await run_scripted(settings={"versus_qa": True, "panel": panel})
+        assert floor.paths("versus/order")
+        for path in floor.paths("versus/order"):
+            text = floor.prompt(path)
+            assert not re.search(r"debat|single|answer", text.lower())
+            assert f"{words} words" in text
+            assert "5 words" in text

@@ -109,8 +109,6 @@ class TestRounds:
         levels = [floor.event("contentiousness", f"round/{n}")["after"] for n in range(4)]
         assert levels == [0.9, 0.7, 0.5, 0.1]
         assert floor.asks["round/2/agent/1"].slots["contentiousness"]["level"] == "0.50"
-        assert floor.asks["closing/agent/0"].slots["contentiousness"]["level"] == "0.10"
-        assert floor.asks["joint/amend/agent/1"].slots["contentiousness"]["level"] == "0.30"
         assert (verdict.how, verdict.rounds) == ("schedule-ended", 3)
 
     async def test_temperature_follows_contentiousness_only_when_set(self) -> None:
@@ -342,14 +340,6 @@ class TestAsPublished:
         heard = floor.asks["round/0/agent/1"].slots["transcript"]
         assert [(one["side"], one["round"]) for one in heard] == [("A", 0)] * 3
 
-    async def test_crit_reads_all_arguments_of_a_side_against_all_of_the_other(self) -> None:
-        latest, _ = await run_scripted(settings={"max_rounds": 1})
-        whole, _ = await run_scripted(settings={"max_rounds": 1, "crit_scope": "whole"})
-        read = [floor.asks["crit/round/1/agent/0/judge/0"].slots for floor in (latest, whole)]
-        assert ["round/0/agent/0" in slots["text"] for slots in read] == [False, True]
-        assert ["round/0/agent/1" in slots["opposing"] for slots in read] == [False, True]
-        assert all("round/1/agent/0" in slots["text"] for slots in read)
-
     async def test_a_subject_that_a_side_finds_unbalanced_is_debated_and_flagged(self) -> None:
         doubt = {"topics/balance/agent/1": {"balanced": False, "why": "Nobody is for it."}}
         floor, verdict = await run_scripted(doubt, {"topics.ask_balance": True})
@@ -378,23 +368,6 @@ class TestAsPublished:
         assert {one["why"] for one in sheets[0]["missing"]} == {"not marked"}
         assert {one["why"] for one in sheets[1]["missing"]} == {"refused: scripted"}
         assert (verdict.answer, "judges-missing" in verdict.flags) == (None, True)
-
-
-class TestVersus:
-    async def test_blind_and_in_both_orders(self) -> None:
-        floor, verdict = await run_scripted(settings={"versus_qa": True})
-        assert verdict.payload["versus"] == "tie"
-        data = floor.event("versus")
-        assert (data["winner"], data["words"]) == ("tie", {"debate": 2, "answer": 5})
-        assert data["position_bias"] == {"judge/0": 2}
-        one, two = (floor.asks[f"versus/order/{order}/topic/1/judge/0"].slots for order in (1, 2))
-        assert one["first"] == two["second"] == {"points": ["Amended point."], "questions": [], "words": 2}
-
-    @pytest.mark.parametrize("failing", ["versus/answer", "joint/draft/agent/0"])
-    async def test_unknown_without_both_texts(self, failing: str) -> None:
-        floor, verdict = await run_scripted({failing: None}, {"versus_qa": True})
-        assert verdict.payload["versus"] is None
-        assert floor.event("versus")["why"]
 
 
 class TestCases:

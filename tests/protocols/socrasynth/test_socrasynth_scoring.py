@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.protocols.socrasynth.events import SideTotals
-from moot.protocols.socrasynth.schedule import Schedule, closing_level, next_level
+from moot.protocols.socrasynth.schedule import Schedule, next_level
 from moot.protocols.socrasynth.scoring import JudgeMarks, Marks, first_mover_advantage, outcome_of
 
 JUDGES = ("text-davinci-003", "GPT-3.5", "GPT-4")
@@ -119,12 +119,10 @@ class TestSchedules:
         assert all_levels("three-phase", 50) == [0.9, 0.7, 0.5, 0.1]
         assert all_levels("two-phase", 3) == [0.9] * 4
         assert all_levels("geometric", 0) == [0.9]
-        assert [closing_level("geometric", last) for last in (0.9, 0.1)] == [0.3, 0.1]
 
     @pytest.mark.parametrize("level", [0.9, 0.7, 0.5, 0.3, 0.1])
-    def test_a_fixed_level_stays_also_in_the_closing_statements(self, level: float) -> None:
+    def test_a_fixed_level_stays(self, level: float) -> None:
         assert all_levels("fixed", 3, level) == [level] * 4
-        assert closing_level("fixed", level) == level
 
     def test_a_level_that_a_person_set_is_the_new_start(self) -> None:
         assert next_level("geometric", 3, 0.6) == pytest.approx(0.5)

@@ -233,6 +233,28 @@ def test_a_panel_is_shown_in_both_orders(session: PlantedSession) -> None:
     assert any("without a mark in one order: 1" in block.text for block in blocks if isinstance(block, Note))
 
 
+def test_debates_and_single_answers_are_shown_side_by_side(session: PlantedSession) -> None:
+    held: dict[str, Any] = {"topics": ["t"], "crit": {}, "gamma": None, "asked": [], "left_out": {}}
+    held |= {"finished": [], "conceded": []}
+    for case_id, better, totals in (("a", "debate", {"A": 7.0, "B": 5.0}), ("b", None, None)):
+        session.case(case_id, gold=None)
+        session.event(case_id, "round", "round/0", {"round": 0, "kappa": 0.9, "failed": {}, **held})
+        compared: dict[str, Any] = {"winner": better, "topics": ["t", "u"], "by_topic": [better, "tie"]}
+        words: dict[str, Any] = {"words": {"debate": 1200, "answer": 300}} if totals else {"why": "no answer: refused"}
+        session.event(case_id, "versus", "versus", compared | words | {"totals": totals})
+        payload: dict[str, Any] = {"winner": None, "position_bias": {}, "joint": None}
+        payload |= {"versus": better, "versus_topics": compared["by_topic"]}
+        session.verdict(case_id, None, "plateau", payload=payload)
+    blocks = list(socrasynth(RunData(session.plant())))
+    (table,) = (block for block in blocks if isinstance(block, Table))
+    assert list(table.rows) == [
+        ("a", "7", "5", "debate", "debate 1, tie 1", "1,200", "300"),
+        ("b", "unknown", "unknown", "unknown", "unknown 1, tie 1", "-", "-"),
+    ]
+    (said,) = (block.text for block in blocks if isinstance(block, Note) and "single answer" in block.text)
+    assert "debate 1, answer 0, tie 0, none 1. By topic: debate 1, answer 0, tie 2, none 1." in said
+
+
 def test_topics_name_their_case_which_a_page_links() -> None:
     table = Table("t", ("case", "topics"), [("a/b c", "one; two")], case_column=0)
     assert '<a href="#case=a/b%20c">a/b c</a>' in report_html("t", [table], {"cases": {}})

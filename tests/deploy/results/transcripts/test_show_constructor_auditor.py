@@ -127,6 +127,29 @@ def test_winners_order_effect_and_consents_are_counted(session: PlantedSession, 
     assert "joint proposals both consent 1, reservations 1, not known 1, no proposal 1" in shown
 
 
+def test_debates_compared_with_an_answer_are_counted_in_all_and_by_topic(
+    session: PlantedSession, printed: Printed
+) -> None:
+    payloads: list[dict[str, Any]] = [
+        {"versus": "debate", "versus_topics": ["debate", "debate", "answer"]},
+        {"versus": "answer", "versus_topics": ["answer", "tie", None]},
+        {"versus": None, "versus_topics": [None]},
+        {"versus": "tie"},  # of an earlier version, which compared a debate as a whole
+        {},
+    ]
+    for place, compared in enumerate(payloads):
+        session.case(f"c{place}", gold=None)
+        session.verdict(f"c{place}", "For", "plateau", payload=ruled("For", BOTH) | compared)
+    folder = session.plant()
+    found = not_none(summarise(folder).rulings)
+    assert found.versus == {"debate": 1, "answer": 1, "tie": 1, "none": 1}
+    assert found.versus_topics == {"debate": 2, "answer": 2, "tie": 1, "none": 2}
+    shown = " ".join(printed(show, folder).split())
+    assert (
+        "debate or answer debate 1, answer 1, tie 1, none 1 answer by topic debate 2, answer 2, tie 1, none 2" in shown
+    )
+
+
 def test_only_the_latest_attempt_counts(session: PlantedSession) -> None:
     later = session.new()
     for each in (session, later):
@@ -136,6 +159,7 @@ def test_only_the_latest_attempt_counts(session: PlantedSession) -> None:
     found = not_none(summarise(session.plant(later)).rulings)
     assert found.winners == {"For": 0, "Against": 1, "Tie": 0, "none": 0}
     assert found.first_mover_advantage is None, "no judge in both orders: unknown, not 0"
+    assert found.versus is found.versus_topics is None, "nothing was compared"
 
 
 def test_a_real_run_agrees_with_its_verdicts(tmp_path: Path) -> None:
