@@ -199,6 +199,8 @@ class CandidatesJudged(DebateEvent):
         variants: how the evidence is perturbed: `subset`, `paraphrase`, or `none`.
         variant_sizes: number of sentences by variant.
         paraphrases_failed: number of variants that could not be paraphrased.
+        variants_repeated: number of variants that were left out because they repeat the evidence or another variant;
+            None in older records, which judged them.
         unperturbed: whether no variant could be perturbed.
         candidates: the judged candidates.
         winner: index of the best candidate; None if no candidate has a score.
@@ -221,6 +223,7 @@ class CandidatesJudged(DebateEvent):
     variants: str | None = None
     variant_sizes: list[Any] | None = None
     paraphrases_failed: int | None = None
+    variants_repeated: int | None = None
     unperturbed: Any = None
     candidates: list[JudgedCandidate]
     winner: int | None = None

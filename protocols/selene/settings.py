@@ -112,9 +112,10 @@ class JudgingSettings(Settings):
         k: evidence variants, shared by all candidates of a case.
         repeats: passes of each judge on each variant.
         variants: `subset` samples at least half of the sentences, without a further call; with `paraphrase` a judge
-            model rewrites them, which takes `k` more calls per case. The paper allows both and used paraphrases in its
-            experiments, so the default differs from these. A single sentence has no subset: nothing is then perturbed,
-            and the verdict says so.
+            model rewrites them, each time in another manner, which takes `k` more calls per case. The paper allows both
+            and used paraphrases in its experiments, so the default differs from these. A variant that repeats the
+            evidence or another variant is left out. A single sentence has no subset: nothing is then perturbed, and the
+            verdict says so.
         weighting: `printed` is the paper's formula, in which the weights cancel to the plain mean; `variance-penalised`
             is mean x exp(-lam Var); `per-variant` weights each variant by the spread of its own repeats and needs
             `repeats` of at least 2.
@@ -163,8 +164,9 @@ class SeleneSettings(Settings):
         gate, debate, judging, vote: the stages.
         audit_skipped: share of the skipped cases that are also debated, chosen by the case's seed; the verdict is still
             the consensus.
-        audit_judging: judge the final answers once more over `judging.k` subset variants, outside the verdict, so that
-            the same passes measure judge stability and flip rate for every system compared.
+        audit_judging: judge the final answers of every case once more over `judging.k` variants of the kind
+            `judging.variants`, outside the verdict, so that the same passes measure judge stability and flip rate for
+            every system compared. Paraphrases for it take `judging.k` calls of their own.
         both_branches: run the skip branch and the debate on every case, for calibration.
     """
 

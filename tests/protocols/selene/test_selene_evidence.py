@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from scripted_floor import ScriptedFloor
 
 from moot.protocols.case import Case
 from moot.protocols.selene.agent_state import AgentState
-from moot.protocols.selene.evidence import evidence_of, perturb, subset_variants
+from moot.protocols.selene.evidence import Evidence, evidence_of, perturb, subset_variants
 from moot.protocols.text.sentences import split_sentences
 
 
@@ -51,6 +52,7 @@ def test_subset_variants_keep_at_least_half_and_depend_on_the_seed_alone(n: int,
         assert len(set(chosen)) == len(chosen) >= math.ceil(n / 2)
         assert set(chosen) <= set(sentences)
         assert len(chosen) < n or n <= 1
+    assert len(set(sets)) == k or n < 4, "few sentences have few samples"
     assert subset_variants(sentences, k + 1, seed)[:k] == sets
 
 
@@ -73,7 +75,47 @@ async def test_paraphrases_are_asked_and_failed_ones_left_out() -> None:
     assert (made.kind, made.sets, made.failed) == ("paraphrase", (("1", "2"), ("1",)), 2)
     asked = floor.asks["evidence/paraphrase/0"]
     assert (asked.role, asked.template) == ("judge/0", "selene/paraphrase")
-    assert asked.slots == {"evidence": ["One.", "Two."]}
+    assert asked.slots == {"evidence": ["One.", "Two."], "version": 1, "versions": 4}
     broken = ScriptedFloor(case, {"*": None})
     unperturbed = await perturb(broken, evidence, 3, "paraphrase")
     assert (unperturbed.kind, unperturbed.sets, unperturbed.failed) == ("none", (("One.", "Two."),), 3)
+
+
+SENTENCES = ("It swims.", "It is a bird.", "It eats fish.")
+OTHER = ["A swimmer.", "A bird.", "A fisher."]
+SAME = ["it swims", "It is a BIRD!", "It eats fish"]
+
+
+@pytest.mark.parametrize(
+    ("replies", "kind", "sets", "failed", "repeated"),
+    [
+        ([OTHER, OTHER, [*OTHER[:2], "It eats fish."]], "paraphrase", 2, 0, 1),
+        ([OTHER, OTHER, OTHER], "paraphrase", 1, 0, 2),
+        ([OTHER, SAME, None], "paraphrase", 1, 1, 1),
+        ([SAME, SAME, None], "none", 1, 1, 2),
+        ([None, None, None], "none", 1, 3, 0),
+    ],
+)
+async def test_a_paraphrase_that_repeats_the_evidence_or_another_one_is_no_variant(
+    replies: list[Any], kind: str, sets: int, failed: int, repeated: int
+) -> None:
+    case = Case(id="c", question="?", passage=" ".join(SENTENCES))
+    floor = ScriptedFloor(case, {f"evidence/paraphrase/{n}": reply for n, reply in enumerate(replies)})
+    made = await perturb(floor, Evidence(SENTENCES, "passage"), 3, "paraphrase")
+    assert (made.kind, len(made.sets), made.failed, made.repeated) == (kind, sets, failed, repeated)
+    assert made.unperturbed is (kind == "none")
+
+
+async def test_each_paraphrase_is_asked_for_in_a_prompt_of_its_own() -> None:
+    case = Case(id="c", question="?", passage=" ".join(SENTENCES))
+    floor = ScriptedFloor(case, {"*": None})
+    await perturb(floor, Evidence(SENTENCES, "passage"), 20, "paraphrase")
+    assert len({floor.prompt(path) for path in floor.paths()}) == 20
+
+
+@pytest.mark.parametrize(("sentences", "distinct"), [(1, 1), (2, 2), (3, 6), (4, 6)])
+async def test_few_sentences_have_few_samples_and_each_is_judged_once(sentences: int, distinct: int) -> None:
+    evidence = Evidence(tuple(f"s{n}" for n in range(sentences)), "passage")
+    made = await perturb(ScriptedFloor(Case(id="c", question="?"), {}), evidence, 6, "subset")
+    assert len(set(made.sets)) == len(made.sets) == distinct
+    assert (made.repeated, made.unperturbed) == ((6, True) if sentences == 1 else (6 - distinct, False))
