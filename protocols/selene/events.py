@@ -16,6 +16,36 @@ UNKNOWN = "_unknown"
 """Suffix, of a test's name in the gate's reasons, of a test that could not be made because a value was unknown."""
 
 
+class RetrievedPiece(EventData):
+    """A chunk of a document that is evidence.
+
+    Attributes:
+        document: the document's name; `document N` for those of the case.
+        chunk: 0-based number of the chunk in its document.
+        page: 1-based page on which it begins; None for documents without pages.
+        text: of the chunk.
+        similarity: cosine with the question and its choices, in [-1, 1].
+    """
+
+    document: str
+    chunk: int
+    page: int | None = None
+    text: str
+    similarity: float
+
+
+class EvidenceRetrieved(DebateEvent):
+    """The retrieved chunks of documents, at `retrieved`, before the openings.
+
+    Attributes:
+        pieces: the chunks, nearest first.
+    """
+
+    kind: ClassVar[str] = "retrieved"
+
+    pieces: list[RetrievedPiece]
+
+
 class GateDecided(DebateEvent):
     """The gate's decision after the openings, at `gate`: its signals with their thresholds (None: off).
 
@@ -194,7 +224,7 @@ class CandidatesJudged(DebateEvent):
     Attributes:
         branch: `debate`, `skip` or `audit`.
         method, weighting, lam: the settings of `judging`.
-        evidence_from: source of the evidence.
+        evidence_from: source of the evidence: `passage`, `documents`, `passage and documents`, or `rationales`.
         evidence_sentences: number of sentences of the evidence.
         variants: how the evidence is perturbed: `subset`, `paraphrase`, or `none`.
         variant_sizes: number of sentences by variant.

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
+import msgspec
 from pydantic import Field
 
 from moot.protocols.case import Case
+from moot.protocols.chunk_retrieval import nearest_chunks
 from moot.protocols.floor import Floor, Request
 from moot.protocols.long_texts import is_long
 from moot.protocols.messages import Failure
@@ -17,6 +19,7 @@ from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.agent_state import AgentState
+from moot.protocols.selene.events import EvidenceRetrieved, RetrievedPiece
 from moot.protocols.text.folding import fold
 from moot.protocols.text.sentences import split_sentences
 
@@ -40,11 +43,12 @@ class Evidence:
 
     Attributes:
         sentences: the pieces, in order.
-        source: `passage`, or `rationales` if the case has none and the agents' statements are used.
+        source: `passage`, `documents` or both, or `rationales` if the case has neither and the agents' statements are
+            used.
     """
 
     sentences: tuple[str, ...]
-    source: Literal["passage", "rationales"]
+    source: Literal["passage", "documents", "passage and documents", "rationales"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +72,31 @@ class Variants:
     unperturbed: bool = False
 
 
+async def with_retrieved(case: Case, floor: Floor, n: int) -> Case:
+    """The case as it is debated: its documents are the `n` chunks, of them and of the run's library, that are nearest
+    to its question and choices, nearest first. Notes `retrieved`, unless nothing is found.
+    """
+    query = "\n".join((case.question, *case.choices))
+    chunks = await nearest_chunks(query, case, floor, n=n, least_similarity=0.0, with_passage=False) if n else []
+    if chunks:
+        pieces = [RetrievedPiece.model_validate(chunk, from_attributes=True) for chunk in chunks]
+        floor.note(EvidenceRetrieved(pieces=pieces, path="retrieved"))
+    return msgspec.structs.replace(case, documents=tuple(chunk.text for chunk in chunks))
+
+
 async def evidence_of(case: Case, floor: Floor, agent_states: Sequence[AgentState]) -> Evidence:
-    """The passage in sentences; without one, the statements of the agents' last replies, each once."""
+    """The passage in sentences and the retrieved chunks; without either, the statements of the agents' last replies,
+    each once.
+
+    Args:
+        case: as `with_retrieved` gives it.
+    """
     if case.passage.strip():
-        if is_long(case.passage):
-            return Evidence(tuple(await floor.compute(split_sentences, case.passage)), "passage")
-        return Evidence(tuple(split_sentences(case.passage)), "passage")
+        long = is_long(case.passage)
+        passage = await floor.compute(split_sentences, case.passage) if long else split_sentences(case.passage)
+        return Evidence((*passage, *case.documents), "passage and documents" if case.documents else "passage")
+    if case.documents:
+        return Evidence(case.documents, "documents")
     unique: dict[str, str] = {}
     for state in agent_states:
         for sentence in split_sentences(state.reasoning):

@@ -103,6 +103,18 @@ class DebateSettings(Settings):
     show_confidence: bool = False
 
 
+class RetrievalSettings(Settings):
+    """Which documents are evidence beside the case's passage (R_q, section 3.4).
+
+    Attributes:
+        passages: n, the maximum number of chunks of the case's documents and the run's library that are retrieved for a
+            case, by their cosine with its question and choices. Agents read them beside the passage, and judges as
+            pieces of the evidence. 0: documents are not read.
+    """
+
+    passages: int = Field(default=5, ge=0, le=50)
+
+
 class JudgingSettings(Settings):
     """How the final answers are judged (section 3.4, evidence-weighted self-consistency, EWSC).
 
@@ -161,6 +173,7 @@ class SeleneSettings(Settings):
         answer_first: agents write the answer before its reasoning, as in the paper's prompts, so that its probability
             is the model's own. False: after the reasoning, which is chain of thought. That is often more accurate, but
             the answer is then nearly certain, and M is of little use.
+        evidence: the documents that are evidence.
         gate, debate, judging, vote: the stages.
         audit_skipped: share of the skipped cases that are also debated, chosen by the case's seed; the verdict is still
             the consensus.
@@ -172,6 +185,7 @@ class SeleneSettings(Settings):
 
     agents: int = Field(default=3, ge=1, le=1000)
     answer_first: bool = True
+    evidence: RetrievalSettings = RetrievalSettings()
     gate: GateSettings = GateSettings()
     debate: DebateSettings = DebateSettings()
     judging: JudgingSettings = JudgingSettings()

@@ -222,8 +222,8 @@ def _stability(summary: Summary) -> Iterator[Block]:
         flips = percent(summary.flip_rate, n=summary.flip_rate_cases) if split is None else percent(split, n=n)
         yield Note(
             f"Judge stability {number(summary.judge_stability)} (1: scores are equal on all variants; n = "
-            f"{count(summary.judge_stability_cases)} of {cases(summary.finished)}: only answers that differ are judged on "
-            f"several variants). Variants that alone would choose another answer: {flips}.",
+            f"{count(summary.judge_stability_cases)} of {cases(summary.finished)}: only answers that differ are judged "
+            f"on several variants). Variants that alone would choose another answer: {flips}.",
             "dim",
         )
     if summary.judge_stability_audit is not None:

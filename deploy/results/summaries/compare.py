@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pydantic import Field
+
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.claims import Claim, ids_trained_on, read_claims
 from moot.deploy.results.detection.detection import DurationSummary, claims_of, counted_claims
@@ -73,7 +75,7 @@ class RunRow(FrozenModel):
     votes: VoteFigures | None
     flip_rate_split: float | None
     flip_rate_split_cases: int | None = None
-    audit_variants: list[str] = []
+    audit_variants: list[str] = Field(default_factory=list)
     claims: ClaimSet | None
     seconds: DurationSummary | None
     trained_on: int

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
@@ -189,7 +190,7 @@ class Summary(DisplayMixin, FrozenModel):
     flip_rate_audit_cases: int | None = None
     flip_rate_audit_split: float | None
     flip_rate_audit_split_cases: int | None = None
-    audit_variants: list[str] = []
+    audit_variants: list[str] = Field(default_factory=list)
     judgments_read: int | None
     judgments_at_odds: int | None
     judge_passes_per_case: float | None
