@@ -38,7 +38,7 @@ class CaseColumns:
         self._protocol = protocol
         self._cases = 0
         self._held: Counter[CaseField] = Counter()
-        self._unread: dict[CaseField, tuple[int, Case]] = {}
+        self._unread: dict[CaseField, tuple[int, Case | None]] = {}
 
     def add(self, case: Case) -> None:
         """Count a case."""
@@ -55,6 +55,18 @@ class CaseColumns:
         self.add(case)
         for field in self._unread.keys() - known:
             _log.warning(_unread_words(self._protocol, field, case), case=case.id)
+
+    def warn_of_columns(self, columns: Mapping[str, str]) -> None:
+        """Log a warning of each field that no case of the protocol reads, once, before a case is known.
+
+        Args:
+            columns: the column by field.
+        """
+        read = self._protocol.reads
+        for field in FIELDS:
+            if field in columns and read is not None and field not in read and field not in self._unread:
+                self._unread[field] = (0, None)
+                _log.warning(_unread_words(self._protocol, field, None, columns))
 
     def remarks(self, columns: Mapping[str, str]) -> Iterator[str]:
         """A warning of each unread field, with the number of cases that have it.
@@ -94,7 +106,7 @@ def _held(case: Case) -> Iterator[CaseField]:
 
 
 def _unread_words(
-    protocol: DebateProtocol, field: CaseField, case: Case, columns: Mapping[str, str] | None = None
+    protocol: DebateProtocol, field: CaseField, case: Case | None, columns: Mapping[str, str] | None = None
 ) -> str:
     readers = _readers(field, case)
     named = f"{', '.join(readers[:_MOST_NAMED])} {'reads' if len(readers) == 1 else 'read'} them"
@@ -106,19 +118,19 @@ def _named(field: str, columns: Mapping[str, str]) -> str:
     return f"`{field}`" if column == field else f"`{field}` (column {column!r})"
 
 
-def _readers(field: CaseField, case: Case) -> list[str]:
-    """Names of the protocols that read a field of a case and can debate it."""
-    found = []
-    for name in PROTOCOLS:
-        protocol = _by_default(name)
-        if protocol is None or field not in (protocol.reads_of(case) or ()):
-            continue
-        try:
-            check_case(protocol, case)
-        except ConfigError:
-            continue
-        found.append(name)
-    return found
+def _readers(field: CaseField, case: Case | None) -> list[str]:
+    """Names of the protocols that read a field, of a known case those that can debate it."""
+    return [name for name in PROTOCOLS if _can_read(make_protocol(name), field, case)]
+
+
+def _can_read(protocol: DebateProtocol, field: CaseField, case: Case | None) -> bool:
+    if case is None:
+        return field in (protocol.reads or ())
+    try:
+        check_case(protocol, case)
+    except ConfigError:
+        return False
+    return field in (protocol.reads_of(case) or ())
 
 
 @cache

@@ -35,7 +35,7 @@ class RetrievedPiece(EventData):
 
 
 class EvidenceRetrieved(DebateEvent):
-    """The retrieved chunks of documents, at `retrieved`, before the openings.
+    """The retrieved chunks of documents, at `retrieval`, before the openings.
 
     Attributes:
         pieces: the chunks, nearest first.

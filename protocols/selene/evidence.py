@@ -80,7 +80,7 @@ async def with_retrieved(case: Case, floor: Floor, n: int) -> Case:
     chunks = await nearest_chunks(query, case, floor, n=n, least_similarity=0.0, with_passage=False) if n else []
     if chunks:
         pieces = [RetrievedPiece.model_validate(chunk, from_attributes=True) for chunk in chunks]
-        floor.note(EvidenceRetrieved(pieces=pieces, path="retrieved"))
+        floor.note(EvidenceRetrieved(pieces=pieces, path="retrieval"))
     return msgspec.structs.replace(case, documents=tuple(chunk.text for chunk in chunks))
 
 

@@ -206,7 +206,7 @@ def _retrieved(event: EventView, data: EvidenceRetrieved) -> list[Block]:
         (place_in_words(each.document, page=each.page, chunk=each.chunk), number(each.similarity), each.text)
         for each in data.pieces
     ]
-    return titled_blocks("retrieved evidence", ("source", "cosine", "text"), rows)
+    return titled_blocks("documents nearest to the question", ("source", "cosine", "text"), rows)
 
 
 def _vote(event: EventView, found: VotesCounted) -> list[Block]:

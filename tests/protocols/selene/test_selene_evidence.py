@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_floor import ScriptedFloor
+from scripted_floor import ScriptedFloor, ScriptedPosition
 
 from moot.protocols.case import Case
+from moot.protocols.lookups import Passage
+from moot.protocols.registry import make_protocol
 from moot.protocols.selene.agent_state import AgentState
-from moot.protocols.selene.evidence import Evidence, evidence_of, perturb, subset_variants
+from moot.protocols.selene.evidence import Evidence, evidence_of, perturb, subset_variants, with_retrieved
 from moot.protocols.text.sentences import split_sentences
 
 
@@ -65,6 +67,47 @@ async def test_a_bare_question_pools_the_rationales_once() -> None:
     evidence = await evidence_of(case, ScriptedFloor(case, {}), stands)
     assert evidence.source == "rationales"
     assert evidence.sentences == ("Penguins swim.", "They are birds.", "Wings are short.")
+
+
+DOCUMENTS = ("Penguins swim @20.\n\nThey eat fish @95.", "Gulls fly @60.", "Bread costs two francs @180.")
+
+
+@pytest.mark.parametrize(
+    ("passage", "n", "source", "pieces"),
+    [
+        ("", 5, "documents", ("Penguins swim @20.", "A gull @40.", "Gulls fly @60.")),
+        ("One. Two.", 2, "passage and documents", ("One.", "Two.", "Penguins swim @20.", "A gull @40.")),
+        ("One. Two.", 0, "passage", ("One.", "Two.")),
+    ],
+)
+async def test_the_nearest_chunks_of_documents_and_library_are_evidence(
+    passage: str, n: int, source: str, pieces: tuple[str, ...]
+) -> None:
+    case = Case(id="c", question="Can penguins fly?", passage=passage, documents=DOCUMENTS)
+    library = [Passage(document="birds.txt", chunk=7, page=2, text="A gull @40.", similarity=0.766)]
+    floor = ScriptedFloor(case, {}, passages=library)
+    debated = await with_retrieved(case, floor, n)
+    evidence = await evidence_of(debated, floor, [])
+    assert (evidence.source, evidence.sentences) == (source, pieces)
+    if not n:
+        assert (floor.embedded, floor.searched, floor.events) == ([], [], [])
+        return
+    found = floor.event("retrieved", "retrieval")["pieces"]
+    assert [(each["document"], each["chunk"], each.get("page")) for each in found[:2]] == [
+        ("document 1", 0, None),
+        ("birds.txt", 7, 2),
+    ]
+
+
+async def test_agents_and_judges_read_the_retrieved_chunks() -> None:
+    case = Case(id="c", question="Can penguins fly?", labels=("Yes", "No"), documents=DOCUMENTS)
+    said = {"opening/agent/0": ScriptedPosition("Yes"), "opening/*": ScriptedPosition("No")}
+    floor = ScriptedFloor(case, {**said, "round/*": ScriptedPosition("No"), "*": 0.8})
+    await make_protocol("selene", {"debate.max_rounds": 1}).run(case, floor)
+    for path in ("opening/agent/0", "round/1/agent/1", "judge/candidate/0/judge/0/variant/0/pass/0"):
+        prompt = floor.prompt(path)
+        assert "Gulls fly @60." in prompt, path
+        assert "Bread" not in prompt, path
 
 
 async def test_paraphrases_are_asked_and_failed_ones_left_out() -> None:
