@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from places import ROOT
 from short_protocols import RetrievalProtocol
 from structlog.testing import capture_logs
 
@@ -83,6 +84,14 @@ def test_a_protocol_reads_what_it_declares_and_nothing_else(name: str, seen: set
         estimate_calls(prepared(name, row_of(case), set=SHORT.get(name, {})), [case])
         declared = set(make_protocol(name).reads_of(case) or ())
         assert seen & set(fields) == declared & set(fields), fields
+
+
+def test_the_page_of_data_has_the_same() -> None:
+    rows = [line.split("|")[1:-1] for line in (ROOT / "docs/start/data.md").read_text("utf-8").splitlines()]
+    said = {cells[0].strip(" `"): [cell.strip() for cell in cells[1:]] for cells in rows if len(cells) == 5}
+    for name in PROTOCOLS:
+        reads = make_protocol(name).reads or ()
+        assert said[name] == ["yes" if field in reads else "no" for field in FIELDS]
 
 
 def test_a_protocol_reads_no_documents_where_it_is_set_to_retrieve_none() -> None:
