@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
+
+CaseField = Literal["passage", "choices", "documents", "images"]
+"""Field of a case with material for a debate, beside its question and labels."""
 
 
 class DebateProtocol(ABC):
@@ -48,6 +51,9 @@ class DebateProtocol(ABC):
     """Whether its cases are replies to judge, as those of `replies:PATH`."""
     needs_claims: bool = False
     """Whether to refuse a task whose cases are not claims."""
+    reads: AbstractSet[CaseField] | None = None
+    """Fields of a case that its prompts show or that it retrieves from; a run warns of other fields with content. None:
+    not declared, and no warning."""
     reads_documents: bool = False
     """Whether it searches the run's library (`floor.search`)."""
     classifies: bool = False
@@ -84,6 +90,10 @@ class DebateProtocol(ABC):
     def replies_for(self, case: Case) -> Mapping[str, Sequence[type[BaseModel]]]:
         """The `replies` that a debate of `case` may ask for."""
         return self.replies
+
+    def reads_of(self, case: Case) -> AbstractSet[CaseField] | None:
+        """The `reads` of a debate of `case`."""
+        return self.reads
 
     def effective_settings(self) -> Mapping[str, Any] | None:
         """Its settings as plain data, with one fixed value for those without an effect: equal ones give equal debates.

@@ -16,7 +16,7 @@ from moot.protocols.errors import ConfigError
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
 
-_METHODS = frozenset({"replies_for", "effective_settings", "for_encoder", "run"})
+_METHODS = frozenset({"replies_for", "reads_of", "effective_settings", "for_encoder", "run"})
 """Capabilities that are methods; the others are attributes with a type."""
 
 _LIKENESS = 0.8

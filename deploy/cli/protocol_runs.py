@@ -53,6 +53,8 @@ def execute(
         return 0
     if watch:
         check_watchable()
+    for each in runs:
+        print_status(each.columns_read, quiet=quiet)
     if len(runs) == 1:
         results = [run_and_report(runs[0], quiet=quiet, summarised=True, watch=watch)]
         summary = summarise(readable_folder(runs[0]))

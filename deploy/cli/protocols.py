@@ -8,7 +8,7 @@ from typing import Any
 
 from moot.protocols.errors import unknown_name
 from moot.protocols.presets.preset import Preset, find_preset, preset_names, presets_of
-from moot.protocols.registry import PROTOCOLS, read_settings, setting_keys
+from moot.protocols.registry import PROTOCOLS, make_protocol, read_settings, setting_keys
 
 _WIDTH = 110
 
@@ -20,7 +20,13 @@ def describe_protocol(name: str) -> list[str]:
         ConfigError: there is no protocol and no preset of that name.
     """
     if name in PROTOCOLS:
-        lines = [f"{name}: {PROTOCOLS[name].description}", "", "settings (--set KEY=VALUE) and their defaults:"]
+        read = ", ".join(["question", "labels", *sorted(make_protocol(name).reads or ())])
+        lines = [
+            f"{name}: {PROTOCOLS[name].description}",
+            f"reads of a case: {read}",
+            "",
+            "settings (--set KEY=VALUE) and their defaults:",
+        ]
         lines += [f"  {key} = {_shown(value)}" for key, value in _defaults(name).items()]
         for preset_name, preset in presets_of(name).items():
             lines += ["", *_of_preset(preset_name, preset)]

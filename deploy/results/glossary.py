@@ -70,7 +70,7 @@ TERMS = {
     "M": "misalignment: mean gap between the confidence that agents state and their models' own probability, 0 to 1",
     "states": "the confidence that an agent or a judge gives in its reply, 0 to 1",
     "own probability, p": "the probability that a model's token log-probabilities give its answer among the labels",
-    "judge stability": "1 minus the variance of a judge's scores over perturbed evidence; 1: always the same score",
+    "judge stability": "1 minus the variance of a judge's scores over perturbed evidence, mean of n cases; 1: equal",
     "judge flip rate": "share of the evidence variants that alone would choose another winner than most variants; a "
     "tie in a variant counts for the winner if that shares it, else for the candidate listed first",
     "where answers differ": "judge flip rate over cases with two different answers or more; one cannot flip",

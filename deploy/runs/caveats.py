@@ -47,6 +47,8 @@ def log_caveats(prepared: Prepared) -> None:
         )
     for remark in prepared.checked.remarks if prepared.checked is not None else ():
         _log.warning(remark, file=prepared.task.path)
+    for remark in prepared.columns.remarks(prepared.task.columns()):
+        _log.warning(remark, file=prepared.task.path)
     if _begins_with_a_comment(prepared.task):
         _log.warning(
             "the first line begins with #: a .txt file has no comments, so it is debated like any other line",

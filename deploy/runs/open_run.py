@@ -187,6 +187,7 @@ class OpenRun:
                 labelled, case=msgspec.structs.replace(labelled.case, id=content_case_id(labelled.case))
             )
         check_case(self._prepared.protocol, labelled.case)
+        self._prepared.columns.warn_of(labelled.case)
         return msgspec.structs.replace(labelled, index=next(self._indices))
 
     async def cancel(self, case_id: str) -> bool:

@@ -29,6 +29,7 @@ from moot.actors.record.store.uri import is_uri
 from moot.actors.retrieval.documents.docs import DocumentSet
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.deploy.runs.bindings import bind_roles
+from moot.deploy.runs.case_columns import CaseColumns
 from moot.deploy.runs.limits import budget, endpoint_limits, known_prices
 from moot.deploy.runs.prior_runs import chosen_encoder, is_simulated, reused_folder, with_absolute_replay
 from moot.deploy.runs.run_config import RunConfig
@@ -58,6 +59,7 @@ class Prepared:
         config: the configuration, with `out` filled in and `encoder` as its identity.
         task: the cases.
         checked: result of the validation pass over the task; None for a source that cannot be read twice.
+        columns: which columns of the cases the protocol reads, of all cases that were validated.
         in_memory: whether the task was given as an object, so that other processes cannot open its spec.
         protocol: the protocol object.
         settings: the protocol's settings with every default filled in, as plain data.
@@ -79,6 +81,7 @@ class Prepared:
     config: RunConfig
     task: Task
     checked: TaskSummary | None
+    columns: CaseColumns
     in_memory: bool
     protocol: DebateProtocol
     settings: Mapping[str, Any]
@@ -96,8 +99,11 @@ class Prepared:
     trials_done: bool = False
 
     def cases(self) -> Iterator[LabelledCase]:
-        """Cases of the task, up to the limit."""
-        return islice(self.task.cases(), self.config.limit)
+        """Cases of the task, up to the limit; of those that could not be validated before, warns of unread columns."""
+        for labelled in islice(self.task.cases(), self.config.limit):
+            if self.checked is None and not labelled.invalid:
+                self.columns.warn_of(labelled.case)
+            yield labelled
 
     @property
     def total(self) -> int | None:
@@ -105,6 +111,11 @@ class Prepared:
         if self.checked is None:
             return None
         return self.checked.count if self.config.limit is None else min(self.checked.count, self.config.limit)
+
+    @property
+    def columns_read(self) -> str:
+        """Which columns of the cases the protocol reads, in a line; those of cases that come later are not known."""
+        return self.columns.words(self.task.columns())
 
     @property
     def record(self) -> RunFolder:
@@ -205,7 +216,8 @@ def prepare(
         make_protocol(config.protocol, config.settings()) if protocol is None else _user_protocol(protocol, config)
     )
     opened = open_task_for(config.task, instance) if task is None else task_from_cases(task)
-    checked = opened.validate()
+    columns = CaseColumns(instance)
+    checked = opened.validate(columns.add)
     check_first_case(instance, opened)
     bindings = bind_roles(config, instance)
     members = [member for each in bindings.values() for member in each]
@@ -230,6 +242,7 @@ def prepare(
         config=config,
         task=opened,
         checked=checked,
+        columns=columns,
         in_memory=task is not None,
         protocol=instance,
         settings=_settings_of(instance, config),

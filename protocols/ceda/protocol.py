@@ -8,7 +8,7 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
-from moot.protocols.base import DebateProtocol
+from moot.protocols.base import CaseField, DebateProtocol
 from moot.protocols.case import Case
 from moot.protocols.ceda.conflicts import Conflict, conflicts_of, pairs_of
 from moot.protocols.ceda.context_reply import ContextReply, OneItemReply
@@ -101,6 +101,7 @@ class Ceda(DebateProtocol):
     sample = "sample-claims"
     speakers = ("vision",)
     needs_claims = True
+    reads = frozenset[CaseField]({"passage", "documents", "images"})
     reads_documents = True
     classifies = True
     replies = MappingProxyType(

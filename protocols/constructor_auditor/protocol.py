@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Any
 
-from moot.protocols.base import DebateProtocol
+from moot.protocols.base import CaseField, DebateProtocol
 from moot.protocols.case import Case, Domain
 from moot.protocols.constructor_auditor.domains import CASTS, domain_of, speaker_slots, synthesis_slots
 from moot.protocols.constructor_auditor.events import ConstructorAuditorPayload, TextsRetrieved
 from moot.protocols.constructor_auditor.replies import NumberSynthesis, Synthesis, synthesis_for
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
-from moot.protocols.errors import AskFailed
+from moot.protocols.errors import AskFailed, CaseUnfit
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Failure, Turn, Verdict
 from moot.protocols.nearest_texts import nearest_texts
@@ -51,6 +52,7 @@ class ConstructorAuditor(DebateProtocol):
     sample = "sample-problems"
     speakers: tuple[str, ...] = ("constructor", "auditor")
     judges_apart = True
+    reads = frozenset[CaseField]({"passage", "choices", "documents", "images"})
     reads_documents = True
     most_members = MappingProxyType({"constructor": 1, "auditor": 1, "synthesizer": 1})
     without_logprobs = (
@@ -102,12 +104,23 @@ class ConstructorAuditor(DebateProtocol):
 
     async def _found(self, case: Case, domain: Domain, floor: Floor) -> tuple[str, ...]:
         """The texts nearest to a question that is to be answered and comes without a passage."""
-        if domain != "factual QA" or case.passage or not self.settings.passages:
+        if not self._searches_for(case, domain):
             return ()
         nearest = await nearest_texts(case.question, case.documents, floor, self.settings.passages)
         if nearest.texts:
             floor.note(TextsRetrieved(**nearest.record(), path="retrieved"))
         return nearest.texts
+
+    def _searches_for(self, case: Case, domain: Domain) -> bool:
+        return domain == "factual QA" and not case.passage and self.settings.passages > 0
+
+    def reads_of(self, case: Case) -> AbstractSet[CaseField]:
+        """As `reads`; documents only where texts are retrieved."""
+        try:
+            searches = self._searches_for(case, domain_of(case))
+        except CaseUnfit:  # as the debate says
+            searches = False
+        return self.reads if searches else self.reads - {"documents"}
 
     async def _panel(
         self, floor: Floor, domain: Domain, opening: Turn[FreeText], challenge: Turn[FreeText]

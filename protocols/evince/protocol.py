@@ -15,7 +15,7 @@ from pydantic import Field
 
 from moot.metrics.divergence import entropy, mixture
 from moot.metrics.transport import embedding_distance
-from moot.protocols.base import DebateProtocol
+from moot.protocols.base import CaseField, DebateProtocol
 from moot.protocols.case import Case, case_slots, label_in_words
 from moot.protocols.crit.replies import Reading
 from moot.protocols.distribution import OTHER, CleanedDistribution
@@ -148,6 +148,8 @@ async def answer_alone(turn_loop: TurnLoop) -> Verdict:
 
 Floats = npt.NDArray[np.float64]
 
+_READS: frozenset[CaseField] = frozenset({"passage", "choices", "images"})
+
 _JOINT_LEVEL = 0.3
 """Contentiousness of the sides' joint statements at the end (SocraSynth, section 6.3.2.2)."""
 
@@ -187,7 +189,14 @@ class Evince(DebateProtocol):
         self.roles = ("agent", "judge") if self.settings.judged else ("agent",)
         self.most_members = {"agent": self.settings.agents}
         self.unread_settings = self.settings.unread
+        self.reads = _READS | {"documents"} if self._retrieves else _READS
         self.replies = _asked(self.settings)
+
+    @property
+    def _retrieves(self) -> bool:
+        """Whether a second debate or CRIT's lower levels may read documents."""
+        settings = self.settings
+        return bool((settings.debates and settings.retrieve) or (settings.judged and settings.crit.max_depth))
 
     def effective_settings(self) -> Mapping[str, Any]:
         """Settings, with ineffective ones normalised: equal results debate alike."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from moot.protocols.base import DebateProtocol
+from moot.protocols.base import CaseField, DebateProtocol
 from moot.protocols.case import Case
 from moot.protocols.errors import CaseUnfit, QuorumFailed
 from moot.protocols.floor import Floor
@@ -87,6 +87,7 @@ class JudgePanel(DebateProtocol):
     roles = ("judge",)
     speakers = ()
     needs_reply = True
+    reads = frozenset[CaseField]({"passage"})
 
     def __init__(self, settings: JudgePanelSettings | None = None) -> None:
         self.settings = settings if settings is not None else JudgePanelSettings()

@@ -16,6 +16,36 @@ UNKNOWN = "_unknown"
 """Suffix, of a test's name in the gate's reasons, of a test that could not be made because a value was unknown."""
 
 
+class RetrievedPiece(EventData):
+    """A chunk of a document that is evidence.
+
+    Attributes:
+        document: the document's name; `document N` for those of the case.
+        chunk: 0-based number of the chunk in its document.
+        page: 1-based page on which it begins; None for documents without pages.
+        text: of the chunk.
+        similarity: cosine with the question and its choices, in [-1, 1].
+    """
+
+    document: str
+    chunk: int
+    page: int | None = None
+    text: str
+    similarity: float
+
+
+class EvidenceRetrieved(DebateEvent):
+    """The retrieved chunks of documents, at `retrieval`, before the openings.
+
+    Attributes:
+        pieces: the chunks, nearest first.
+    """
+
+    kind: ClassVar[str] = "retrieved"
+
+    pieces: list[RetrievedPiece]
+
+
 class GateDecided(DebateEvent):
     """The gate's decision after the openings, at `gate`: its signals with their thresholds (None: off).
 
@@ -194,11 +224,13 @@ class CandidatesJudged(DebateEvent):
     Attributes:
         branch: `debate`, `skip` or `audit`.
         method, weighting, lam: the settings of `judging`.
-        evidence_from: source of the evidence.
+        evidence_from: source of the evidence: `passage`, `documents`, `passage and documents`, or `rationales`.
         evidence_sentences: number of sentences of the evidence.
         variants: how the evidence is perturbed: `subset`, `paraphrase`, or `none`.
         variant_sizes: number of sentences by variant.
         paraphrases_failed: number of variants that could not be paraphrased.
+        variants_repeated: number of variants that were left out because they repeat the evidence or another variant;
+            None in older records, which judged them.
         unperturbed: whether no variant could be perturbed.
         candidates: the judged candidates.
         winner: index of the best candidate; None if no candidate has a score.
@@ -221,6 +253,7 @@ class CandidatesJudged(DebateEvent):
     variants: str | None = None
     variant_sizes: list[Any] | None = None
     paraphrases_failed: int | None = None
+    variants_repeated: int | None = None
     unperturbed: Any = None
     candidates: list[JudgedCandidate]
     winner: int | None = None

@@ -66,7 +66,7 @@ class SeleneRuling:
         answer: the chosen answer.
         score: its S_i; None if no judge scored it.
         flags: `judges-missing`, `judge-below-half`, `judge-at-odds` (a `support` that contradicts its own score),
-            `paraphrase-failed`, `evidence-unperturbed`, `evidence-from-rationales`, `vote-tied`.
+            `paraphrase-failed`, `variant-repeated`, `evidence-unperturbed`, `evidence-from-rationales`, `vote-tied`.
     """
 
     answer: str
@@ -173,14 +173,16 @@ def _counted(floor: Floor, agent_states: Sequence[AgentState], path: str) -> Vot
 
 
 async def audit_judging(case: Case, floor: Floor, agent_states: Sequence[AgentState], judging: JudgingSettings) -> None:
-    """Judge the distinct answers over K subset variants, outside the verdict: `audit/judge/candidate/I`.
+    """Judge the distinct answers over K variants, outside the verdict: `audit/judge/candidate/I`.
 
-    Notes the event `judging` at path `audit/judge`: the same passes for every compared system.
+    The variants are of the configured kind, whatever the method: the paper compares systems over paraphrases; those of
+    the audit are at `audit/evidence/paraphrase/K`. Notes the event `judging` at path `audit/judge`: the same passes for
+    every compared system.
     """
-    same = JudgingSettings(k=judging.k, weighting="printed")
+    same = JudgingSettings(k=judging.k, variants=judging.variants, weighting="printed")
     candidates = candidates_of(case, agent_states, same)
     evidence = await evidence_of(case, floor, agent_states)
-    variants = await perturb(floor, evidence, same.k, "subset")
+    variants = await perturb(floor, evidence, same.k, same.variants, path="audit/evidence")
     scored = await _judge_all(case, floor, candidates, variants, same, "audit/judge/candidate", 1)
     choice = choose(scored, floor.seed)
     answer = None if choice.index is None else scored[choice.index].candidate.answer
@@ -231,6 +233,7 @@ def _flags(evidence: Evidence, variants: Variants, scored: Sequence[ScoredCandid
     found = {
         "judge-at-odds": any(one.at_odds for one in scored),
         "paraphrase-failed": variants.failed > 0,
+        "variant-repeated": variants.repeated > 0 and not variants.unperturbed,
         "evidence-unperturbed": variants.unperturbed,
         "evidence-from-rationales": evidence.source == "rationales",
     }
@@ -258,6 +261,7 @@ def _judged(
         variants=variants.kind,
         variant_sizes=[len(sentences) for sentences in variants.sets],
         paraphrases_failed=variants.failed,
+        variants_repeated=variants.repeated,
         unperturbed=variants.unperturbed,
         candidates=[judged_candidate(one) for one in scored],
         winner=choice.index,

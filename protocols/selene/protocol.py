@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from moot.protocols.base import DebateProtocol
+from moot.protocols.base import CaseField, DebateProtocol
 from moot.protocols.case import Case
 from moot.protocols.embeddings import text_hashes
 from moot.protocols.floor import Floor
@@ -17,7 +17,7 @@ from moot.protocols.seeds import seeded
 from moot.protocols.selene.agent_state import AgentState, answer_shares, comparable_intrinsic, known_part, mean_known
 from moot.protocols.selene.debate import discuss
 from moot.protocols.selene.events import BranchesCompared, SelenePayload, SkipAudited
-from moot.protocols.selene.evidence import Paraphrase
+from moot.protocols.selene.evidence import Paraphrase, with_retrieved
 from moot.protocols.selene.gate import (
     GateDecision,
     GateSignals,
@@ -29,6 +29,8 @@ from moot.protocols.selene.gate import (
 from moot.protocols.selene.judging import SeleneRuling, audit_judging, rule_on_candidates, rule_on_consensus
 from moot.protocols.selene.opening import open_debate
 from moot.protocols.selene.settings import SeleneSettings
+
+_READS: frozenset[CaseField] = frozenset({"passage", "choices", "images"})
 
 VOTING_TEMPERATURE = 1.0
 """Temperature of answers without debate or judges: a vote depends on their diversity (section 4.3)."""
@@ -83,6 +85,8 @@ class Selene(DebateProtocol):
         self.most_members = {"agent": self.settings.agents}
         self.compares_embeddings = self.settings.measures_disagreement
         self.gated = self.settings.gate.when == "selective"
+        self.reads_documents = self.settings.evidence.passages > 0
+        self.reads = _READS | {"documents"} if self.reads_documents else _READS
         self._read_threshold()
 
     def for_encoder(self, encoder: str) -> Selene:
@@ -104,12 +108,13 @@ class Selene(DebateProtocol):
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case.
 
-        Notes the events `gate`, `round`, `stop`, `judging`, and, where configured, `audit` and `branches`.
+        Notes the events `retrieved`, `gate`, `round`, `stop`, `judging`, and, where configured, `audit` and `branches`.
 
         Raises:
             QuorumFailed: with fewer than two valid openings.
         """
         settings = self.settings
+        case = await with_retrieved(case, floor, settings.evidence.passages)
         agent_states = await open_debate(case, floor, settings)
         if settings.gate.when == "never":
             branch = await self._undebated(case, floor, agent_states)

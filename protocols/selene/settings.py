@@ -103,6 +103,18 @@ class DebateSettings(Settings):
     show_confidence: bool = False
 
 
+class RetrievalSettings(Settings):
+    """Which documents are evidence beside the case's passage (R_q, section 3.4).
+
+    Attributes:
+        passages: n, the maximum number of chunks of the case's documents and the run's library that are retrieved for a
+            case, by their cosine with its question and choices. Agents read them beside the passage, and judges as
+            pieces of the evidence. 0: documents are not read.
+    """
+
+    passages: int = Field(default=5, ge=0, le=50)
+
+
 class JudgingSettings(Settings):
     """How the final answers are judged (section 3.4, evidence-weighted self-consistency, EWSC).
 
@@ -112,9 +124,10 @@ class JudgingSettings(Settings):
         k: evidence variants, shared by all candidates of a case.
         repeats: passes of each judge on each variant.
         variants: `subset` samples at least half of the sentences, without a further call; with `paraphrase` a judge
-            model rewrites them, which takes `k` more calls per case. The paper allows both and used paraphrases in its
-            experiments, so the default differs from these. A single sentence has no subset: nothing is then perturbed,
-            and the verdict says so.
+            model rewrites them, each time in another manner, which takes `k` more calls per case. The paper allows both
+            and used paraphrases in its experiments, so the default differs from these. A variant that repeats the
+            evidence or another variant is left out. A single sentence has no subset: nothing is then perturbed, and the
+            verdict says so.
         weighting: `printed` is the paper's formula, in which the weights cancel to the plain mean; `variance-penalised`
             is mean x exp(-lam Var); `per-variant` weights each variant by the spread of its own repeats and needs
             `repeats` of at least 2.
@@ -160,16 +173,19 @@ class SeleneSettings(Settings):
         answer_first: agents write the answer before its reasoning, as in the paper's prompts, so that its probability
             is the model's own. False: after the reasoning, which is chain of thought. That is often more accurate, but
             the answer is then nearly certain, and M is of little use.
+        evidence: the documents that are evidence.
         gate, debate, judging, vote: the stages.
         audit_skipped: share of the skipped cases that are also debated, chosen by the case's seed; the verdict is still
             the consensus.
-        audit_judging: judge the final answers once more over `judging.k` subset variants, outside the verdict, so that
-            the same passes measure judge stability and flip rate for every system compared.
+        audit_judging: judge the final answers of every case once more over `judging.k` variants of the kind
+            `judging.variants`, outside the verdict, so that the same passes measure judge stability and flip rate for
+            every system compared. Paraphrases for it take `judging.k` calls of their own.
         both_branches: run the skip branch and the debate on every case, for calibration.
     """
 
     agents: int = Field(default=3, ge=1, le=1000)
     answer_first: bool = True
+    evidence: RetrievalSettings = RetrievalSettings()
     gate: GateSettings = GateSettings()
     debate: DebateSettings = DebateSettings()
     judging: JudgingSettings = JudgingSettings()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
-from moot.protocols.base import DebateProtocol
+from moot.protocols.base import CaseField, DebateProtocol
 from moot.protocols.case import Case
 from moot.protocols.crit.replies import Reading
 from moot.protocols.floor import Floor
@@ -59,6 +59,7 @@ class SocraSynth(DebateProtocol):
     settings: SocraSynthSettings
     sample = "sample-subjects"
     roles = ("agent", "moderator", "judge")
+    reads = frozenset[CaseField]({"passage", "choices", "images"})
     judges_apart = True
     most_members = MappingProxyType({"agent": 2, "moderator": 1})
 

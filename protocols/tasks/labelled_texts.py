@@ -11,6 +11,7 @@ from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.row import ParsedCase, Row, is_absent, shown
 from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.task import Task
+from moot.protocols.tasks.unmapped import fixed_remarks
 
 QUESTION = "Which of the labels fits the text best?"
 """Question for rows without one of their own."""
@@ -20,6 +21,8 @@ MAX_LABELS = 200
 
 COLUMNS = ("text", "label")
 """Columns of a CSV; `aliases`, `id` and `question` are optional."""
+
+_FIELDS = (*COLUMNS, "aliases", "id", "question", "documents")
 
 
 def labelled_texts_task(source: Source, spec: str, name: str) -> Task:
@@ -32,7 +35,16 @@ def labelled_texts_task(source: Source, spec: str, name: str) -> Task:
         expected = "expected a file: its labels must be known before the first case, so it is read twice"
         raise TaskFileError(source.file, 0, "", expected)
     texts = _LabelledTexts(source)
-    return Task(spec, name, source.file, labels=None, replayable=True, read=texts.rows, parse=texts.parse)
+    return Task(
+        spec,
+        name,
+        source.file,
+        labels=None,
+        replayable=True,
+        read=texts.rows,
+        parse=texts.parse,
+        remarks=fixed_remarks(texts.rows, _FIELDS),
+    )
 
 
 class _LabelledTexts:

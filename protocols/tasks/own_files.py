@@ -16,6 +16,7 @@ from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.task import FileLayout
 
 _CLAIM, _SUBJECT = ("claim",), ("subject",)
+_CLAIM_FIELDS = ("claim", "label", "id", "passage", "documents", "images", "group", "part", "category")
 
 
 def _claim(row: Row) -> Iterator[ParsedCase]:
@@ -37,7 +38,7 @@ def _pictures(row: Row) -> tuple[Path, ...]:
     return pictures_beside(row, "images", row.listed("images"))
 
 
-OWN_CLAIMS = FileLayout(partial(csv_or_jsonl_rows, columns=_CLAIM), _claim, CLAIM_LABELS, _pictures)
+OWN_CLAIMS = FileLayout(partial(csv_or_jsonl_rows, columns=_CLAIM), _claim, CLAIM_LABELS, _pictures, _CLAIM_FIELDS)
 """Claim to check, with optional evidence: only `claim` is required; label, id, passage, documents,
 images, group, part and category may be missing."""
 
@@ -54,6 +55,6 @@ def _subject(row: Row) -> Iterator[ParsedCase]:
     yield ParsedCase(Case(id=row.identity(), question=question, passage=facts))
 
 
-SUBJECTS = FileLayout(_subject_rows, _subject)
+SUBJECTS = FileLayout(_subject_rows, _subject, fields=("subject", "id", "facts"))
 """Subjects to debate, with neither labels nor a right answer; `id` and `facts`, which become the passage, may be
 missing."""

@@ -15,6 +15,8 @@ from moot.protocols.tasks.task import FileLayout, Task
 COLUMNS = ("reply",)
 """Fields of every row; `id`, `prompt`, `system`, `evidence`, `role`, `domain` and `group` are optional."""
 
+_FIELDS = (*COLUMNS, "id", "prompt", "system", "evidence", "role", "domain", "group")
+
 _Speaker = Literal["system", "user", "assistant"]
 
 
@@ -39,7 +41,7 @@ def _parse(row: Row) -> Iterator[ParsedCase]:
     yield ParsedCase(case, reference=Reference(group=row.text("group", default="").strip()))
 
 
-REPLIES = FileLayout(partial(csv_or_jsonl_rows, columns=COLUMNS), _parse)
+REPLIES = FileLayout(partial(csv_or_jsonl_rows, columns=COLUMNS), _parse, fields=_FIELDS)
 """Cases for judges, one per reply."""
 
 

@@ -15,6 +15,7 @@ from moot.protocols.errors import ConfigError, TaskFileError
 from moot.protocols.tasks.in_memory import case_rows, parse_memory
 from moot.protocols.tasks.row import ParsedCase, Row, absent_gold_warning, shown
 from moot.protocols.tasks.source import Source
+from moot.protocols.tasks.unmapped import fixed_remarks
 from moot.protocols.text.folding import fold
 
 MOST_SHOWN = 5
@@ -146,6 +147,7 @@ class Task:
             become invalid cases instead of errors.
         load_picture: reads the pictures that a file names; without it such cases have no pictures.
         remarks: what the user should know about the source after it was read, one line each.
+        columns: the source's column by field, where it has another name; known after it was read.
     """
 
     spec: str
@@ -158,6 +160,7 @@ class Task:
     pictures: Pictures = field(default=no_pictures, repr=False, compare=False)
     load_picture: LoadPicture | None = field(default=None, repr=False, compare=False)
     remarks: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False, compare=False)
+    columns: Callable[[], Mapping[str, str]] = field(default=dict, repr=False, compare=False)
 
     @staticmethod
     def from_cases(cases: Iterable[LabelledCase | Mapping[str, object]], name: str = "mine") -> Task:
@@ -194,10 +197,13 @@ class Task:
         spec = f"arriving:{name}"
         return Task(spec, name, spec, labels=None, replayable=False, read=lambda: iter(()), parse=parse_memory)
 
-    def validate(self) -> TaskSummary | None:
+    def validate(self, observe: Callable[[Case], object] | None = None) -> TaskSummary | None:
         """Reads the whole source once and sums it up; None, unread, when it cannot be read twice.
 
         Only one row, a few pictures, the ids, and a hash of each case are kept in memory.
+
+        Args:
+            observe: called with each case.
 
         Raises:
             TaskFileError: the source cannot be read, a row is no case, a picture of one is none, an id occurs twice,
@@ -210,6 +216,8 @@ class Task:
         finders = RepetitionCounter(), ContradictionDetector()
         for item, row in self._read():
             count += 1
+            if observe is not None:
+                observe(item.case)
             pictured += bool(item.case.images)
             content = item.case.content_hash()
             digest.update(_fingerprint(item, content))
@@ -285,12 +293,15 @@ class FileLayout:
         parse: builds the cases of a row.
         labels: the closed set of answers of every case; None when each case has its own or none.
         pictures: lists the files of a row's pictures.
+        fields: names of all columns, for a user's own files: text in any other one is remarked on. Empty for public
+            files, which have others.
     """
 
     rows: Callable[[Source], Iterator[Row]]
     parse: Parse
     labels: tuple[str, ...] | None = None
     pictures: Pictures = no_pictures
+    fields: tuple[str, ...] = ()
 
     def task(self, source: Source, spec: str, name: str) -> Task:
         """Task over a source, named as in `Task`; nothing is read yet. Raises nothing."""
@@ -303,6 +314,7 @@ class FileLayout:
             read=partial(self.rows, source),
             parse=self.parse,
             pictures=self.pictures,
+            remarks=fixed_remarks(partial(self.rows, source), self.fields) if self.fields else tuple,
         )
 
 

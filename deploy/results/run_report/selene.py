@@ -45,7 +45,7 @@ def selene(run: RunData) -> Iterator[Block]:
         yield from round_charts(run, ("distance", "changed"))
     if judged:
         yield _variants(run, judged)
-        yield from _stability(run.summary)
+    yield from _stability(run.summary)
 
 
 def _gated(run: RunData, case_id: str, gate: GateDecided) -> _Gated:
@@ -216,10 +216,21 @@ def _means(name: str, means: Mapping[int, MeanOverCases], style: int) -> Series:
 
 
 def _stability(summary: Summary) -> Iterator[Block]:
+    """What the variants say about the judges: in the verdicts' own judging, and in the audit of all cases."""
     if summary.judge_stability is not None or summary.flip_rate is not None:
-        flips = percent(summary.flip_rate_split if summary.flip_rate_split is not None else summary.flip_rate)
+        split, n = summary.flip_rate_split, summary.flip_rate_split_cases
+        flips = percent(summary.flip_rate, n=summary.flip_rate_cases) if split is None else percent(split, n=n)
         yield Note(
-            f"Judge stability {number(summary.judge_stability)} (1: scores are equal on all variants). Variants that "
-            f"alone would choose another answer: {flips}.",
+            f"Judge stability {number(summary.judge_stability)} (1: scores are equal on all variants; n = "
+            f"{count(summary.judge_stability_cases)} of {cases(summary.finished)}: only answers that differ are judged "
+            f"on several variants). Variants that alone would choose another answer: {flips}.",
+            "dim",
+        )
+    if summary.judge_stability_audit is not None:
+        kind = f"{', '.join(summary.audit_variants)} variants"
+        yield Note(
+            f"In the audit, which judges every case's answers over {kind}: judge stability "
+            f"{number(summary.judge_stability_audit)} (n = {count(summary.judge_stability_audit_cases)} of "
+            f"{cases(summary.finished)}).",
             "dim",
         )

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pydantic import Field
+
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.claims import Claim, ids_trained_on, read_claims
 from moot.deploy.results.detection.detection import DurationSummary, claims_of, counted_claims
@@ -30,8 +32,10 @@ class RunRow(FrozenModel):
         tokens_per_case: mean tokens of a finished case, without measurement-only calls.
         token_cost_x: the same relative to the openings of agent 0.
         judge_passes_per_case: mean number of judgments of a finished case, without measurement-only ones.
-        flip_rate, judge_stability: from the audit's passes, the same for every protocol; None without an audit.
-            `flip_rate_split` is over the cases with several answers, because a single answer cannot flip.
+        flip_rate, judge_stability: from the audit's passes, the same for every protocol, with their numbers of cases
+            (`_cases`); None without an audit. `flip_rate_split` is over the cases with several answers, because a
+            single answer cannot flip.
+        audit_variants: kinds of variants of the audit's evidence.
         scored_groups: groups of dependent cases among the `scored` ones; None if all are independent.
         answered: the `scored` verdicts with an answer; the others are wrong in `accuracy` and excluded from
             `accuracy_answered`.
@@ -65,9 +69,13 @@ class RunRow(FrozenModel):
     token_cost_x: float | None
     judge_passes_per_case: float | None
     judge_stability: float | None
+    judge_stability_cases: int | None = None
     flip_rate: float | None
+    flip_rate_cases: int | None = None
     votes: VoteFigures | None
     flip_rate_split: float | None
+    flip_rate_split_cases: int | None = None
+    audit_variants: list[str] = Field(default_factory=list)
     claims: ClaimSet | None
     seconds: DurationSummary | None
     trained_on: int
@@ -76,11 +84,16 @@ class RunRow(FrozenModel):
     vs_first: PairedComparison | None
 
 
+_AUDITED = {
+    name: name.replace("judge_stability", "judge_stability_audit").replace("flip_rate", "flip_rate_audit")
+    for figure in ("judge_stability", "flip_rate", "flip_rate_split")
+    for name in (figure, f"{figure}_cases")
+}
+"""Fields of a row that are those of the audit in the summary: a protocol's own judging cannot be compared."""
+
 _SAME = (RunRow.model_fields.keys() & Summary.model_fields.keys()) - {
     "token_cost_x",
-    "judge_stability",
-    "flip_rate",
-    "flip_rate_split",
+    *_AUDITED,
 }
 """Fields of a row that are copied from the summary."""
 
@@ -192,15 +205,17 @@ def compare_records(records: Sequence[RunRecord], *, cases: bool = False) -> Run
                 n=summary.finished,
                 rounds_mean=summary.debate_rounds_mean,
                 token_cost_x=summary.token_cost_x_without_audits,
-                judge_stability=summary.judge_stability_audit,
-                flip_rate=summary.flip_rate_audit,
-                flip_rate_split=summary.flip_rate_audit_split,
+                **{name: getattr(summary, of_audit) for name, of_audit in _AUDITED.items()},
                 **claims_of(summary.detection),
                 macro_f1_vs_first=None
                 if each is first or not each.claims
                 else macro_f1_difference(each.claims_among(shared), first.claims_among(shared)),
                 vs_first=None if each is first else paired,
             )
+        )
+    if len({tuple(row.audit_variants) for row in rows if row.audit_variants}) > 1:
+        warnings.append(
+            "the audits perturb the evidence differently (`judging.variants`): judge stability differs by that"
         )
     if len({str(row.models["agent"]) for row in rows if "agent" in row.models}) > 1:
         warnings.append("the runs' agents are not the same models")

@@ -34,10 +34,16 @@ def comparison_blocks(comparison: RunComparison) -> list[Block]:
         blocks += _claims(names, rows)
     if any(row.judge_stability is not None or row.flip_rate is not None for row in rows):
         judged = [
-            (name, number(row.judge_stability), percent(row.flip_rate), percent(row.flip_rate_split))
+            (
+                name,
+                ", ".join(row.audit_variants),
+                f"{number(row.judge_stability)} (n = {count(row.judge_stability_cases)})",
+                percent(row.flip_rate, n=row.flip_rate_cases),
+                percent(row.flip_rate_split, n=row.flip_rate_split_cases),
+            )
             for name, row in zip(names, rows, strict=True)
         ]
-        header = ("run", "judge stability", "flip rate", "where answers differ")
+        header = ("run", "variants", "judge stability", "flip rate", "where answers differ")
         blocks.append(Table("judges, audit", header, judged))
     if comparison.cases is not None:
         blocks += differing_blocks(comparison.cases, names)

@@ -21,8 +21,9 @@ from moot.protocols.selene.scoring import contradicts_score
 def judge_figures(record: RunRecord, finished: Sequence[VerdictRow]) -> dict[str, Any]:
     """Stability and flip rate of the verdicts' own judging and of audits, by field of `Summary`.
 
-    Each is in [0, 1], None when unknown. `_split` covers the judgings of at least two answers: a single answer cannot
-    flip. `judgments_at_odds` counts the own judgments whose support contradicts their score, among the
+    Each is in [0, 1], None when unknown, a mean over cases, whose number is at the same name with `_cases`. Evidence
+    that could not be perturbed does not count. `_split` covers the judgings of at least two answers: a single answer
+    cannot flip. `judgments_at_odds` counts the own judgments whose support contradicts their score, among the
     `judgments_read`; None without any.
 
     Raises:
@@ -38,19 +39,27 @@ def judge_figures(record: RunRecord, finished: Sequence[VerdictRow]) -> dict[str
         if judged.path != "audit/judge" and judged.path in paths.get(sources.get(key, ""), (judged.path,))
     ]
     audit = [judged for _, judged in judgings if judged.path == "audit/judge"]
+    stabilities = _stabilities(own) if judgings else _stabilities_of_judgments(record.folder, keys)
     return {
-        "judge_stability": mean_of(_stabilities(own)) if judgings else _stability_of_judgments(record.folder, keys),
-        "flip_rate": _flip_rate(own),
-        "flip_rate_split": _flip_rate(filter(_is_split, own)),
-        "judge_stability_audit": mean_of(_stabilities(audit)),
-        "flip_rate_audit": _flip_rate(audit),
-        "flip_rate_audit_split": _flip_rate(filter(_is_split, audit)),
+        **_mean("judge_stability", stabilities),
+        **_mean("flip_rate", _flip_rates(own)),
+        **_mean("flip_rate_split", _flip_rates(filter(_is_split, own))),
+        **_mean("judge_stability_audit", _stabilities(audit)),
+        **_mean("flip_rate_audit", _flip_rates(audit)),
+        **_mean("flip_rate_audit_split", _flip_rates(filter(_is_split, audit))),
+        "audit_variants": sorted({judged.variants or "unknown" for judged in audit if not judged.unperturbed}),
         **_at_odds(own),
     }
 
 
-def _flip_rate(judgings: Iterable[CandidatesJudged]) -> float | None:
-    return mean_of(judged.flip_rate for judged in judgings)
+def _mean(name: str, by_case: Iterable[float | None]) -> dict[str, Any]:
+    """Mean over the cases with a known value, and their number."""
+    known = [value for value in by_case if value is not None]
+    return {name: mean_of(known), f"{name}_cases": len(known)}
+
+
+def _flip_rates(judgings: Iterable[CandidatesJudged]) -> list[float | None]:
+    return [judged.flip_rate for judged in judgings if not judged.unperturbed]
 
 
 def _is_split(judged: CandidatesJudged) -> bool:
@@ -58,7 +67,10 @@ def _is_split(judged: CandidatesJudged) -> bool:
 
 
 def _stabilities(judgings: Iterable[CandidatesJudged]) -> list[float | None]:
-    return [candidate.stability for judged in judgings for candidate in judged.candidates]
+    """Stability by case, the mean of its candidates'."""
+    return [
+        mean_of(candidate.stability for candidate in judged.candidates) for judged in judgings if not judged.unperturbed
+    ]
 
 
 def _at_odds(judgings: Iterable[CandidatesJudged]) -> dict[str, int | None]:
@@ -71,19 +83,22 @@ def _at_odds(judgings: Iterable[CandidatesJudged]) -> dict[str, int | None]:
     }
 
 
-def _stability_of_judgments(folder: str | Path, keys: set[CaseKey]) -> float | None:
-    """Stability from the table of judgments and their paths, for protocols without `judging` events."""
-    scores: dict[tuple[str, int, str], dict[int, list[float]]] = {}
+def _stabilities_of_judgments(folder: str | Path, keys: set[CaseKey]) -> list[float | None]:
+    """Stability by case from the table of judgments and their paths, for protocols without `judging` events."""
+    scores: dict[CaseKey, dict[str, dict[int, list[float]]]] = {}
     for row in read_table(folder, "judgments", ["score"]).to_pylist():
-        place = JUDGE_PASS.fullmatch(row["path"])
-        if place is not None and row["score"] is not None and (row["case_id"], row["attempt"]) in keys:
-            variants = scores.setdefault((row["case_id"], row["attempt"], place[1]), {})
+        place, key = JUDGE_PASS.fullmatch(row["path"]), (row["case_id"], row["attempt"])
+        if place is not None and row["score"] is not None and key in keys:
+            variants = scores.setdefault(key, {}).setdefault(place[1], {})
             variants.setdefault(int(place[2]), []).append(row["score"])
-    return mean_of(
-        judge_stability([fmean(variant) for variant in variants.values()])
-        for variants in scores.values()
-        if len(variants) > 1
-    )
+    return [
+        mean_of(
+            judge_stability([fmean(variant) for variant in variants.values()])
+            for variants in steps.values()
+            if len(variants) > 1
+        )
+        for steps in scores.values()
+    ]
 
 
 def verdict_sources(record: RunRecord) -> dict[CaseKey, str]:

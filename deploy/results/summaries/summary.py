@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.base_models import FrozenModel
@@ -91,11 +92,14 @@ class Summary(DisplayMixin, FrozenModel):
         gate_untested: gates that could not make a test because a value was unknown; None without any.
         gate_coverage: number of openings whose probability the gates knew; None if each knew all, or none.
         debate_rounds_mean: mean over all finished cases; `debate_rounds_mean_debated` over the debated ones.
-        judge_stability: 1 - Var over the evidence variants, mean over the candidates with at least two scored variants,
-            of the protocol's own passes; `judge_stability_audit` is that of the audit's passes, which are the same for
-            every protocol.
-        flip_rate: share of variants that alone would choose another winner than most variants, mean over the judgings;
-            `flip_rate_split` covers those with at least two answers, because a single answer cannot flip.
+        judge_stability: 1 - Var over the evidence variants, of a case the mean over its candidates with at least two
+            scored variants, then the mean over the `judge_stability_cases` that have any. Of the protocol's own passes,
+            which have several variants only where answers differ; `judge_stability_audit` is that of the audit's
+            passes over every case, which are the same for every protocol.
+        flip_rate: share of variants that alone would choose another winner than most variants, mean over the
+            `flip_rate_cases`; `flip_rate_split` covers those with at least two answers, because a single answer cannot
+            flip. Likewise for the audit's.
+        audit_variants: kinds of variants of the audit's evidence: `subset` or `paraphrase`; empty without an audit.
         judgments_at_odds: number of judgments whose `support` contradicts their own score, among the `judgments_read`
             of the protocol; None without any.
         judge_passes_per_case: judgments per finished case, without measurement-only ones.
@@ -175,11 +179,18 @@ class Summary(DisplayMixin, FrozenModel):
     debate_rounds_mean: float | None
     debate_rounds_mean_debated: float | None
     judge_stability: float | None
+    judge_stability_cases: int | None = None
     flip_rate: float | None
+    flip_rate_cases: int | None = None
     flip_rate_split: float | None
+    flip_rate_split_cases: int | None = None
     judge_stability_audit: float | None
+    judge_stability_audit_cases: int | None = None
     flip_rate_audit: float | None
+    flip_rate_audit_cases: int | None = None
     flip_rate_audit_split: float | None
+    flip_rate_audit_split_cases: int | None = None
+    audit_variants: list[str] = Field(default_factory=list)
     judgments_read: int | None
     judgments_at_odds: int | None
     judge_passes_per_case: float | None

@@ -62,16 +62,27 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _judge_rows(summary: Summary) -> Iterator[tuple[str, str]]:
-    own = (summary.judge_stability, summary.flip_rate, summary.flip_rate_split)
-    audit = (summary.judge_stability_audit, summary.flip_rate_audit, summary.flip_rate_audit_split)
-    for of, (stability, flips, split) in (("", own), (", audit", audit)):
+    kind = f"; {', '.join(summary.audit_variants)} variants" if summary.audit_variants else ""
+    for of, audit, more in (("", "", ""), (", audit", "_audit", kind)):
+        stability, of_stability = _judged(summary, f"judge_stability{audit}")
+        flips, of_flips = _judged(summary, f"flip_rate{audit}")
+        split, of_split = _judged(summary, f"flip_rate{audit}_split")
         if stability is not None or flips is not None:
-            yield f"judge stability{of}", number(stability)
-            apart = "" if split == flips else f"; {percent(split)} where answers differ"
-            yield f"judge flip rate{of}", percent(flips) + apart
+            yield f"judge stability{of}", number(stability) + _of_finished(summary, of_stability) + more
+            apart = "" if of_split == of_flips else f"; {percent(split, n=of_split)} where answers differ"
+            yield f"judge flip rate{of}", percent(flips) + _of_finished(summary, of_flips) + apart
     if summary.judgments_at_odds:
         of = f"{summary.judgments_at_odds:,} of {summary.judgments_read or 0:,}"
         yield "contradictory judgments", f"{of}: their stated support contradicts their score"
+
+
+def _judged(summary: Summary, name: str) -> tuple[float | None, int | None]:
+    """A figure of the judges, and the number of its cases."""
+    return getattr(summary, name), getattr(summary, f"{name}_cases")
+
+
+def _of_finished(summary: Summary, n: int | None) -> str:
+    return f" (n = {count(n)} of {cases(summary.finished)})"
 
 
 def _answer_rows(summary: Summary) -> list[tuple[str, str]]:

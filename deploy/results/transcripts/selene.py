@@ -10,9 +10,11 @@ from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.text import number
 from moot.deploy.results.transcripts.generic_blocks import Kinds, titled_blocks
 from moot.deploy.results.transcripts.views import EventView
+from moot.protocols.ceda.items import place_in_words
 from moot.protocols.selene.events import (
     CandidatesJudged,
     DebateStopped,
+    EvidenceRetrieved,
     GateDecided,
     RoundEnded,
     SelenePayload,
@@ -178,6 +180,8 @@ def _outcome(data: CandidatesJudged) -> list[str]:
     evidence = f"evidence from {data.evidence_from}, {data.evidence_sentences} sentences"
     if data.variants not in (None, "none"):
         evidence += f"; {data.variants} variants of {', '.join(map(str, data.variant_sizes or ()))}"
+    if data.variants_repeated:
+        evidence += f"; {data.variants_repeated} repeated and left out"
     if data.unperturbed:
         evidence += "; nothing could be perturbed"
     lines = [evidence]
@@ -197,6 +201,14 @@ def _outcome(data: CandidatesJudged) -> list[str]:
     return [*lines, chosen]
 
 
+def _retrieved(event: EventView, data: EvidenceRetrieved) -> list[Block]:
+    rows = [
+        (place_in_words(each.document, page=each.page, chunk=each.chunk), number(each.similarity), each.text)
+        for each in data.pieces
+    ]
+    return titled_blocks("documents nearest to the question", ("source", "cosine", "text"), rows)
+
+
 def _vote(event: EventView, found: VotesCounted) -> list[Block]:
     """Report blocks of the event `vote` of SELENE and its baselines."""
     rows = [(each.answer, str(each.count), number(each.stated)) for each in found.votes]
@@ -208,6 +220,7 @@ def _vote(event: EventView, found: VotesCounted) -> list[Block]:
 
 
 KINDS: Kinds = (
+    (EvidenceRetrieved, _retrieved),
     (GateDecided, _gate),
     (CandidatesJudged, _judging),
     (VotesCounted, _vote),

@@ -14,6 +14,7 @@ from moot.deploy.results.transcripts.views import EventView, Section, TurnView
 from moot.protocols.events import RoundFigures
 
 _STAGES = (
+    (re.compile(r"retrieval$"), "Retrieved evidence"),
     (re.compile(r"opening$"), "Opening"),
     (re.compile(r"challenge$"), "Challenge"),
     (re.compile(r"synthesis$"), "Synthesis"),

@@ -65,6 +65,8 @@ class Stage:
         check_resumable(checked)
         self._folder, self._max_open = checked.folder, config.max_open
         self._kind, self._fields, self._prefix = kind, fields, prefix
+        self._columns = checked.columns
+        self._columns.warn_of_columns({field: column for field, column in fields.columns.items() if column})
         remote = config.model_copy(
             update={"out": str(checked.folder), "cluster": without_cpu_reservation(config.cluster)}
         )
@@ -87,12 +89,12 @@ class Stage:
         return pa.schema([pa.field(self._prefix + field.name, field.type) for field in self._kind.schema])
 
     def check_columns(self, names: Sequence[str]) -> None:
-        """Check the rows' columns.
+        """Check the rows' columns, and log a warning of those that the protocol does not read.
 
         Raises:
             ConfigError: a column is missing, or conflicts with an added one.
         """
-        self._fields.found(names, self.schema.names)
+        self._columns.warn_of_columns(self._fields.found(names, self.schema.names))
 
     def close(self, drain_s: float = 0.0) -> None:
         """Close the stage: refuse new batches, drain open debates for `drain_s` seconds, interrupt the rest, flush the

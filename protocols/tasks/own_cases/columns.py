@@ -63,6 +63,11 @@ class Columns:
     labels: tuple[str, ...] = ()
 
     @property
+    def by_field(self) -> dict[str, str]:
+        """Column by field, several with `+` between them."""
+        return {**self.of, **({"choices": "+".join(self.choices)} if self.choices else {})}
+
+    @property
     def used(self) -> tuple[str, ...]:
         """All columns in use."""
         return (*self.of.values(), *self.choices)
@@ -129,6 +134,11 @@ class ColumnFinder:
     def looks_for(self, name: str) -> bool:
         """Whether a field is read if the file has it: the user's map may exclude it."""
         return self._mapped.get(name) != ""
+
+    def excludes(self, column: str) -> bool:
+        """Whether the user's map excludes the field that would take a column of this name."""
+        names = {known for name, mapped in self._mapped.items() if mapped == "" for known in FIELDS[name]}
+        return _plain(column) in names
 
     def never_seen(self, seen: Iterable[str]) -> str | None:
         """A column of the user's map that the file lacks; None if it has all."""

@@ -21,6 +21,7 @@ from moot.protocols.tasks.picture_files import pictures_beside
 from moot.protocols.tasks.row import ParsedCase, Row, is_blank, shown
 from moot.protocols.tasks.source import Source, locate
 from moot.protocols.tasks.task import MOST_SHOWN, Task, first_few
+from moot.protocols.tasks.unmapped import unmapped_remark, unmapped_text
 
 Kind = Literal["number", "yes or no", "text"]
 _FEW = 0.25
@@ -153,6 +154,7 @@ def own_cases_task(path: str, spec: str, **columns: str) -> Task:
         parse=cases.parse,
         pictures=cases.pictures,
         remarks=cases.remarks,
+        columns=cases.columns,
     )
 
 
@@ -163,7 +165,8 @@ class _OwnCases:
         self._table, self._finder = table, finder
         self._survey: GoldSurvey | None = None
         self._odd_gold = GoldKindCounter()
-        self._without_gold = ""
+        self._without_gold = self._unmapped = ""
+        self._columns: dict[str, str] = {}
         self._names: Mapping[str, tuple[str, ...]] = {}
 
     def rows(self) -> Iterator[Row]:
@@ -227,13 +230,23 @@ class _OwnCases:
         return tuple(found)
 
     def remarks(self) -> tuple[str, ...]:
-        """Warnings about the file: no column of gold answers, a few of another kind, or some read leniently."""
-        return self._without_gold, self._odd_gold.remark(), *(() if self._survey is None else self._survey.remarks())
+        """Warnings about the file: text that no field takes, no column of gold answers, a few answers of another kind,
+        or some read leniently."""
+        return (
+            self._unmapped,
+            self._without_gold,
+            self._odd_gold.remark(),
+            *(() if self._survey is None else self._survey.remarks()),
+        )
+
+    def columns(self) -> dict[str, str]:
+        """Column by field, as found in the rows; empty before the table was read."""
+        return self._columns
 
     def _look_through(self) -> None:
         header = self._table.header()
         if header:
-            self._finder.of_header(header)
+            self._columns = self._finder.of_header(header).by_field
             self._check_seen(header)
         self._names = self._table.class_names()
         survey, seen, gold = GoldSurvey(), dict[str, None](), False
@@ -243,6 +256,8 @@ class _OwnCases:
             if header is None and len(seen) < _MOST_COLUMNS:
                 seen.update(dict.fromkeys(row.values))
             columns, choices = self._choices(row, surveyed=False)
+            if header is None:
+                self._columns = {**columns.by_field, **self._columns}
             gold = gold or "gold" in columns.of
             survey.add(row, columns.of.get("gold"), choices)
             if choices is None:
@@ -256,7 +271,24 @@ class _OwnCases:
                 f"no gold column: verdicts will not be scored; name one with cases:{file}:gold=COLUMN; "
                 f"columns: {listed(header or tuple(seen))}"
             )
+        unmapped = self._unmapped_text(header)
+        remedy = f"name the field of one, as in cases:{self._table.file}:passage={unmapped[0]}" if unmapped else ""
+        self._unmapped = unmapped_remark(unmapped, remedy)
         self._survey = survey
+
+    def _unmapped_text(self, header: tuple[str, ...] | None) -> tuple[str, ...]:
+        """Columns with text that no field takes."""
+        of_all = self._wanted() if header else None
+        left = [name for name in header or () if of_all is not None and name not in of_all]
+        if header and not left:
+            return ()
+
+        def used_in(row: Row) -> set[str]:
+            used = of_all if of_all is not None else self._finder.of_row(row).used
+            excluded = filter(self._finder.excludes, row.values)
+            return {*used, *(name.split(".")[0] for name in used), *excluded}
+
+        return unmapped_text(self._table.rows(left or None), used_in)
 
     def _look_at(self, row: Row, column: str | None) -> None:
         answers, scoring = free_gold(row, column)

@@ -132,7 +132,7 @@ def test_dry_run_writes_nothing(command: Command) -> None:
     code, out, _ = command("run", "--dry-run", "--limit", "10")
     assert code == 0
     assert "cases     10" in out
-    assert "40 to 180" in out
+    assert "40 to 178" in out
     assert list(Path.cwd().iterdir()) == []
 
 

@@ -140,12 +140,12 @@ def test_a_library_is_opened_and_not_built_again(tmp_path: Path, docs: Path) -> 
 
 
 def test_documents_go_with_protocols_that_search_them(tmp_path: Path, docs: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--docs: .*selene"):
-        run(task="sample", engine="inline", docs=docs, out=tmp_path / "run")
-    config = RunConfig(protocol=f"{OWN},selene", docs=(str(docs),))
-    assert [each.docs for each in configs_by_protocol(config, [OWN, "selene"])] == [(str(docs),), ()]
+    with pytest.raises(ConfigError, match=r"--docs: .*socrasynth"):
+        run(task="sample", protocol="socrasynth", engine="inline", docs=docs, out=tmp_path / "run")
+    config = RunConfig(protocol=f"{OWN},socrasynth", docs=(str(docs),))
+    assert [each.docs for each in configs_by_protocol(config, [OWN, "socrasynth"])] == [(str(docs),), ()]
     with pytest.raises(ConfigError, match="documents"):
-        configs_by_protocol(RunConfig(docs=(str(docs),)), ["selene", "single-agent"])
+        configs_by_protocol(RunConfig(docs=(str(docs),)), ["socrasynth", "judge-panel"])
 
 
 def test_a_dry_run_counts_what_will_be_embedded(tmp_path: Path, docs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,9 @@ import pytest
 from ceda_script import claim_case, run_check
 from scripted_floor import ScriptedFloor
 
-from moot.protocols.ceda.retrieval import MOST_SEARCHED, retrieve
+from moot.protocols.ceda.retrieval import retrieve
 from moot.protocols.ceda.settings import EvidenceSettings
+from moot.protocols.chunk_retrieval import MOST_SEARCHED
 from moot.protocols.lookups import Passage
 
 PASSAGE = "Apples are red @60.\n\nPears are green @10.\n\nPlums are blue @80."

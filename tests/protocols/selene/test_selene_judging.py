@@ -223,7 +223,9 @@ async def test_judgments_that_contradict_themselves_are_counted_and_flagged() ->
     assert floor.event("judging")["at_odds"] == 3
 
 
-@pytest.mark.parametrize(("variants", "flags"), [("subset", ("evidence-unperturbed",)), ("paraphrase", ())])
+@pytest.mark.parametrize(
+    ("variants", "flags"), [("subset", ("evidence-unperturbed",)), ("paraphrase", ("variant-repeated",))]
+)
 async def test_one_sentence_has_no_subset_and_the_verdict_says_so(variants: Any, flags: tuple[str, ...]) -> None:
     case = msgspec.structs.replace(CASE, passage="Penguins swim.")
     floor = ScriptedFloor(case, {"evidence/*": ["They swim."], "*": 0.7})
@@ -231,4 +233,6 @@ async def test_one_sentence_has_no_subset_and_the_verdict_says_so(variants: Any,
         case, floor, [stand(0, "Yes"), stand(1, "No")], JudgingSettings(variants=variants)
     )
     assert ruling.flags == flags
-    assert floor.event("judging")["unperturbed"] is bool(flags)
+    event = floor.event("judging")
+    assert event["unperturbed"] is (variants == "subset")
+    assert event["judge_stability"] is None, "one variant cannot vary"

@@ -15,7 +15,9 @@ from moot.protocols.selene.debate import stop_reason
 from moot.protocols.templates import Templates
 
 TEMPLATES = Templates()
-CASE = Case(id="c", question="Can penguins fly?", labels=("Yes", "No"), passage="Penguins swim. They do not fly.")
+CASE = Case(
+    id="c", question="Can penguins fly?", labels=("Yes", "No"), passage="Penguins swim. They do not fly. Gulls do."
+)
 AGREE: Script = {"opening/*": ScriptedPosition("No"), "judge/consensus/*": 0.9}
 SPLIT: Script = {
     "opening/agent/0": ScriptedPosition("Yes", reasoning="Birds fly. @90"),
@@ -358,6 +360,24 @@ async def test_final_answers_are_judged_once_more_beside_the_verdict(name: str) 
     event = floor.event("judging", "audit/judge")
     assert [each["answer"] for each in event["candidates"]] == ["No"]
     assert floor.paths("audit/") == [f"audit/judge/candidate/0/judge/0/variant/{k}/pass/0" for k in range(4)]
+
+
+@pytest.mark.parametrize("name", ["selene", "always-debate", "single-agent"])
+async def test_an_audit_perturbs_as_the_judging_is_set_to_for_every_system(name: str) -> None:
+    script: Script = {
+        **_angles(90),
+        "*paraphrase/0": ["They swim.", "No flight.", "Gulls fly."],
+        "*paraphrase/1": ["Swimmers.", "Not fliers.", "As gulls are."],
+        "*paraphrase/*": ["In water.", "On foot.", "Unlike gulls."],
+        "audit/judge/*": 0.5,
+    }
+    settings = {"audit_judging": True, "judging.variants": "paraphrase"}
+    _, floor = await debate(script, settings, name=name)
+    audit = floor.event("judging", "audit/judge")
+    assert (audit["variants"], audit["variant_sizes"]) == ("paraphrase", [3, 3, 3])
+    own = 3 if name == "selene" else 0
+    assert len(floor.paths("audit/evidence/paraphrase/")) == 3
+    assert len(floor.paths("evidence/paraphrase/")) == own
 
 
 async def test_a_vote_replaces_missing_judges() -> None:

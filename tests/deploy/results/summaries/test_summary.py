@@ -134,10 +134,30 @@ def test_accuracy_is_over_scored_verdicts_of_the_latest_attempts(seven: Path) ->
 
 def test_judges(seven: Path) -> None:
     found = summarise(seven)
-    assert found.judge_stability == pytest.approx((0.98 + 0.92 + 1.0) / 3)
+    assert found.judge_stability == pytest.approx(((0.98 + 0.92) / 2 + 1.0) / 2), "a question counts once"
     assert found.flip_rate == pytest.approx(1 / 6)
+    assert (found.judge_stability_cases, found.flip_rate_cases, found.flip_rate_split_cases) == (2, 2, 0)
     assert (found.judge_stability_audit, found.flip_rate_audit) == (None, None)
+    assert (found.judge_stability_audit_cases, found.audit_variants) == (0, [])
+    rows = dict(summary_rows(found))
+    assert rows["judge stability"].endswith("(n = 2 of 5 cases)")
+    assert "(n = 2 of 5 cases)" in rows["judge flip rate"]
     assert found.judge_passes_per_case == pytest.approx(2 / 5)
+
+
+def test_evidence_that_was_not_perturbed_measures_no_stability(session: PlantedSession) -> None:
+    for case_id, path, data in (
+        ("a", "audit/judge", judging(1.0, flip_rate=0.0) | {"variants": "subset", "unperturbed": True}),
+        ("b", "audit/judge", judging(0.9, flip_rate=0.5) | {"variants": "paraphrase", "unperturbed": False}),
+        ("c", "judge", judging(1.0, flip_rate=0.0) | {"variants": "subset", "unperturbed": True}),
+    ):
+        session.case(case_id)
+        session.event(case_id, "judging", path, data)
+        session.verdict(case_id)
+    found = summarise(session.plant())
+    assert (found.judge_stability, found.judge_stability_cases, found.flip_rate) == (None, 0, None)
+    assert (found.judge_stability_audit, found.judge_stability_audit_cases) == (0.9, 1)
+    assert (found.flip_rate_audit, found.flip_rate_audit_cases, found.audit_variants) == (0.5, 1, ["paraphrase"])
 
 
 def test_a_judge_flips_and_contradicts_itself_only_where_it_can(session: PlantedSession) -> None:
@@ -158,6 +178,7 @@ def test_a_judge_flips_and_contradicts_itself_only_where_it_can(session: Planted
     found = summarise(session.plant())
     assert (found.flip_rate, found.flip_rate_split) == (0.25, 0.5)
     assert (found.flip_rate_audit, found.flip_rate_audit_split) == (0.25, 0.5)
+    assert (found.flip_rate_audit_cases, found.flip_rate_audit_split_cases) == (2, 1)
     assert (found.judgments_read, found.judgments_at_odds) == (3, 1)
 
 

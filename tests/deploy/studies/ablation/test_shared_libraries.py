@@ -126,10 +126,10 @@ def test_a_grid_of_ceda_reads_documents_and_asks_the_classifier(moot: Command) -
         assert all(0.0 <= each.data["classifier"]["p_hallucinated"] <= 1.0 for each in rulings)
         named = {item["document"] for each in evidence for item in each.data["items"]}
         assert "facts.txt" in named
-    for flag, value, why in (
-        ("--docs", "docs", "searches no documents"),
-        ("--classifier", "clf", "uses no classifier"),
+    for protocol, over, given, why in (
+        ("socrasynth", "max_rounds=2", ("--docs", "docs"), "--docs: protocol 'socrasynth' searches no documents"),
+        ("selene", "agents=2", ("--classifier", "clf"), "protocol 'selene' uses no classifier"),
     ):
-        code, _, err = moot("ablate", "--out", "other", flag, value, "--over", "agents=2,3")
+        code, _, err = moot("ablate", "--protocol", protocol, "--out", "other", *given, "--over", f"{over},3")
         assert (code, err.count("\n")) == (2, 1)
-        assert f"cell agents=2: {'--docs: ' if flag == '--docs' else ''}protocol 'selene' {why}" in err
+        assert f"cell {over}: {why}" in err

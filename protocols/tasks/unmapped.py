@@ -1,0 +1,67 @@
+"""Columns of a user's file that hold text and that no field of a case takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from itertools import islice
+
+from moot.protocols.errors import TaskFileError
+from moot.protocols.tasks.row import Row
+
+_ROWS = 50
+"""Number of the first rows in which text is looked for."""
+
+_WORDS = 5
+"""Fewest words of a text; a name, a category or an address has fewer."""
+
+_MOST_NAMED = 5
+
+
+def unmapped_text(rows: Iterable[Row], used_in: Callable[[Row], Collection[str]]) -> tuple[str, ...]:
+    """Columns without a field that hold text in one of the first rows, in their order; none of unreadable rows.
+
+    Args:
+        rows: of the table.
+        used_in: the columns of a row that some field takes, or that the user has excluded.
+    """
+    found: dict[str, None] = {}
+    try:
+        for row in islice(rows, _ROWS):
+            if row.problem is None:
+                used = used_in(row)
+                found |= dict.fromkeys(name for name, value in row.values.items() if name not in used and _holds(value))
+    except TaskFileError:  # such as a column of Parquet of a type that no field has
+        return ()
+    return tuple(found)
+
+
+def unmapped_remark(columns: Collection[str], remedy: str) -> str:
+    """Warning about columns without a field; empty without any."""
+    if not columns:
+        return ""
+    named = ", ".join(f"`{name[:40]}`" for name in islice(columns, _MOST_NAMED))
+    more = f" and {len(columns) - _MOST_NAMED:,} more" if len(columns) > _MOST_NAMED else ""
+    return f"columns with text that no field of a case takes, so that no protocol reads it: {named}{more}; {remedy}"
+
+
+def fixed_remarks(read: Callable[[], Iterator[Row]], fields: Collection[str]) -> Callable[[], tuple[str, ...]]:
+    """Remarks of a task whose columns have fixed names.
+
+    Args:
+        read: gives the rows, each time anew.
+        fields: the names.
+    """
+    return partial(_of_fixed, read, fields)
+
+
+def _of_fixed(read: Callable[[], Iterator[Row]], fields: Collection[str]) -> tuple[str, ...]:
+    columns = unmapped_text(read(), lambda row: fields)
+    return (unmapped_remark(columns, f"the columns of this task are {', '.join(fields)}"),)
+
+
+def _holds(value: object) -> bool:
+    """Whether a cell holds text, or a list with one."""
+    if isinstance(value, list | tuple):
+        return any(map(_holds, value[:5]))
+    return isinstance(value, str) and len(value.split(maxsplit=_WORDS)) >= _WORDS
