@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from moot.protocols.events import GATE, DebateEvent, Figures, Finite, OrNone, RoundFigures
+from moot.protocols.events import GATE, RoundFigures
 
 ROUND_MEASURES = (
     "kappa",
@@ -29,22 +30,7 @@ ROUND_MEASURES = (
 ROUND_EVENTS = (RoundFigures.kind, GATE)
 """Kinds of the events with values by round."""
 
-MISALIGNMENT = "m"
-"""Measure of the openings alone, which a gate notes."""
-
-
-class GateFigures(DebateEvent):
-    """Figures of the openings that a gate notes, which are those of round 0.
-
-    Attributes:
-        d: disagreement D of the answers, in [0, 2].
-        m: misalignment M, in [0, 1].
-    """
-
-    kind: ClassVar[str] = GATE
-
-    d: OrNone[Finite] = None
-    m: OrNone[Finite] = None
+_MEASURES = {RoundFigures.kind: ROUND_MEASURES, GATE: ("d", "m")}
 
 
 class RoundValues(NamedTuple):
@@ -54,29 +40,33 @@ class RoundValues(NamedTuple):
     values: dict[str, float | None]
 
 
-def read_round_values(kind: str, data: Mapping[str, Any], path: str = "") -> RoundValues | None:
+def read_round_values(kind: str, data: Mapping[str, Any]) -> RoundValues | None:
     """Values of an event of kind `round` or `gate`; None for any other event, and without any measure.
+
+    D and M of a gate are those of the openings, which are round 0. The values are those of `RoundFigures`, which takes
+    ten times as long: every event of a run is read here.
 
     >>> read_round_values("round", {"round": 1, "jsd": 0.5, "entropy": {"agent/0": 0.2, "agent/1": None}})
     RoundValues(round=1, values={'jsd': 0.5, 'entropy': None})
     """
-    if kind == GATE:
-        gate = GateFigures.read(dict(data))
-        values: dict[str, float | None] = {}
-        if gate is not None:
-            values = {name: getattr(gate, name) for name in ("d", MISALIGNMENT) if name in gate.model_fields_set}
-        return RoundValues(0, values) if values else None
-    if kind != RoundFigures.kind or (figures := RoundFigures.read(dict(data), path)) is None:
+    names = _MEASURES.get(kind, ())
+    number = 0 if kind == GATE else data.get("round")
+    if not names or type(number) is not int:
         return None
-    found = {name: value_of(getattr(figures, name)) for name in ROUND_MEASURES if name in figures.model_fields_set}
-    return RoundValues(figures.round, found) if found else None
+    values = {name: _value(data[name]) for name in names if name in data}
+    return RoundValues(number, values) if values else None
 
 
-def value_of(figures: Figures) -> float | None:
+def _value(figures: Any) -> float | None:
     """One value for the whole debate: of numbers by side the mean, of a list its length."""
     if isinstance(figures, dict):
-        return mean_over_sides(list(figures.values()))
-    return float(len(figures)) if isinstance(figures, list) else figures
+        return mean_over_sides([_number(each) for each in figures.values()])
+    return float(len(figures)) if isinstance(figures, list) else _number(figures)
+
+
+def _number(value: Any) -> float | None:
+    """The value if it is a finite number: one odd value of a user's protocol must not hide the others."""
+    return float(value) if type(value) in (int, float) and math.isfinite(value) else None
 
 
 def mean_over_sides(values: Sequence[float | None]) -> float | None:

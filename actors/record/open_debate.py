@@ -84,7 +84,7 @@ class OpenDebate(msgspec.Struct):
     def replace_round(self, event: Event) -> tuple[RoundValues | None, RoundValues | None]:
         """Keep the values of an event; returns those that it replaces, and its own. None where there are none."""
         key = (event.kind, event.path)
-        old, new = self.rounds.pop(key, None), read_round_values(event.kind, event.data, event.path)
+        old, new = self.rounds.pop(key, None), read_round_values(event.kind, event.data)
         if new is not None:
             self.rounds[key] = new
         return old, new

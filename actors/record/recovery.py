@@ -194,9 +194,9 @@ def recover_signals(folder: RunFolder, mine: Callable[[str], bool], memory: Writ
     latest: dict[str, int] = {}
     for row in verdicts:
         latest[row["case_id"]] = max(row["attempt"], latest.get(row["case_id"], 0))
-    with_rounds = _keys_of(folder, "events", mine, pc.field("kind").isin(ROUND_EVENTS))
-    assessed = _keys_of(folder, "events", mine, pc.field("kind") == ReplyAssessed.kind)
-    with_replies = [key for key in assessed | _keys_of(folder, "tokens", mine) if key in correct]
+    with_rounds, assessed = _debates_with_events(folder, mine)
+    has_tokens = any(batch.num_rows for batch in read_raw_rows(folder, "tokens", ["case_id"]))
+    with_replies = [key for key in (correct if has_tokens else assessed) if key in correct]
     memory = memory or WriterCache()
     signals = Signals()
     for keys in _chunks([key for key in with_rounds if key[1] >= latest.get(key[0], 0)], _ROUNDS_TOGETHER):
@@ -209,16 +209,18 @@ def recover_signals(folder: RunFolder, mine: Callable[[str], bool], memory: Writ
     return signals
 
 
-def _keys_of(
-    folder: RunFolder, table: str, mine: Callable[[str], bool], only: pc.Expression | None = None
-) -> dict[CaseKey, None]:
-    """Debates with rows in a table, in the order of the record."""
-    found: dict[CaseKey, None] = {}
-    columns = ["case_id", "attempt"] if table == "tokens" else ["case_id", "attempt", "kind"]
-    for batch in read_raw_rows(folder, table, columns, only):
-        keys = zip(batch["case_id"].to_pylist(), batch["attempt"].to_pylist(), strict=True)
-        found.update((key, None) for key in keys if mine(key[0]))
-    return found
+def _debates_with_events(
+    folder: RunFolder, mine: Callable[[str], bool]
+) -> tuple[dict[CaseKey, None], dict[CaseKey, None]]:
+    """Debates with values by round, and with assessments, in the order of the record."""
+    with_rounds: dict[CaseKey, None] = {}
+    assessed: dict[CaseKey, None] = {}
+    kinds = pc.field("kind").isin((*ROUND_EVENTS, ReplyAssessed.kind))
+    for batch in read_raw_rows(folder, "events", ["case_id", "attempt", "kind"], kinds):
+        for case_id, attempt, kind in zip(*batch.to_pydict().values(), strict=True):
+            if mine(case_id):
+                (assessed if kind == ReplyAssessed.kind else with_rounds)[case_id, attempt] = None
+    return with_rounds, assessed
 
 
 def _chunks(keys: Sequence[CaseKey], size: int) -> Iterator[Sequence[CaseKey]]:

@@ -97,11 +97,8 @@ class RoundSums:
 
     def without(self, other: RoundSums) -> RoundSums:
         """Difference, after rounds that were counted before are taken out."""
-        kept = dict(self.kept)
-        for key, histogram in other.kept.items():
-            kept[key] = kept.get(key, ValueHistogram.empty()).without(histogram)
-        known = {key: each for key, each in kept.items() if each.n or each.unknown}
-        return RoundSums(known, self.left_out - other.left_out)
+        taken = {key: ValueHistogram.empty().without(histogram) for key, histogram in other.kept.items()}
+        return RoundSums(merged_histograms(self.kept, taken), self.left_out - other.left_out)
 
     def measures(self) -> list[str]:
         """Names of the measures, sorted."""
@@ -113,8 +110,8 @@ class RoundSums:
 
 
 def merged_histograms(some: Mapping[K, ValueHistogram], others: Mapping[K, ValueHistogram]) -> dict[K, ValueHistogram]:
-    """Sums of the histograms by key."""
+    """Sums of the histograms by key, without empty ones."""
     merged = dict(some)
     for key, histogram in others.items():
         merged[key] = merged[key].merge(histogram) if key in merged else histogram
-    return merged
+    return {key: histogram for key, histogram in merged.items() if not histogram.is_empty}

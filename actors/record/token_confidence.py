@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -17,28 +16,13 @@ from moot.metrics.online.moments import Moments
 from moot.metrics.online.quantile_bands import QuantileBands
 from moot.metrics.online.value_histogram import ValueHistogram
 from moot.metrics.ragged import RaggedArray
+from moot.actors.record.rows import round_of
 from moot.metrics.confidence_features import LEAST_LOGPROB
 from moot.metrics.trajectory import percent_grid
 from moot.protocols.messages import family_of
 
 MOST_SPEAKERS = 32
 """Most speakers that are told apart: a protocol may sample each reply in another way, and memory must not grow."""
-
-_ROUND = re.compile(r"(?:^|/)(?:round|turn)/(\d{1,9})(?:/|$)")
-_OPENING = re.compile(r"opening(?:/|$)")
-
-
-def round_of(path: str) -> int | None:
-    """Round of a reply by its path; 0 for an opening, and None for a reply outside the rounds.
-
-    >>> round_of("crit/round/2/agent/0/judge/0"), round_of("opening/agent/1"), round_of("closing/agent/0")
-    (2, 0, None)
-    """
-    found = _ROUND.search(path)
-    if found is not None:
-        return int(found[1])
-    return 0 if _OPENING.match(path) else None
-
 
 class Speaker(NamedTuple):
     """Replies that may be pooled: of one role, model and sampling.

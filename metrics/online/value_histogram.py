@@ -70,6 +70,11 @@ class ValueHistogram:
         return ValueHistogram(bins[kept], counts[kept], total, self.unknown + times * other.unknown)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing is counted: a difference may count values of some bins less often than those of others."""
+        return not len(self.bins) and not self.unknown
+
+    @property
     def n(self) -> int:
         """Number of known values."""
         return int(self.counts.sum())

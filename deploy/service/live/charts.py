@@ -18,7 +18,13 @@ from moot.deploy.service.live.figures import RunningFigures
 _MOST_SPEAKERS = 12
 """Most speakers with charts: those with the most replies."""
 
-_BANDS = "The line is the median, the band 25 to 75 %, and the pale band 10 to 90 %."
+_TITLES = {
+    "mi": "Mutual information: MI",
+    "nmi": "Normalised mutual information: NMI",
+    "ce": "Cross entropy: CE",
+    "information_gain": "Information gain",
+}
+"""Titles of the measures without a panel."""
 
 
 def live_charts(figures: RunningFigures, signals: Signals) -> Iterator[Chart]:
@@ -72,13 +78,14 @@ def _rounds(signals: Signals) -> Iterator[Chart]:
         bands, panel = signals.rounds(measure.key), measure.panel
         top = None if panel is None or panel.top is None else (0.0, panel.top)
         if bands.n.any():
-            note = f"Over {_n(bands)} debates so far. Debates that had ended before a round are not in it."
+            later = " Later rounds are of the debates that had not ended." if len(bands.round) > 1 else ""
+            note = f"Over {_n(bands)} debates so far.{later}"
             yield _by_round(f"live-{_plain(measure.key)}", _title(measure), measure, bands, note, top)
 
 
 def _title(measure: Measure) -> str:
     if measure.panel is None:
-        return measure.name
+        return _TITLES[measure.key]
     title = measure.panel.title[:1].upper() + measure.panel.title[1:]
     return title if measure.name in title.split() else f"{title}: {measure.name}"
 
@@ -93,7 +100,7 @@ def _by_round(
 ) -> Chart:
     several = len(bands.round) > 1
     unknown = int(bands.unknown.sum())
-    unknown_words = f" {count(unknown)} values are unknown and left out." if unknown else ""
+    unknown_words = f" Unknown, and in no band: {count(unknown)}." if unknown else ""
     return Chart(
         name,
         f"{title}, by round" if several else title,
@@ -102,7 +109,7 @@ def _by_round(
         y_label=measure.heading,
         x_range=(float(bands.round[0]), float(bands.round[-1])) if several else (-1.0, 1.0),
         y_range=y_range,
-        note=f"{note} {_BANDS if several else 'The point is the median, the line 10 to 90 %.'}{unknown_words}",
+        note=f"{note}{unknown_words}",
     )
 
 
@@ -174,7 +181,7 @@ def _along(name: str, title: str, bands: LogprobBands) -> Chart:
         x_label="from the first token (0) to the last (1)",
         y_label="log-probability, nat",
         x_range=(0.0, 1.0),
-        note=f"Over {count(int(bands.n.max()))} replies of debates with a verdict. {_BANDS}",
+        note=f"Over {count(int(bands.n.max()))} replies of debates with a verdict.",
     )
 
 
