@@ -104,9 +104,10 @@ class Signals:
 
     A round counts when it is recorded; a reply counts when its debate has a verdict and has not failed.
 
-    Groups of judged replies are (domain, role). If a role has several models, as listed by `models`, one has to be named; if its replies
-    were sampled in several ways, the same applies to `samplings`: neither scores nor log-probabilities of different
-    models are comparable, nor log-probabilities at different temperatures, or before and after temperature scaling.
+    Groups of judged replies are (domain, role). If a role has several models, as listed by `models`, one has to be
+    named; if its replies were sampled in several ways, the same applies to `samplings`: neither scores nor
+    log-probabilities of different models are comparable, nor log-probabilities at different temperatures, or before and
+    after temperature scaling.
     """
 
     kept: Mapping[GroupKey, SignalGroup] = field(default_factory=dict)

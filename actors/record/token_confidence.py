@@ -11,18 +11,19 @@ import numpy.typing as npt
 
 from moot.actors.models.sampling import Sampling, mask_forced_tokens
 from moot.actors.record.round_bands import LAST_ROUND, merged_histograms
+from moot.actors.record.rows import round_of
+from moot.metrics.confidence_features import LEAST_LOGPROB
 from moot.metrics.distribution import Floats
 from moot.metrics.online.moments import Moments
 from moot.metrics.online.quantile_bands import QuantileBands
 from moot.metrics.online.value_histogram import ValueHistogram
 from moot.metrics.ragged import RaggedArray
-from moot.actors.record.rows import round_of
-from moot.metrics.confidence_features import LEAST_LOGPROB
 from moot.metrics.trajectory import percent_grid
 from moot.protocols.messages import family_of
 
 MOST_SPEAKERS = 32
-"""Most speakers that are told apart: a protocol may sample each reply in another way, and memory must not grow."""
+"""Most speakers with sums of their own: a protocol may sample each reply in another way, and memory must not grow."""
+
 
 class Speaker(NamedTuple):
     """Replies that may be pooled: of one role, model and sampling.
