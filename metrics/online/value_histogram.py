@@ -12,8 +12,8 @@ from moot.metrics.online.quantile_bands import LogprobBins
 
 Ints = npt.NDArray[np.int64]
 
-BINS = LogprobBins(0.02, 1e-4)
-"""Bins of a value's distance from 0; the error of a quantile is at most 1 % for a distance in [0.0001, 100]."""
+BINS = LogprobBins(0.005, 1e-4)
+"""Bins of a value's distance from 0; the error of a quantile is at most 0.25 % for a distance in [0.0001, 100]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,7 +23,7 @@ def test_parts_in_any_order_are_the_whole() -> None:
     assert (merged.n, merged.unknown) == (int((~np.isnan(values)).sum()), int(np.isnan(values).sum()))
     assert merged.mean == pytest.approx(np.nanmean(values))
     expected = np.nanquantile(values, SHARES, method="inverted_cdf")
-    assert merged.quantiles(SHARES) == pytest.approx(expected, rel=0.0101, abs=1e-4)
+    assert merged.quantiles(SHARES) == pytest.approx(expected, rel=0.00251, abs=1e-4)
     rest = merged.without(parts[0])
     others = ValueHistogram.empty()
     for part in parts[1:]:
@@ -42,4 +42,4 @@ def test_what_is_unknown_is_no_zero() -> None:
 
 def test_memory_does_not_grow_with_the_number_of_values() -> None:
     values = np.random.default_rng(0).lognormal(-2.0, 2.0, 200_000)
-    assert len(ValueHistogram.of(np.concatenate((values, -values))).bins) < 1_400
+    assert len(ValueHistogram.of(np.concatenate((values, -values))).bins) < 5_600

@@ -78,7 +78,7 @@ def _rounds(signals: Signals) -> Iterator[Chart]:
         bands, panel = signals.rounds(measure.key), measure.panel
         top = None if panel is None or panel.top is None else (0.0, panel.top)
         if bands.n.any():
-            later = " Later rounds are of the debates that had not ended." if len(bands.round) > 1 else ""
+            later = " Later rounds are of the debates that had not ended." if (bands.n > 0).sum() > 1 else ""
             note = f"Over {_n(bands)} debates so far.{later}"
             yield _by_round(f"live-{_plain(measure.key)}", _title(measure), measure, bands, note, top)
 
@@ -87,7 +87,7 @@ def _title(measure: Measure) -> str:
     if measure.panel is None:
         return _TITLES[measure.key]
     title = measure.panel.title[:1].upper() + measure.panel.title[1:]
-    return title if measure.name in title.split() else f"{title}: {measure.name}"
+    return title if measure.name in measure.panel.title else f"{title}: {measure.name}"
 
 
 def _by_round(
@@ -98,18 +98,19 @@ def _by_round(
     note: str,
     y_range: tuple[float, float] | None = None,
 ) -> Chart:
-    several = len(bands.round) > 1
-    unknown = int(bands.unknown.sum())
-    unknown_words = f" Unknown, and in no band: {count(unknown)}." if unknown else ""
+    several = (bands.n > 0).sum() > 1
+    unknown = f" Unknown, and in no band: {count(int(bands.unknown.sum()))}." if bands.unknown.any() else ""
+    bands = bands.known()
+    first, last = float(bands.round[0]), float(bands.round[-1])
     return Chart(
         name,
         f"{title}, by round" if several else title,
         _band(bands, measure) if several else _whisker(bands, measure),
         x_label="round",
         y_label=measure.heading,
-        x_range=(float(bands.round[0]), float(bands.round[-1])) if several else (-1.0, 1.0),
+        x_range=(first, last) if several else (first - 1.0, last + 1.0),
         y_range=y_range,
-        note=f"{note}{unknown_words}",
+        note=f"{note}{unknown}",
     )
 
 
@@ -126,13 +127,14 @@ def _whisker(bands: RoundBands, measure: Measure) -> list[Series]:
     return [Series("median, 10 to 90 %", x, shown["median"], shown["low_10"], shown["high_90"], mark="points")]
 
 
-def _shown(bands: RoundBands, measure: Measure) -> dict[str, list[float | None]]:
+def _shown(bands: RoundBands, measure: Measure) -> dict[str, list[float]]:
     names = ("low_10", "low_25", "median", "high_75", "high_90")
-    return {name: _drawn(measure.times * getattr(bands, name), bands.n > 0) for name in names}
+    return {name: (measure.times * getattr(bands, name)).tolist() for name in names}
 
 
 def _n(bands: RoundBands) -> str:
-    low, high = int(bands.n.min()), int(bands.n.max())
+    known = bands.n[bands.n > 0]
+    low, high = int(known.min()), int(known.max())
     return count(high) if low == high else f"{count(low)} to {count(high)}"
 
 
@@ -145,7 +147,7 @@ def _speakers(signals: Signals) -> Iterator[Chart]:
     for speaker in sorted(speakers, key=lambda each: -sums[each].replies)[:_MOST_SPEAKERS]:
         name, whose = f"live-tokens-{_name(*speaker)}", _whose(signals, speaker)
         by_round = signals.spoken_rounds(speaker)
-        if len(by_round.round) > 1:
+        if (by_round.n > 0).sum() > 1:
             note = f"Over {_n(by_round)} replies of debates with a verdict."
             yield _by_round(f"{name}-by-round", f"Token confidence of {whose}", _LOGPROB, by_round, note)
         yield _along(name, f"Token confidence along the replies of {whose}", signals.spoken(speaker))
