@@ -196,15 +196,20 @@ def recover_signals(folder: RunFolder, mine: Callable[[str], bool], memory: Writ
         latest[row["case_id"]] = max(row["attempt"], latest.get(row["case_id"], 0))
     with_rounds, assessed = _debates_with_events(folder, mine)
     has_tokens = any(batch.num_rows for batch in read_raw_rows(folder, "tokens", ["case_id"]))
-    with_replies = [key for key in (correct if has_tokens else assessed) if key in correct]
+    with_replies = {key: None for key in (correct if has_tokens else assessed) if key in correct}
     memory = memory or WriterCache()
     signals = Signals()
-    for keys in _chunks([key for key in with_rounds if key[1] >= latest.get(key[0], 0)], _ROUNDS_TOGETHER):
+
+    def counts(key: CaseKey) -> bool:
+        return key[1] >= latest.get(key[0], 0)
+
+    for keys in _chunks([key for key in with_rounds if counts(key) and key not in with_replies], _ROUNDS_TOGETHER):
         signals = signals.merge(SignalBatch(rounds=recorded_rounds(folder, keys, memory)).signals())
-    for keys in _chunks(with_replies, _DEBATES_TOGETHER):
+    for keys in _chunks(list(with_replies), _DEBATES_TOGETHER):
         batch = SignalBatch()
         for key, debate in recorded_debates(folder, keys, memory).items():
             batch.add_replies(debate, correct[key])
+            batch.rounds += debate.rounds.values() if counts(key) else ()
         signals = signals.merge(batch.signals())
     return signals
 
