@@ -17,7 +17,6 @@ from moot.actors.record.files import write_whole
 from moot.actors.record.folder import epoch_of
 from moot.actors.record.signal_aggregator import SignalAggregator
 from moot.actors.record.signals import Signals, decode_signals, encode_signals
-from moot.protocols.errors import RecordError
 
 FOLDER = "signals"
 
@@ -46,7 +45,8 @@ class SignalFile:
         self._task = asyncio.create_task(self._follow())
 
     async def _follow(self) -> None:
-        await asyncio.to_thread(self._remove_earlier)
+        with suppress(OSError):
+            await asyncio.to_thread(self._remove_earlier)
         while not self._closing.is_set():
             await self._write()
             with suppress(TimeoutError):
@@ -63,12 +63,12 @@ class SignalFile:
         version = self._aggregator.version
         if version == self._written:
             return
-        signals = await self._aggregator.signals()
         self._written = version
         try:
+            signals = await self._aggregator.signals()
             await asyncio.to_thread(lambda: write_whole(self._path, encode_signals(signals)))
-        except RecordError as error:  # nothing of the record is lost
-            _log.warning("the signals of a run cannot be written for its page", error=str(error))
+        except Exception as error:  # of whatever kind: nothing of the record is lost, and it must be closed
+            _log.warning("the signals of a run cannot be written for its page", error=repr(error))
 
     async def close(self) -> None:
         """Write what has changed, and stop."""

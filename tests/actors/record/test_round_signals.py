@@ -169,3 +169,14 @@ async def test_the_file_has_the_signals_of_the_latest_owner_alone(folder: RunFol
     with capture_logs() as logs:
         assert reader.signals().rounds("d").n.tolist() == [1]
     assert "w1" in logs[0]["file"]
+
+
+async def test_a_file_that_cannot_be_written_does_not_stop_the_record(folder: RunFolder) -> None:
+    (folder.path / "signals").write_text("in the way")
+    with capture_logs() as logs:
+        async with open_writer(folder) as writer:
+            await writer.register([labelled(0)])
+            writer.add_events([noted(0, 0, d=0.5)])
+            assert await writer.commit([debate_result("c000", {})]) == [True]
+    assert "page" in logs[0]["event"]
+    assert recorded(folder).rounds("d").n.tolist() == [1]
