@@ -33,10 +33,10 @@ from moot.actors.models.early_stop import CUT, EarlyStop
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy, call_with_retries
-from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, SaveTokens, add_usage
+from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, SaveTokens, add_usage, round_of
 from moot.actors.record.schema import ABANDONED
 from moot.actors.telemetry.failpoints import failpoint
-from moot.actors.telemetry.meter import SURPRISAL
+from moot.actors.telemetry.meter import SURPRISAL, round_label
 from moot.actors.telemetry.telemetry import NO_TELEMETRY, Span, Telemetry
 from moot.protocols.errors import UNSENT, ConfigError
 from moot.protocols.messages import Ask, AskResult, Event, LogprobStage, Unreadable, Usage, family_of
@@ -322,7 +322,8 @@ class Agent:
             if reply.tokens is not None:
                 own["logprob_stage"] = stage = logprob_stage(reply, self._stage(attempt))
                 if (surprisal := mean_surprisal(reply.tokens, stage, constrained=constrained)) is not None:
-                    self._telemetry.meter.observe(SURPRISAL, surprisal, self._model.name, family_of(ask.role))
+                    role, number = family_of(ask.role), round_label(round_of(ask.path))
+                    self._telemetry.meter.observe(SURPRISAL, surprisal, self._model.name, role, number)
         attempt.unconfirmed = UnconfirmedUsage()
         self._sink.put_reply(ask.case_id, {**known, **own, **columns})
 

@@ -62,7 +62,7 @@ class WriterPool(Protocol):
         ...
 
     async def signals(self) -> Signals:
-        """Signals of all judged replies so far, over all writers."""
+        """Signals so far, over all writers; the same object while they do not change."""
         ...
 
     async def close(self, *, compact: bool) -> None:

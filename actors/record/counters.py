@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from itertools import groupby
@@ -19,11 +18,15 @@ from moot.actors.telemetry.meter import (
     DEBATES_DONE,
     DEBATES_FAILED,
     JUDGE_DISAGREEMENT,
-    ROUND_JSD,
+    ROUND_DISTANCE,
+    ROUND_NATS,
+    ROUND_RATIO,
     TURNS,
     Meter,
+    round_label,
 )
 from moot.protocols.messages import Event, family_of
+from moot.protocols.round_values import read_round_values
 from moot.protocols.rubrics.events import ReplyAssessed
 
 FAILURES = frozenset(
@@ -42,6 +45,12 @@ FAILURES = frozenset(
 """Kinds of failure with a label of their own; others, such as errors of users' protocols, count as `OTHER`."""
 
 OTHER = "other"
+
+_ROUND_METRICS = {
+    **dict.fromkeys(("jsd", "generalised_jsd", "kl", "mi", "ce", "entropy", "mixture_entropy"), ROUND_NATS),
+    **dict.fromkeys(("kappa", "crit", "gamma", "nmi", "m"), ROUND_RATIO),
+    **dict.fromkeys(("d", "wd"), ROUND_DISTANCE),
+}
 
 _INSIDE = frozenset({"invalid", "cut"})
 """Outcomes of replies that do not end their ask."""
@@ -76,9 +85,10 @@ class RecordCounters:
 
     def add_event(self, event: Event) -> None:
         """Count an appended event."""
-        jsd = event.data.get("jsd") if event.kind == "round" else None
-        if isinstance(jsd, float) and math.isfinite(jsd):
-            self._meter.observe(ROUND_JSD, jsd)
+        if (noted := read_round_values(event.kind, event.data)) is not None:
+            for measure, value in noted.values.items():
+                if value is not None and measure in _ROUND_METRICS:
+                    self._meter.observe(_ROUND_METRICS[measure], value, measure, round_label(noted.round))
         for disagreement in judge_disagreements(event):
             self._meter.observe(JUDGE_DISAGREEMENT, disagreement)
 

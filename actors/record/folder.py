@@ -8,6 +8,7 @@ runs/NAME/
     parts/                   one JSON per committed roll: its Parquet files and the segments they replace; and
                              ROLL.flushes, the flush log of each roll
     TABLE/                   Parquet files: eEPOCH-wWRITER-rROLL.parquet
+    signals/                 running aggregates for the live page, see `signal_file`; no part of the record
 
 In a store (see `moot.actors.record.store`) the same, but `owner.json` for the lock, and journal/ROLL/NUMBER.delta with
 what each flush appended to the segments of a roll.

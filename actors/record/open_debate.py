@@ -12,25 +12,30 @@ from moot.actors.models.sampling import UNKNOWN, Sampling
 from moot.actors.record.assessment_figures import AssessmentFigures
 from moot.actors.record.debate_result import ModelUsage
 from moot.actors.record.rows import INVALID_SUFFIX
+from moot.protocols.messages import Event
+from moot.protocols.round_values import RoundValues, read_round_values
 
-SAMPLING_COLUMNS = ["model", "temperature", "top_p", "logprob_stage", "held"]
+SAMPLING_COLUMNS = ["role", "model", "temperature", "top_p", "logprob_stage", "held"]
 """Columns for `SampledLogprobs.of`."""
 
 
 class SampledLogprobs(NamedTuple):
-    """Log-probabilities of a reply's tokens `(T,)`, with its model and sampling parameters."""
+    """Log-probabilities of a reply's tokens `(T,)`, with its role, model and sampling parameters."""
 
     logprobs: npt.NDArray[np.float32] | None
+    role: str
     model: str
     sampling: Sampling
 
     @classmethod
-    def of(cls, logprobs: npt.NDArray[np.float32] | None, model: str | None, *sampling: Any) -> SampledLogprobs:
+    def of(
+        cls, logprobs: npt.NDArray[np.float32] | None, role: str | None, model: str | None, *sampling: Any
+    ) -> SampledLogprobs:
         """From a reply's log-probabilities and its `SAMPLING_COLUMNS`."""
-        return cls(logprobs, model or UNKNOWN, Sampling.recorded(*sampling))
+        return cls(logprobs, role or UNKNOWN, model or UNKNOWN, Sampling.recorded(*sampling))
 
 
-UNRECORDED = SampledLogprobs.of(None, None, None, None, None, None)
+UNRECORDED = SampledLogprobs.of(None, None, None, None, None, None, None)
 """A reply without anything on record."""
 
 
@@ -44,6 +49,7 @@ class OpenDebate(msgspec.Struct):
         superseded: ids of superseded replies.
         logprobs: log-probabilities for the signals, by the path of the reply.
         assessments: the latest, without the judges' marks, by the path of the reply.
+        rounds: values of the latest events with round measures, by kind and path.
         cancelled: whether it was cancelled, and its case not submitted again.
     """
 
@@ -53,6 +59,7 @@ class OpenDebate(msgspec.Struct):
     superseded: set[str] = set()
     logprobs: dict[str, SampledLogprobs] = {}
     assessments: dict[str, AssessmentFigures] = {}
+    rounds: dict[tuple[str, str], RoundValues] = {}
     cancelled: bool = False
 
     def accept(self, path: str, reply_id: str, supersedes: str | None) -> bool:
@@ -73,6 +80,14 @@ class OpenDebate(msgspec.Struct):
                 self.used.pop(old, None)
         if model and reply_id not in self.superseded:
             self.used[reply_id] = (model, prompt, completion)
+
+    def replace_round(self, event: Event) -> tuple[RoundValues | None, RoundValues | None]:
+        """Keep the values of an event; returns those that it replaces, and its own. None where there are none."""
+        key = (event.kind, event.path)
+        old, new = self.rounds.pop(key, None), read_round_values(event.kind, event.data)
+        if new is not None:
+            self.rounds[key] = new
+        return old, new
 
     def usage(self) -> dict[str, ModelUsage]:
         """Usage of the replies that count, by model, as recorded."""

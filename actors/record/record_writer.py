@@ -24,17 +24,25 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.open_debate import OpenDebate
 from moot.actors.record.progress import Progress, StreamedEvent, replies_as_events, verdict_event
-from moot.actors.record.recovery import History, histories, recorded_results, recover, recover_signals
+from moot.actors.record.recovery import (
+    History,
+    histories,
+    recorded_results,
+    recorded_rounds,
+    recover,
+    recover_signals,
+)
 from moot.actors.record.reply_leases import ReplyLeases
 from moot.actors.record.rows import DECISION, SHARED, USAGE, case_columns, sorted_json, tokens_of, verdict_columns
 from moot.actors.record.schema import ABANDONED, CANCELLED, DUPLICATE, RESUMED, CaseKey
-from moot.actors.record.signal_aggregator import SignalAggregator, add_assessment
+from moot.actors.record.signal_aggregator import SignalAggregator
+from moot.actors.record.signal_file import SignalFile
 from moot.actors.record.writer_cache import WriterCache
 from moot.actors.telemetry.failpoints import failpoint
 from moot.actors.telemetry.meter import SILENT, Meter
 from moot.protocols.case import LabelledCase, is_shared_id
 from moot.protocols.messages import Event
-from moot.protocols.rubrics.events import ReplyAssessed
+from moot.protocols.round_values import RoundValues
 from moot.protocols.tasks.scoring import is_correct
 
 _REPLY_KEYS = [
@@ -98,6 +106,7 @@ class RecordWriter:
         self.leases = ReplyLeases(self._has_shared_reply)
         self.progress = Progress()
         self.signals = SignalAggregator()
+        self._signal_file = SignalFile(self._folder.path, epoch, writer)
         self._tally = RecordCounters(meter)
         self._tells_replies = streams_replies
 
@@ -108,7 +117,9 @@ class RecordWriter:
         self._cases_written = state.cases
         self._finished |= state.finished
         self.progress = state.progress
-        self.signals = await asyncio.to_thread(recover_signals, self._folder, self._mine, self._memory)
+        signals = await asyncio.to_thread(recover_signals, self._folder, self._mine, self._memory)
+        self.signals = SignalAggregator(signals, self._earlier_rounds)
+        self._signal_file.begin(self.signals)
 
     def _mine(self, case_id: str) -> bool:
         return writer_of(case_id, self._writers) == self._writer
@@ -213,8 +224,8 @@ class RecordWriter:
         for case_id, attempt, event, at in events:
             if not self._arrivals.accept_event((case_id, attempt), event, at):
                 continue
-            if event.kind == ReplyAssessed.kind:
-                add_assessment(self._arrivals.debate((case_id, attempt)), event.data, case_id)
+            if (debate := self._arrivals.find((case_id, attempt))) is not None:
+                self.signals.add_event(debate, event, case_id)
             self._tally.add_event(event)
             self._write_event(case_id, attempt, event, at)
         self._arrivals.evict()
@@ -246,6 +257,13 @@ class RecordWriter:
             read = await to_thread_shielded(lambda: histories(self._folder, known, self._memory))
         found = dict(zip(known, read, strict=True))
         return [found.get(key, History()) for key in keys]
+
+    async def _earlier_rounds(self, keys: Sequence[CaseKey]) -> list[RoundValues]:
+        """Recorded values by round of the attempts before these; older ones were taken out before."""
+        earlier = [(case_id, attempt - 1) for case_id, attempt in keys]
+        await self._journal.readable()
+        async with self._reading:
+            return await to_thread_shielded(lambda: recorded_rounds(self._folder, earlier, self._memory))
 
     def so_far(self, keys: Sequence[CaseKey]) -> tuple[int, int]:
         """See `RowDeduplicator.so_far`."""
@@ -325,7 +343,7 @@ class RecordWriter:
         self._memory.put_result(msgspec.structs.replace(result, replies={}, noted_in="", usage=debate.usage()))
         self._tally.end(result)
         self.progress.count_verdict(result.how, failed, correct, result.rounds)
-        self.signals.end(debate, failed=failed, correct=correct)
+        self.signals.end((result.case_id, result.attempt), debate, failed=failed, correct=correct)
         self.progress.add_events([verdict_event(columns)])
 
     async def flush(self) -> None:
@@ -334,4 +352,5 @@ class RecordWriter:
 
     async def close(self, *, compact: bool = True) -> None:
         """Flush, and compact the journal of this writer to Parquet."""
+        await self._signal_file.close()
         await self._journal.close(compact=compact)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -27,14 +27,15 @@ from moot.actors.record.rows import (
     tokens_of,
 )
 from moot.actors.record.schema import CANCELLED, RESUMED, CaseKey
-from moot.actors.record.signal_aggregator import SignalAggregator, add_assessment, belongs_to_debate, judged_replies
+from moot.actors.record.signal_aggregator import SignalBatch, add_assessment, belongs_to_debate
 from moot.actors.record.signals import Signals
 from moot.actors.record.tables import of_cases, read_raw_rows, read_table
 from moot.actors.record.writer_cache import WriterCache
-from moot.protocols.messages import Ask, Unreadable
+from moot.protocols.messages import Ask, Event, Unreadable
+from moot.protocols.round_values import ROUND_EVENTS, RoundValues
 from moot.protocols.rubrics.events import ReplyAssessed
 
-_DEBATES_TOGETHER = 500
+_DEBATES_TOGETHER, _ROUNDS_TOGETHER = 500, 5_000
 _AS_JSON = ("distribution", "payload")
 
 
@@ -114,26 +115,52 @@ def recover(folder: RunFolder, mine: Callable[[str], bool], memory: WriterCache)
 def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: WriterCache) -> dict[CaseKey, OpenDebate]:
     """Recovers debates with their log-probabilities, as if they had no verdict yet."""
     found = {key: OpenDebate() for key in keys}
-    if not keys:
-        return found
-    case_ids = {case_id for case_id, _ in keys}
-    only, groups = of_cases(case_ids), memory.groups_of(case_ids)
-
-    def rows(table: str, *columns: str) -> Iterator[tuple[OpenDebate, dict[str, Any]]]:
-        for batch in read_raw_rows(folder, table, ["case_id", "attempt", *columns], only, groups):
-            for row in batch.to_pylist():
-                if (debate := found.get((row["case_id"], row["attempt"]))) is not None:
-                    yield debate, row
-
-    for debate, row in rows("turns", "path", "reply_id", "supersedes", *USAGE, *SAMPLING_COLUMNS):
+    for debate, row in _rows_of(
+        found, folder, memory, "turns", "path", "reply_id", "supersedes", *USAGE, *SAMPLING_COLUMNS
+    ):
         _replay_reply(debate, row)
-    for debate, row in rows("tokens", "path", "reply_id", "logprob"):
+    for debate, row in _rows_of(found, folder, memory, "tokens", "path", "reply_id", "logprob"):
         sampled = debate.logprobs.get(row["path"])
         if sampled is not None and row["logprob"] is not None and debate.reply_ids[row["path"]] == row["reply_id"]:
             debate.logprobs[row["path"]] = sampled._replace(logprobs=np.array(row["logprob"], np.float32))
-    for debate, row in sorted(rows("events", "kind", "path", "data", "at"), key=lambda pair: pair[1]["at"]):
-        _replay_event(debate, row)
+    _replay_events(found, folder, memory)
     return found
+
+
+def _rows_of(
+    debates: Mapping[CaseKey, OpenDebate],
+    folder: RunFolder,
+    memory: WriterCache,
+    table: str,
+    *columns: str,
+    only: pc.Expression | None = None,
+) -> Iterator[tuple[OpenDebate, dict[str, Any]]]:
+    """Rows of a table of these debates, as they were written."""
+    case_ids = {case_id for case_id, _ in debates}
+    mine = of_cases(case_ids) if only is None else of_cases(case_ids) & only
+    for batch in (
+        read_raw_rows(folder, table, ["case_id", "attempt", *columns], mine, memory.groups_of(case_ids))
+        if case_ids
+        else ()
+    ):
+        for row in batch.to_pylist():
+            if (debate := debates.get((row["case_id"], row["attempt"]))) is not None:
+                yield debate, row
+
+
+def _replay_events(
+    debates: Mapping[CaseKey, OpenDebate], folder: RunFolder, memory: WriterCache, only: pc.Expression | None = None
+) -> None:
+    rows = _rows_of(debates, folder, memory, "events", "kind", "path", "data", "at", only=only)
+    for debate, row in sorted(rows, key=lambda pair: pair[1]["at"]):
+        _replay_event(debate, row)
+
+
+def recorded_rounds(folder: RunFolder, keys: Collection[CaseKey], memory: WriterCache) -> list[RoundValues]:
+    """Recorded values of these debates by round."""
+    found = {key: OpenDebate() for key in keys}
+    _replay_events(found, folder, memory, pc.field("kind").isin(ROUND_EVENTS))
+    return [values for debate in found.values() for values in debate.rounds.values()]
 
 
 def _replay_reply(debate: OpenDebate, row: dict[str, Any]) -> None:
@@ -150,33 +177,60 @@ def _replay_event(debate: OpenDebate, row: dict[str, Any]) -> None:
     debate.events[row["kind"], row["path"]] = crc32(row["data"].encode())
     if row["kind"] == ReplyAssessed.kind:
         add_assessment(debate, msgspec.json.decode(row["data"]), row["case_id"])
+    elif row["kind"] in ROUND_EVENTS:
+        debate.replace_round(Event(row["kind"], row["path"], msgspec.json.decode(row["data"])))
 
 
-def recover_signals(
-    folder: RunFolder, mine: Callable[[str], bool], memory: WriterCache | None = None
-) -> SignalAggregator:
-    """Recovers the signals of ended debates from the record, for the cases by `mine(case_id)`.
+def recover_signals(folder: RunFolder, mine: Callable[[str], bool], memory: WriterCache | None = None) -> Signals:
+    """Recovers the signals from the record, for the cases by `mine(case_id)`.
 
-    Reads the log-probabilities of judged debates: keep it off an event loop. Without a judged debate, it reads only the
-    kinds of events.
+    Rounds are those of each case's latest attempt with a verdict, and of attempts without one after it. Reads the
+    log-probabilities of the ended debates that have any: keep it off an event loop.
     """
-    judged: dict[CaseKey, None] = {}
-    assessed = pc.field("kind") == ReplyAssessed.kind
-    for batch in read_raw_rows(folder, "events", ["case_id", "attempt", "kind"], assessed):
-        keys = zip(batch["case_id"].to_pylist(), batch["attempt"].to_pylist(), strict=True)
-        judged.update((key, None) for key in keys if mine(key[0]))
-    signals = Signals()
-    if not judged:
-        return SignalAggregator()
-    verdicts = read_table(folder, "verdicts", ["failed", "correct"]).to_pylist()
+    verdicts = [
+        row for row in read_table(folder, "verdicts", ["failed", "correct"]).to_pylist() if mine(row["case_id"])
+    ]
     correct = {(row["case_id"], row["attempt"]): row["correct"] for row in verdicts if not row["failed"]}
-    ended = [key for key in judged if key in correct]
+    latest: dict[str, int] = {}
+    for row in verdicts:
+        latest[row["case_id"]] = max(row["attempt"], latest.get(row["case_id"], 0))
+    with_rounds, assessed = _debates_with_events(folder, mine)
+    has_tokens = any(batch.num_rows for batch in read_raw_rows(folder, "tokens", ["case_id"]))
+    with_replies = {key: None for key in (correct if has_tokens else assessed) if key in correct}
     memory = memory or WriterCache()
-    for first in range(0, len(ended), _DEBATES_TOGETHER):
-        debates = recorded_debates(folder, ended[first : first + _DEBATES_TOGETHER], memory)
-        replies = [one for key, debate in debates.items() for one in judged_replies(debate, correct[key])]
-        signals = signals.merge(Signals.of(replies))
-    return SignalAggregator(signals)
+    signals = Signals()
+
+    def counts(key: CaseKey) -> bool:
+        return key[1] >= latest.get(key[0], 0)
+
+    for keys in _chunks([key for key in with_rounds if counts(key) and key not in with_replies], _ROUNDS_TOGETHER):
+        signals = signals.merge(SignalBatch(rounds=recorded_rounds(folder, keys, memory)).signals())
+    for keys in _chunks(list(with_replies), _DEBATES_TOGETHER):
+        batch = SignalBatch()
+        for key, debate in recorded_debates(folder, keys, memory).items():
+            batch.add_replies(debate, correct[key])
+            batch.rounds += debate.rounds.values() if counts(key) else ()
+        signals = signals.merge(batch.signals())
+    return signals
+
+
+def _debates_with_events(
+    folder: RunFolder, mine: Callable[[str], bool]
+) -> tuple[dict[CaseKey, None], dict[CaseKey, None]]:
+    """Debates with values by round, and with assessments, in the order of the record."""
+    with_rounds: dict[CaseKey, None] = {}
+    assessed: dict[CaseKey, None] = {}
+    kinds = pc.field("kind").isin((*ROUND_EVENTS, ReplyAssessed.kind))
+    for batch in read_raw_rows(folder, "events", ["case_id", "attempt", "kind"], kinds):
+        for case_id, attempt, kind in zip(*batch.to_pydict().values(), strict=True):
+            if mine(case_id):
+                (assessed if kind == ReplyAssessed.kind else with_rounds)[case_id, attempt] = None
+    return with_rounds, assessed
+
+
+def _chunks(keys: Sequence[CaseKey], size: int) -> Iterator[Sequence[CaseKey]]:
+    """Consecutive parts of a sequence."""
+    return (keys[first : first + size] for first in range(0, len(keys), size))
 
 
 def recorded_results(folder: RunFolder, case_ids: Sequence[str], memory: WriterCache) -> dict[str, DebateResult]:

@@ -229,6 +229,22 @@ def call_of(path: str) -> str | None:
     return path[: found.start("cut")] if found["cut"] else None
 
 
+_ROUND = re.compile(r"(?:^|/)(?:round|turn)/(\d{1,9})(?:/|$)")
+_OPENING = re.compile(r"opening(?:/|$)")
+
+
+def round_of(path: str) -> int | None:
+    """Round of a reply by its path; 0 for an opening, and None for a reply outside the rounds.
+
+    >>> round_of("crit/round/2/agent/0/judge/0"), round_of("opening/agent/1"), round_of("closing/agent/0")
+    (2, 0, None)
+    """
+    found = _ROUND.search(path)
+    if found is not None:
+        return int(found[1])
+    return 0 if _OPENING.match(path) else None
+
+
 SHARED = "shared"
 """Path of a reply that several cases share; see `is_shared_id` for its case id."""
 

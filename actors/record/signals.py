@@ -1,5 +1,5 @@
-"""Confidence signals against judged reasoning during a run: aggregates that merge over writers, and their
-statistics."""
+"""Signals of a run: round measures, token confidence, and confidence against judged reasoning, as aggregates that
+merge over writers, with their statistics."""
 
 from __future__ import annotations
 
@@ -12,8 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.models.sampling import Sampling
+from moot.actors.record.round_bands import RoundBands, RoundKey, RoundSums
 from moot.actors.record.signal_group import CORRECT, FEATURES, FLAG, PLACES, QUALITY, JudgedReplySignals, SignalGroup
+from moot.actors.record.token_confidence import Speaker, SpeakerSums, TokenConfidence
 from moot.metrics.online.divergence_counts import SignalDivergences, divergences
+from moot.metrics.online.moments import Moments
+from moot.metrics.online.quantile_bands import QuantileBands
+from moot.metrics.online.value_histogram import ValueHistogram
 from moot.metrics.signal_divergences import HIGH_QUALITY, LOW_QUALITY, TAIL
 from moot.protocols.errors import ConfigError, unknown_name
 
@@ -36,7 +41,7 @@ class GroupKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogprobBands:
-    """Log-probability along a group's replies, from the first token (0) to the last (1).
+    """Log-probability along replies, from the first token (0) to the last (1).
 
     Attributes:
         place: `(101,)`, relative positions.
@@ -53,6 +58,12 @@ class LogprobBands:
     median: Floats
     high_75: Floats
     high_90: Floats
+
+    @classmethod
+    def of(cls, histograms: QuantileBands, curve: Moments) -> LogprobBands:
+        """Bands of histograms and moments at the same positions."""
+        quantiles = histograms.quantiles((0.10, 0.25, 0.50, 0.75, 0.90))
+        return cls(PLACES, histograms.n(), curve.known_mean(), *quantiles)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,14 +99,25 @@ _WIDTH = 14
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signals:
-    """Running aggregates of the confidence signals of all judged replies whose debates have a verdict.
+    """Running aggregates of a run: measures of its debates by round, token confidence of its replies, and the judged
+    replies.
 
-    Groups are (domain, role). If a role has several models, as listed by `models`, one has to be named; if its replies
-    were sampled in several ways, the same applies to `samplings`: neither scores nor log-probabilities of different
-    models are comparable, nor log-probabilities at different temperatures, or before and after temperature scaling.
+    A round counts when it is recorded; a reply counts when its debate has a verdict and has not failed.
+
+    Groups of judged replies are (domain, role). If a role has several models, as listed by `models`, one has to be
+    named; if its replies were sampled in several ways, the same applies to `samplings`: neither scores nor
+    log-probabilities of different models are comparable, nor log-probabilities at different temperatures, or before and
+    after temperature scaling.
     """
 
     kept: Mapping[GroupKey, SignalGroup] = field(default_factory=dict)
+    round_sums: RoundSums = field(default_factory=RoundSums)
+    tokens: TokenConfidence = field(default_factory=TokenConfidence)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been aggregated."""
+        return not (self.kept or self.round_sums.kept or self.round_sums.left_out or self.tokens.replies)
 
     @property
     def kind(self) -> Literal["signals"]:
@@ -118,7 +140,47 @@ class Signals:
         merged = dict(self.kept)
         for key, group in other.kept.items():
             merged[key] = merged[key].merge(group) if key in merged else group
-        return Signals(merged)
+        return Signals(merged, self.round_sums.merge(other.round_sums), self.tokens.merge(other.tokens))
+
+    def measures(self) -> list[str]:
+        """Round measures with values, sorted: fields of the event `round`, such as `jsd`, and `m` of a gate."""
+        return self.round_sums.measures()
+
+    def rounds(self, measure: str) -> RoundBands:
+        """A measure by round, over debates: of numbers by side each debate's mean, unknown if one is unknown.
+
+        Raises:
+            ConfigError: no debate has the measure.
+        """
+        if measure not in (known := self.measures()):
+            raise unknown_name("measure", measure, known)
+        return self.round_sums.bands(measure)
+
+    def speakers(self) -> list[Speaker]:
+        """(role, model, sampling) of the replies with log-probabilities, in order."""
+        return self.tokens.speakers()
+
+    def spoken(self, speaker: Speaker) -> LogprobBands:
+        """Log-probability along the replies of a speaker, judged or not.
+
+        Raises:
+            ConfigError: there is no such speaker.
+        """
+        sums = self._of_speaker(speaker)
+        return LogprobBands.of(sums.along, sums.curve)
+
+    def spoken_rounds(self, speaker: Speaker) -> RoundBands:
+        """Mean log-probability of the replies of a speaker by round.
+
+        Raises:
+            ConfigError: there is no such speaker.
+        """
+        return RoundBands.of(self._of_speaker(speaker).by_round)
+
+    def _of_speaker(self, speaker: Speaker) -> SpeakerSums:
+        if speaker not in self.tokens.kept:
+            raise ConfigError(f"there is no speaker {tuple(speaker)}; known: {[*map(tuple, self.speakers())]}")
+        return self.tokens.kept[speaker]
 
     @property
     def replies(self) -> int:
@@ -181,8 +243,7 @@ class Signals:
     ) -> LogprobBands:
         """Log-probability along the replies. Arguments and errors: see `group`."""
         group = self.group(domain, role, sampling, model=model)
-        quantiles = group.bands.quantiles((0.10, 0.25, 0.50, 0.75, 0.90))
-        return LogprobBands(PLACES, group.bands.n(), group.curve.known_mean(), *quantiles)
+        return LogprobBands.of(group.bands, group.curve)
 
     def correlation(
         self, domain: str, role: str, sampling: Sampling | None = None, *, model: str | None = None
@@ -214,12 +275,26 @@ class Signals:
 
 def encode_signals(signals: Signals) -> bytes:
     """Encodes signals."""
-    return msgspec.msgpack.encode(list(signals.kept.items()), enc_hook=array_as_plain)
+    rounds, tokens = signals.round_sums, signals.tokens
+    parts = (
+        list(signals.kept.items()),
+        (list(rounds.kept.items()), rounds.left_out),
+        (list(tokens.kept.items()), tokens.left_out),
+    )
+    return msgspec.msgpack.encode(parts, enc_hook=array_as_plain)
 
 
 def decode_signals(raw: bytes) -> Signals:
     """Decodes a result of `encode_signals`."""
-    return Signals(dict(msgspec.msgpack.decode(raw, type=list[tuple[GroupKey, SignalGroup]], dec_hook=plain_as_array)))
+    groups, rounds, tokens = msgspec.msgpack.decode(raw, type=_Encoded, dec_hook=plain_as_array)
+    return Signals(dict(groups), RoundSums(dict(rounds[0]), rounds[1]), TokenConfidence(dict(tokens[0]), tokens[1]))
+
+
+_Encoded = tuple[
+    list[tuple[GroupKey, SignalGroup]],
+    tuple[list[tuple[RoundKey, ValueHistogram]], int],
+    tuple[list[tuple[Speaker, SpeakerSums]], int],
+]
 
 
 def array_as_plain(value: Any) -> Any:

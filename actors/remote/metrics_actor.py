@@ -106,11 +106,16 @@ class MetricsActor(RunActor):
         following, events = self._writer.progress.events_since(cursor if incarnation == mine else 0)
         return msgspec.msgpack.encode((mine, following, events))
 
-    async def signals(self, known: int) -> bytes:
-        """The writer's signals, encoded; empty when they still cover `known` replies."""
+    async def signals(self, incarnation: str, known: int) -> tuple[str, int, bytes]:
+        """The writer's incarnation, the version of its signals, and these, encoded; empty when they still have the
+        version `known` of this incarnation."""
         await self._up()
-        keeper = self._writer.signals
-        return encode_signals(await keeper.signals()) if keeper.replies != known else b""
+        mine, aggregator = self._writer.incarnation, self._writer.signals
+        version = aggregator.version
+        if (incarnation, known) == (mine, version):
+            return mine, version, b""
+        signals = await aggregator.signals()
+        return mine, version, await asyncio.to_thread(encode_signals, signals)
 
     async def close(self, compact: bool) -> None:
         """See `RecordWriter.close`."""

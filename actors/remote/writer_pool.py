@@ -31,6 +31,8 @@ class RayWriterPool:
         self._cursors = [("", 0)] * len(self._writers)
         self._last = [Counts() for _ in self._writers]
         self._signals = [Signals() for _ in self._writers]
+        self._versions = [("", -1)] * len(self._writers)
+        self._merged_signals = Signals()
         self._registrations = self._cancelled_unsent = 0
         self._ends = [
             Mailbox[tuple[int, DebateEnd]](partial(self._send_ends, number), spacing_s=_END_EACH_S)
@@ -141,14 +143,18 @@ class RayWriterPool:
 
     async def signals(self) -> Signals:
         """See `WriterPool.signals`; its last ones while a writer restarts."""
+        has_changed = False
         for i, writer in enumerate(self._writers):
             try:
-                raw = await writer.call("signals", self._signals[i].replies)
+                incarnation, version, raw = await writer.call("signals", *self._versions[i])
             except PeerLost:
                 continue
             if raw:
+                has_changed, self._versions[i] = True, (incarnation, version)
                 self._signals[i] = await asyncio.to_thread(decode_signals, raw)
-        return await asyncio.to_thread(_merged, self._signals)
+        if has_changed:
+            self._merged_signals = await asyncio.to_thread(_merged, self._signals)
+        return self._merged_signals
 
     async def close(self, *, compact: bool) -> None:
         """See `WriterPool.close`."""

@@ -12,8 +12,21 @@ _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0, 60.
 _WAITS = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _LONG_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 _NATS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
-_JSD = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-_SHARES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
+_ROUND_NATS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+_SHARES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+_DISTANCES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.5, 2.0)
+
+LAST_ROUND_LABEL = 12
+_ROUND_LABEL = f"Rounds from {LAST_ROUND_LABEL} on have the label {LAST_ROUND_LABEL}."
+
+
+def round_label(number: int | None) -> str:
+    """Value of the label `round`, of few values; empty outside the rounds.
+
+    >>> round_label(2), round_label(40), round_label(None)
+    ('2', '12', '')
+    """
+    return "" if number is None else str(max(0, min(number, LAST_ROUND_LABEL)))
 
 
 class Metric(NamedTuple):
@@ -120,17 +133,35 @@ SURPRISAL = Metric(
     "moot_reply_surprisal_nats",
     "histogram",
     "Mean surprisal (negative log-probability) of a reply's tokens, in nats.",
-    ("model", "role"),
+    ("model", "role", "round"),
     _NATS,
-    detail="Only log-probabilities that no schema's mask has changed. Counted by agents.",
+    detail=f"Only log-probabilities that no schema's mask has changed. {_ROUND_LABEL} It is empty for replies outside "
+    "the rounds. Counted by agents.",
 )
-ROUND_JSD = Metric(
-    "moot_round_jsd_nats",
+ROUND_NATS = Metric(
+    "moot_round_nats",
     "histogram",
-    "Jensen-Shannon divergence between the sides after a round, in nats.",
-    (),
-    _JSD,
-    detail="At most ln 2 (`evince`). Counted by record writers.",
+    "Divergences and entropies of a debate in a round, in nats.",
+    ("measure", "round"),
+    _ROUND_NATS,
+    detail="`jsd`, `generalised_jsd`, `kl`, `mi`, `ce`, `entropy`, `mixture_entropy`; of several sides or pairs the "
+    f"mean. {_ROUND_LABEL} Counted by record writers.",
+)
+ROUND_RATIO = Metric(
+    "moot_round_ratio",
+    "histogram",
+    "Contentiousness and quality of a debate in a round, and misalignment of its openings, in [0, 1].",
+    ("measure", "round"),
+    _SHARES,
+    detail=f"`kappa`, `crit` (mean over the sides), `gamma`, `nmi`, `m`. {_ROUND_LABEL} Counted by record writers.",
+)
+ROUND_DISTANCE = Metric(
+    "moot_round_distance",
+    "histogram",
+    "Distance between the answers of a debate in a round.",
+    ("measure", "round"),
+    _DISTANCES,
+    detail=f"`d` (disagreement D, at most 2), `wd` (Wasserstein). {_ROUND_LABEL} Counted by record writers.",
 )
 JUDGE_DISAGREEMENT = Metric(
     "moot_judge_disagreement",
@@ -169,7 +200,9 @@ METRICS = (
     UNKNOWN_COST,
     LIMITER_WAIT,
     SURPRISAL,
-    ROUND_JSD,
+    ROUND_NATS,
+    ROUND_RATIO,
+    ROUND_DISTANCE,
     JUDGE_DISAGREEMENT,
     BUDGET_USED,
     ACTOR_RESTARTS,

@@ -17,6 +17,7 @@ from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.limits.limiter_client import BudgetSpent
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recovery import recover_signals
+from moot.actors.record.signals import Signals
 from moot.deploy.runs.checks import check_models
 from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.outcome import Run, Status
@@ -53,7 +54,7 @@ class Session:
         self._stopping = asyncio.Event()
         self._stop_requested = False
         self._out_of_time = False
-        self._reported_replies, self._signals_at, self._limits_at = 0, 0.0, 0.0
+        self._reported_signals, self._signals_at, self._limits_at = Signals(), 0.0, 0.0
         self._superseded = 0
 
     def stop(self) -> None:
@@ -194,17 +195,17 @@ class Session:
     async def _report_recorded_signals(self, folder: RunFolder) -> None:
         """Report the recorded signals of a completed run to the listener."""
         if self._listener.wants_events:
-            aggregator = await asyncio.to_thread(recover_signals, folder, lambda _: True)
-            if aggregator.replies:
-                self._listener.signals(await aggregator.signals())
+            signals = await asyncio.to_thread(recover_signals, folder, lambda _: True)
+            if not signals.is_empty:
+                self._listener.signals(signals)
 
     async def _report_signals(self, writers: WriterPool, *, at_the_end: bool = False) -> None:
         if not self._listener.wants_events:
             return
         signals = await writers.signals()
-        if signals.replies and (at_the_end or signals.replies != self._reported_replies):
+        if not signals.is_empty and (at_the_end or signals is not self._reported_signals):
             self._listener.signals(signals)
-            self._reported_replies = signals.replies
+            self._reported_signals = signals
         self._signals_at = time.monotonic()
 
 

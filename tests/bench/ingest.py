@@ -168,6 +168,7 @@ class Subscriber:
     def __init__(self, writer: Any) -> None:
         self._writer = writer
         self.counts, self.signals = Counts(), Signals()
+        self.version = ("", -1)
         self.life, self.events = "", 0
         self.polls = 0
 
@@ -186,8 +187,9 @@ class Subscriber:
             raw = await self._writer.events_since.remote(self.life, self.events)
             self.life, self.events, found = msgspec.msgpack.decode(raw, type=tuple[str, int, list[StreamedEvent]])
             more = bool(found)
-        if raw := await self._writer.signals.remote(self.signals.replies):
-            self.signals = decode_signals(raw)
+        incarnation, version, raw = await self._writer.signals.remote(*self.version)
+        if raw:
+            self.version, self.signals = (incarnation, version), decode_signals(raw)
 
 
 async def ingest(folder: Path, spec: RunSpec, seconds: float) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def measured() -> ReportRows:
     meter, untraced = RayMeter("selene"), Tracing("run", {})
     work: dict[str, Callable[[], Any]] = {
         "add to a counter": lambda: meter.add(CALLS, 1.0, "m", "answered"),
-        "observe a value": lambda: meter.observe(SURPRISAL, 0.4, "m", "agent"),
+        "observe a value": lambda: meter.observe(SURPRISAL, 0.4, "m", "agent", "1"),
         "all numbers of a call": _call(meter),
         "the same, silent": _call(SILENT),
         "a debate's traceparent": lambda: untraced.traceparent("case-1", 0),

@@ -29,7 +29,10 @@ def found(turn: Turn[Any], domain: str) -> dict[str, Any]:
 
 
 class AssessedDebate(DebateProtocol):
-    """Constructor and auditor answer in turn, and each reply is assessed. A case titled `refuses` fails."""
+    """Constructor and auditor answer in turn, and each reply is assessed and ends a round.
+
+    A case titled `refuses` fails.
+    """
 
     roles = ("constructor", "auditor")
     name = "assessed"
@@ -41,6 +44,9 @@ class AssessedDebate(DebateProtocol):
             turn = await floor.ask(f"{role}/0", "selene/opening", case_slots(case), reply=Position, path=f"say/{role}")
             domain = "even" if int(case.id.rpartition("-")[2]) % 2 == 0 else "odd"
             floor.note(Event("assessment", f"assessment/{turn.path}", found(turn, domain)))
+            jsd = crc32(turn.text.encode()) % 7 / 10 or None
+            number = self.roles.index(role)
+            floor.note(Event("round", f"round/{number}", {"round": number, "jsd": jsd}))
         if case.title == "refuses":
             raise QuorumFailed("it refuses")
         assert turn is not None

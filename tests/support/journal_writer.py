@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pytest
 
 from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
@@ -34,6 +35,7 @@ from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
 from moot.actors.telemetry import failpoints
 from moot.actors.telemetry.meter import SILENT, Meter
+from moot.metrics.online.value_histogram import ValueHistogram
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Event
 
@@ -209,6 +211,27 @@ def assert_same_signals(one: Signals, other: Signals) -> None:
         found, expected = one.correlation(*group), other.correlation(*group)
         np.testing.assert_array_equal(found.n, expected.n)
         np.testing.assert_allclose(found.value, expected.value, atol=1e-9)
+    rounds = one.round_sums, other.round_sums
+    assert rounds[0].left_out == rounds[1].left_out
+    assert_same_histograms(rounds[0].kept, rounds[1].kept)
+    assert one.speakers() == other.speakers()
+    assert one.tokens.left_out == other.tokens.left_out
+    for speaker in one.speakers():
+        spoken, same = one.tokens.kept[speaker], other.tokens.kept[speaker]
+        assert spoken.replies == same.replies
+        np.testing.assert_array_equal(spoken.along.counts, same.along.counts)
+        np.testing.assert_allclose(spoken.curve.mean, same.curve.mean, rtol=1e-9)
+        assert_same_histograms(spoken.by_round, same.by_round)
+
+
+def assert_same_histograms(some: Mapping[Any, ValueHistogram], others: Mapping[Any, ValueHistogram]) -> None:
+    """Assert that histograms are equal by key, up to rounding of their sums."""
+    assert some.keys() == others.keys()
+    for key, one in some.items():
+        other = others[key]
+        assert (one.bins.tolist(), one.counts.tolist()) == (other.bins.tolist(), other.counts.tolist()), key
+        assert one.unknown == other.unknown, key
+        assert one.total == pytest.approx(other.total, rel=1e-9, abs=1e-9), key
 
 
 _SERVER = multiprocessing.get_context("forkserver")

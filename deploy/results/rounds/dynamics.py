@@ -26,6 +26,7 @@ from moot.deploy.results.summaries.consensus import consensus_verdicts
 from moot.deploy.results.text import natural_sort_key, number, signed
 from moot.protocols.errors import ConfigError
 from moot.protocols.events import RoundFigures
+from moot.protocols.round_values import mean_over_sides
 
 _LEFT_OUT = {"kl", "ce", "information_gain"}
 """Measures without a direction of their own beside JSD, and the change between rounds (of `mixture_entropy`)."""
@@ -167,9 +168,7 @@ def _debate(case_id: str, rounds: Sequence[tuple[str, str]]) -> _Debate:
 def _means(debate: _Debate, by_side: Sequence[list[float | None]]) -> Iterator[RoundValue]:
     """A measure in each round: of a number by side or pair the mean, unknown if one is unknown."""
     for each, of_sides in zip(debate.figures, zip(*by_side, strict=True), strict=False):
-        known = [value for value in of_sides if value is not None]
-        mean = sum(known) / len(known) if len(known) == len(of_sides) else None
-        yield RoundValue(debate.case_id, each.round, mean)
+        yield RoundValue(debate.case_id, each.round, mean_over_sides(of_sides))
 
 
 def _rounds(

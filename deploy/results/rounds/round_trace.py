@@ -90,6 +90,9 @@ MEASURES = (
 )
 """Measures of rounds, in display order. Logarithms are natural."""
 
+OPENINGS = Measure("m", "M", panel=PlotPanel("misalignment M of the openings"))
+"""Measure that a gate notes of the openings, beside their D."""
+
 BY_KEY = {measure.key: measure for measure in MEASURES}
 """Measures by key."""
 

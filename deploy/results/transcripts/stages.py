@@ -142,13 +142,14 @@ def step_words(path: str) -> str:
 
     >>> step_words("opening/agent/0"), step_words("round/2/agent/1"), step_words("gate"), step_words("mine/agent/0")
     ('Independent answers, agent 0', 'Round 2, agent 1', 'Gate', 'mine, agent 0')
-    >>> step_words("judge/candidate/0/judge/1/variant/2/pass/0")
-    'Judging, candidate 0, judge 1, evidence variant 2, pass 0'
+    >>> step_words("judge/candidate/0/judge/1/variant/2/pass/0"), step_words("round/0/agent/1")
+    ('Judging, candidate 0, judge 1, evidence variant 2, pass 0', 'Round 0, agent 1')
     """
     step = step_of(path)
-    (_, number, _), title = _stage(step)
+    _, title = _stage(step)
     places = numbered_places(step)
-    return ", ".join([title, *(places[1:] if number else places)])
+    in_title = places and title.partition(":")[0].endswith(f" {places[0].rpartition(' ')[2]}")
+    return ", ".join([title, *(places[1:] if in_title else places)])
 
 
 def _stage(path: str) -> _Stage:

@@ -18,14 +18,11 @@ from moot.deploy.results.record.run_info import RunInfo, asks_a_model
 from moot.deploy.results.report.render import SIMULATED
 from moot.deploy.results.summaries.calls import CALL_COLUMNS, USED, has_known_tokens, lacks_usage, paid_calls
 from moot.deploy.results.text import Interval
-from moot.deploy.service.live.bands import RoundBands
 from moot.deploy.service.live.open_debates import OpenDebates
 from moot.deploy.service.live.scored import ScoredVerdicts
 from moot.deploy.service.live.series import RecentRate, TimeBins
-from moot.deploy.service.live.trajectories import COLUMNS, Trajectories
-from moot.protocols.events import GATE, RoundFigures, lacks_values
+from moot.protocols.events import GATE, lacks_values
 from moot.protocols.messages import Usage
-from moot.protocols.rubrics.events import ReplyAssessed
 
 READ: dict[str, list[str]] = {
     "cases": ["case_id", *GROUP_COLUMNS, "gold"],
@@ -41,11 +38,8 @@ READ: dict[str, list[str]] = {
 }
 """Columns to read, by table."""
 
-READ_OF_JOURNAL = list(dict.fromkeys([*COLUMNS, *REPLY_COLUMNS]))
-"""Further columns of replies from the journal: for readers of one debate, and for signals."""
-
-_ROUNDS_AT_ONCE = 20_000
-"""Most rounds read of one table, evenly chosen: a record that is followed late has many more."""
+READ_OF_JOURNAL = list(REPLY_COLUMNS)
+"""Further columns of replies from the journal: for readers of one debate."""
 
 
 class LiveFigures(FrozenModel):
@@ -93,7 +87,7 @@ class RunningFigures:
         info: of the run.
 
     Attributes:
-        accuracy, debates_by_time, rounds, trajectories, debates: sources of the charts.
+        accuracy, debates_by_time, debates: sources of the charts; the writers aggregate the rest.
         columns: what is read of the record, by table.
     """
 
@@ -106,9 +100,8 @@ class RunningFigures:
         self._debate_pace, self._token_pace = RecentRate(), RecentRate()
         self._scored, self.debates_by_time = ScoredVerdicts(info.path), TimeBins()
         self.accuracy = self._scored.accuracy
-        self.rounds, self.debates = RoundBands(), OpenDebates()
+        self.debates = OpenDebates()
         self._session = info.owners  # an owner's number is how many there have been
-        self.trajectories = Trajectories(self.debates)
         verdicts = list(dict.fromkeys([*READ["verdicts"], *self._scored.columns]))
         self.columns = {**READ, "verdicts": verdicts}
 
@@ -119,11 +112,8 @@ class RunningFigures:
             self.debates.end_session()
         if added.epoch == self._session and added.table == "turns":
             self.debates.add_replies(added.rows)
-            if "logprob" in added.rows.column_names:
-                self.trajectories.add_replies(added.rows)
         elif added.epoch == self._session and added.table == "events":
             self.debates.add_events(added.rows)
-            self._add_assessments(added.rows)
         getattr(self, f"_add_{added.table}")(added.rows)
 
     def _add_cases(self, cases: pa.Table) -> None:
@@ -144,20 +134,10 @@ class RunningFigures:
         self._counts.calls_without_usage += pc.sum(lacks_usage(calls)).as_py() or 0
 
     def _add_events(self, events: pa.Table) -> None:
-        rounds = events.filter(pc.equal(events["kind"], RoundFigures.kind))
-        step = max(1, rounds.num_rows // _ROUNDS_AT_ONCE)
-        chosen = rounds.take(pa.array(range(0, rounds.num_rows, step), pa.int64()))
-        for path, data in zip(chosen["path"].to_pylist(), chosen["data"].to_pylist(), strict=True):
-            if (figures := RoundFigures.read(decode_json(data), path)) is not None:
-                self.rounds.add(figures)
         for data in events.filter(pc.equal(events["kind"], GATE))["data"].to_pylist():
             self._counts.untested += lacks_values(GATE, decode_json(data))
         for row in events.filter(pc.equal(events["kind"], "parked")).to_pylist():
             self.debates.wait((row["case_id"], row["attempt"]), row["path"], row["at"])
-
-    def _add_assessments(self, events: pa.Table) -> None:
-        for row in events.filter(pc.equal(events["kind"], ReplyAssessed.kind)).to_pylist():
-            self.trajectories.assess((row["case_id"], row["attempt"]), row["data"])
 
     def _add_verdicts(self, verdicts: pa.Table) -> None:
         finished = verdicts.filter(pc.invert(pc.fill_null(verdicts["failed"], False)))
@@ -167,14 +147,11 @@ class RunningFigures:
         counts.rounds += pc.sum(finished["rounds"]).as_py() or 0
         self._scored.add(finished)
         keys = list(zip(*(verdicts[name].to_pylist() for name in ("case_id", "attempt")), strict=True))
-        for key, failed, correct in zip(
-            keys, verdicts["failed"].to_pylist(), verdicts["correct"].to_pylist(), strict=True
-        ):
+        for (case_id, _), failed in zip(keys, verdicts["failed"].to_pylist(), strict=True):
             if failed:
-                self._failed.add(key[0])
+                self._failed.add(case_id)
             else:
-                self._failed.discard(key[0])
-                self.trajectories.end(key, correct)
+                self._failed.discard(case_id)
         self.debates.end(keys)
         at = verdicts["at"].drop_null().to_numpy()
         self.debates_by_time.add(at, np.ones(len(at)))

@@ -16,6 +16,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.follow import RecordFollower
 from moot.actors.record.progress import recorded_events
 from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.record.signal_file import SignalReader
 from moot.deploy.results.record.run_info import RunInfo
 from moot.deploy.results.report.charts import chart_data
 from moot.deploy.runs.recorded_run import last_session, recorded_status
@@ -69,6 +70,7 @@ class LiveRun:
         self._folder, self._is_live, self._beside, self._hint = RunFolder(info.path), is_live, beside, hint
         self._running = RunningFigures(info)
         self._follower = RecordFollower(self._folder, self._running.columns, READ_OF_JOURNAL)
+        self._signals = SignalReader(info.path)
         self._readers: list[DebateReader] = []
         self._news = asyncio.Condition()
         self._version = 0
@@ -163,7 +165,9 @@ class LiveRun:
         return msgspec.json.encode({**figures, "debates": self._running.debates.shown(time.time()), **beside})
 
     def _charts_now(self) -> bytes:
-        charts = [{**chart_data(chart), "note": chart.note} for chart in live_charts(self._running)]
+        charts = [
+            {**chart_data(chart), "note": chart.note} for chart in live_charts(self._running, self._signals.signals())
+        ]
         return msgspec.json.encode(charts)
 
     async def _end(self, reason: str = "") -> None:

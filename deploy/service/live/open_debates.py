@@ -15,7 +15,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.record.open_debate import OpenDebate
 from moot.actors.record.schema import CANCELLED, RESUMED, CaseKey
 from moot.deploy.results.transcripts.stages import step_words
 from moot.protocols.case import is_shared_id
@@ -36,14 +35,12 @@ class DebateUnderWay(msgspec.Struct):
         replies: number so far.
         step: path of the last reply or note.
         waits: whether it waits for a person.
-        signals: state for its signals, which are computed at its end.
     """
 
     began_at: float
     replies: int = 0
     step: str = ""
     waits: bool = False
-    signals: OpenDebate = msgspec.field(default_factory=OpenDebate)
 
 
 class OpenDebates:

@@ -48,7 +48,7 @@ async def run_signals(kind: str, folder: Path, count: int, **changes: Any) -> Si
 async def test_the_running_signals_end_as_those_of_the_record(kind: str, writers: int, tmp_path: Path) -> None:
     signals = await run_signals(kind, tmp_path / "run", CASES, writers=writers)
     assert signals.replies == 2 * (CASES - 5)
-    assert_same_signals(signals, await recover_signals(RunFolder(tmp_path / "run"), lambda _: True).signals())
+    assert_same_signals(signals, recover_signals(RunFolder(tmp_path / "run"), lambda _: True))
     correlations = signals.correlation("even", "constructor")
     assert (~np.isnan(correlations.value)).sum() > 100
     assert signals.group("even", "auditor").without_logprobs == signals.group("even", "auditor").replies > 0

@@ -107,7 +107,7 @@ async def test_an_evicted_debate_resumes_where_it_was(folder: RunFolder, incarna
         live = await made.signals.signals()
         assert live.replies == 1
     recorded = recover_signals(folder, lambda _: True)
-    assert_same_signals(live, await recorded.signals())
+    assert_same_signals(live, recorded)
     assert live.group("m", "constructor").without_logprobs == 0
     kinds = Counter(row["kind"] for row in read_table(folder, "events").to_pylist())
     assert kinds == {"assessment": 5, CANCELLED: 5, RESUMED: 1}

@@ -21,12 +21,15 @@ from typing import Any
 
 import psutil
 import pytest
+from journal_writer import assert_same_signals
 from nodes import LiveActor, LocalCluster, nodes
 from simulate_process import SimulatedServerProcess, serving, undisturbed, verdicts, write_questions
 from small_runs import ENCODER
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import FLUSH_ROWS, FLUSH_S
+from moot.actors.record.recovery import recover_signals
+from moot.actors.record.signal_file import SignalReader
 from moot.actors.record.tables import read_table
 
 ACTORS = ("moderator", "agent", "judge", "writer", "limiter")
@@ -173,6 +176,9 @@ def test_a_run_outlives_everything(tmp_path: Path) -> None:
     assert left == []
     assert cluster.leaked() == []
     assert verdicts(folder) == expected
+    signals = SignalReader(folder).signals()
+    assert signals.rounds("d").n[0] == CASES  # of each debate its gate, once
+    assert_same_signals(signals, recover_signals(RunFolder(folder), lambda _: True))
     again = stats["calls"] - len(stats["by_step"])
     allowed = havoc.allowed + len(stats["by_step"]) // 100
     print(f"{again} of {len(stats['by_step'])} calls paid again, {allowed} allowed")

@@ -23,7 +23,7 @@ from moot.actors.telemetry.meter import (
     DEBATES_DONE,
     DEBATES_FAILED,
     METRICS,
-    ROUND_JSD,
+    ROUND_NATS,
     TOKENS,
     TURNS,
     UNKNOWN_COST,
@@ -114,7 +114,7 @@ async def test_what_is_replayed_is_counted_once_also_by_a_writer_that_was_starte
         assert await again.commit(ends) == [True, True]
     assert first.total(DEBATES_DONE) == first.total(TURNS, "agent", "reasked") == first.total(TURNS) == 1.0
     assert first.total(DEBATES_FAILED) == first.total(DEBATES_FAILED, "other") == 1.0
-    assert first.values[ROUND_JSD.name,] == [0.25]
+    assert first.values[ROUND_NATS.name, "jsd", "0"] == [0.25]
     assert first.values["moot_debate_seconds",] == [2.0, 0.0]
     assert sum(second.totals.values()) == 0.0
     assert not second.values

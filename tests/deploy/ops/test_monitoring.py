@@ -33,6 +33,7 @@ RULES = DEPLOY / "prometheus" / "moot.rules.yml"
 DASHBOARD = json.loads((DEPLOY / "grafana" / "moot.json").read_text())
 VARIABLES = {"$protocol": ".*", "$model": ".*", "$__rate_interval": "30s"}
 LATENCY_MS = 250.0
+OPENING = ("round", "round/0")
 PRICE = {"input": 2.0, "output": 8.0}
 
 needs_prometheus = pytest.mark.needs("program/prometheus")
@@ -279,9 +280,11 @@ class TestWatchedRuns:
         assert fastest == 0.0  # every reply waits longer
         events = read_table(watched.evince, "events").to_pylist()
         divergences = [json.loads(event["data"])["jsd"] for event in events if event["kind"] == "round"]
-        assert total("sum(ray_moot_round_jsd_nats_count)") == len(divergences) > 0
+        assert total('sum(ray_moot_round_nats_count{measure="jsd"})') == len(divergences) > 0
         small = sum(value <= 0.1 for value in divergences)
-        assert total('sum(ray_moot_round_jsd_nats_bucket{le="0.1"})') == small
+        assert total('sum(ray_moot_round_nats_bucket{measure="jsd", le="0.1"})') == small
+        openings = [json.loads(event["data"])["jsd"] for event in events if (event["kind"], event["path"]) == OPENING]
+        assert total('sum(ray_moot_round_nats_count{measure="jsd", round="0"})') == len(openings) > 0
         for run in (watched.selene, watched.evince):
             logprobs = [row["logprob"] for row in read_table(run, "tokens").to_pylist() if row["logprob"]]
             name = f'protocol="{run.name}"'

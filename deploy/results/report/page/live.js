@@ -92,9 +92,10 @@
       canvas.setAttribute("role", "img");
       canvas.setAttribute("aria-label", `${data.title}. The numbers stand in the table below.`);
       const table = make("details", "", "", make("summary", "", "Numbers of this figure"));
-      const figure = make("figure", "chart", "", make("figcaption", "", data.title), make("div", "plot", "", canvas), make("p", "dim", data.note), table);
+      const [title, note] = [make("figcaption", "", data.title), make("p", "dim", data.note)];
+      const figure = make("figure", "chart", "", title, make("div", "plot", "", canvas), note, table);
       figure.id = `chart-${data.name}`;
-      const known = { figure, canvas, table, data, isSeen: false, isNew: true };
+      const known = { figure, canvas, title, note, table, data, isSeen: false, isNew: true };
       table.addEventListener("toggle", () => this.fill(known));
       return known;
     }
@@ -132,6 +133,8 @@
         }
         const known = this.drawn.get(id);
         known.data = data;
+        known.title.textContent = data.title;
+        known.note.textContent = data.note;
         known.isNew = true;
         this.draw(known);
       }

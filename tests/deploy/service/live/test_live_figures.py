@@ -14,17 +14,16 @@ from summary_debate import BAD, GOOD, Classifying, card, write_classifier_folder
 import moot
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.follow import RecordFollower
+from moot.actors.record.signal_file import SignalReader
 from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.report.charts import chart_data
 from moot.deploy.results.summaries.catalogue_figures import RunFigures, run_figures
 from moot.deploy.results.summaries.summary import Summary, summarise
-from moot.deploy.service.live.bands import SAMPLED, RoundBands
 from moot.deploy.service.live.charts import live_charts
 from moot.deploy.service.live.figures import READ_OF_JOURNAL, LiveFigures, RunningFigures
 from moot.deploy.service.live.series import MOST_POINTS, RecentRate, RunningAccuracy, TimeBins
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
 from moot.protocols.errors import UNSENT
-from moot.protocols.events import RoundFigures
 
 
 def followed(run: Path) -> RunningFigures:
@@ -58,8 +57,20 @@ def test_at_the_end_they_are_those_of_the_summary(task: str, protocol: str, tmp_
     figures, summary = equal_to_summary(running, tmp_path / "run")
     assert figures.simulated
     assert figures.open == 0
-    charts = [chart_data(chart) for chart in live_charts(running)]
+    signals = SignalReader(tmp_path / "run").signals()
+    charts = [chart_data(chart) for chart in live_charts(running, signals)]
     assert len({chart["name"] for chart in charts}) == len(charts)
+    drawn = {chart["name"]: chart["series"][-1] for chart in charts}
+    for measure in signals.measures():
+        bands = signals.rounds(measure)
+        if bands.n.any():
+            shown = drawn[f"live-{measure.replace('_', '-')}"]
+            known = bands.known()
+            assert shown["x"] == known.round.tolist(), measure
+            times = 10.0 if measure in ("crit", "gamma") else 1.0
+            assert shown["y"] == pytest.approx((times * known.median).tolist(), rel=1e-4), measure
+    for speaker in signals.speakers():
+        assert any(name.startswith("live-tokens") and speaker.role in name for name in drawn)
     if summary.accuracy is not None:
         accuracy = next(chart for chart in charts if chart["name"] == "live-accuracy")["series"][0]
         assert accuracy["y"][-1] == pytest.approx(summary.accuracy, rel=1e-4)
@@ -115,8 +126,8 @@ def test_usage_is_a_lower_bound_where_a_call_may_have_used_more(
     assert figures.calls_without_usage == silent
 
 
-def test_series_and_samples_stay_small() -> None:
-    accuracy, bins, bands = RunningAccuracy(), TimeBins(), RoundBands()
+def test_series_stay_small() -> None:
+    accuracy, bins = RunningAccuracy(), TimeBins()
     correct = np.random.default_rng(0).random(50_000) < 0.8
     for part in np.array_split(correct, 700):
         accuracy.add(part)
@@ -128,11 +139,6 @@ def test_series_and_samples_stay_small() -> None:
     minutes, rates = bins.rates()
     assert len(minutes) <= MOST_POINTS
     assert sum(rates) * bins.width_s == pytest.approx(50_000, rel=0.02)
-    for value in np.random.default_rng(1).random(20 * SAMPLED):
-        bands.add(RoundFigures(round=1, d=float(value)))
-    ((measure, (band,)),) = bands.bands()
-    assert (measure.key, band.n) == ("d", 20 * SAMPLED)
-    assert (band.low_10, band.median, band.high_90) == pytest.approx((0.1, 0.5, 0.9), abs=0.08)
 
 
 def test_a_pace_is_unknown_at_first_and_of_the_last_seconds() -> None:

@@ -1,0 +1,45 @@
+"""Histograms of any real value: merged in any order, taken out again, quantiles within their stated error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from moot.metrics.online.value_histogram import ValueHistogram
+
+SHARES = (0.10, 0.25, 0.50, 0.75, 0.90)
+
+
+def test_parts_in_any_order_are_the_whole() -> None:
+    draw = np.random.default_rng(3)
+    values = np.concatenate((draw.normal(0.0, 0.3, 900), np.zeros(50), draw.exponential(2.0, 300)))
+    values[draw.random(len(values)) < 0.1] = np.nan
+    whole = ValueHistogram.of(values)
+    parts = [ValueHistogram.of(part) for part in np.array_split(draw.permutation(values), 30)]
+    merged = ValueHistogram.empty()
+    for place in draw.permutation(len(parts)):
+        merged = merged.merge(parts[place])
+    assert (merged.bins.tolist(), merged.counts.tolist()) == (whole.bins.tolist(), whole.counts.tolist())
+    assert (merged.n, merged.unknown) == (int((~np.isnan(values)).sum()), int(np.isnan(values).sum()))
+    assert merged.mean == pytest.approx(np.nanmean(values))
+    expected = np.nanquantile(values, SHARES, method="inverted_cdf")
+    assert merged.quantiles(SHARES) == pytest.approx(expected, rel=0.00251, abs=1e-4)
+    rest = merged.without(parts[0])
+    others = ValueHistogram.empty()
+    for part in parts[1:]:
+        others = others.merge(part)
+    assert (rest.bins.tolist(), rest.counts.tolist()) == (others.bins.tolist(), others.counts.tolist())
+    assert rest.unknown == others.unknown
+    assert rest.total == pytest.approx(others.total)
+
+
+def test_what_is_unknown_is_no_zero() -> None:
+    unknown = ValueHistogram.of(np.array([np.nan, np.nan]))
+    assert (unknown.n, unknown.unknown) == (0, 2)
+    assert np.isnan([unknown.mean, *unknown.quantiles(SHARES)]).all()
+    assert ValueHistogram.of(np.array([0.0, np.nan])).quantiles((0.5,)).tolist() == [0.0]
+
+
+def test_memory_does_not_grow_with_the_number_of_values() -> None:
+    values = np.random.default_rng(0).lognormal(-2.0, 2.0, 200_000)
+    assert len(ValueHistogram.of(np.concatenate((values, -values))).bins) < 5_600
