@@ -27,9 +27,6 @@ _MOST_ITEMS = 5
 _SHORTEST_TEXT = 60
 """Characters below which no text is shortened to make the whole fit."""
 
-_SHORT_TEXT = 120
-"""Most characters of a short text field."""
-
 _LONGEST_NAME = 64
 _NUMBER, _BOOLEAN, _AROUND = 6, 5, 6
 """Characters of a number, of a truth value, and of the punctuation around a field."""
@@ -59,7 +56,7 @@ def reply_schema(
     sizes: tuple[tuple[str, int], ...] = (),
     bytes_each: int = 1,
 ) -> ReplySchema:
-    """Builds the schema of an ask.
+    """Builds the schema of an ask; its properties come in the order of the type's fields, in every dialect.
 
     Args:
         model: the reply type.
@@ -83,8 +80,6 @@ def reply_schema(
     schema = _bounded(_with_labels(limited, labels if listed_labels else None, "answer"))
     if not getattr(model, "length_follows_input", False):
         schema = _fitted(schema, max_tokens, bytes_each)
-    if not (DIALECTS[dialect].lengths or getattr(model, "analysis_first", False)):
-        schema = _decisive_first(schema)
     return ReplySchema(name, msgspec.json.encode(in_dialect(schema, DIALECTS[dialect])))
 
 
@@ -157,21 +152,6 @@ def _length(text: str) -> int:
 
 def _weight(bytes_each: int) -> int:
     return 1 if bytes_each == 1 else bytes_each * CHARACTERS_PER_TOKEN
-
-
-def _decisive_first(schema: dict[str, Any]) -> dict[str, Any]:
-    """Moves long texts and lists to the end: a model without length constraints may never get past them."""
-    if "properties" not in schema:
-        return schema
-    long = {name: part for name, part in schema["properties"].items() if _is_long(part)}
-    properties = {name: part for name, part in schema["properties"].items() if name not in long} | long
-    return {**schema, "properties": properties, "required": list(properties)}
-
-
-def _is_long(part: Mapping[str, Any]) -> bool:
-    if "anyOf" in part:
-        return any(_is_long(member) for member in part["anyOf"])
-    return "enum" not in part and (part["type"] in ("object", "array") or part.get("maxLength", 0) > _SHORT_TEXT)
 
 
 def _with_labels(schema: Mapping[str, Any], labels: tuple[str, ...] | None, answer: str = "") -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import BaseModel, Field
 
 from moot.protocols.replies import Reply
@@ -52,8 +50,6 @@ class OneItemReply(Reply):
     Attributes:
         statements: what the evidence says of the claim, point by point.
     """
-
-    analysis_first: ClassVar[bool] = True
 
     statements: list[StatementReply] = Field(max_length=_MOST, json_schema_extra=most(4))
 

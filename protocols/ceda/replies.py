@@ -98,7 +98,6 @@ class MessageReply(Reply):
         stance: where that leaves it on the claim itself; None when it does not say.
     """
 
-    analysis_first: ClassVar[bool] = True
     plain_text_is: ClassVar[str] = "text"
 
     says: Annotated[Relation | SkipJsonSchema[None], BeforeValidator(_relation)] = None
@@ -110,19 +109,17 @@ class JudgeReply(Reply):
     """A judge's reading of a debate. Only the summary and the verdict must be readable: the rest is advice.
 
     Attributes:
-        consensus: whether the debaters have come to agree; None when the judge does not say.
         agreed, disputed: the points on which they agree and disagree; empty when they cannot be read.
         summary: in a few sentences; what a classifier reads.
+        consensus: whether the debaters have come to agree; None when the judge does not say.
         verdict: 1 for a supported claim, 0 for a hallucinated one, None for none.
         confidence: stated probability that the verdict is right, in [0, 1]; None when the judge states none.
     """
 
-    analysis_first: ClassVar[bool] = True
-
-    consensus: Annotated[bool | None, WrapValidator(_or_none)] = None
     agreed: Texts = ()
     disputed: Texts = ()
     summary: str = Field(min_length=1, json_schema_extra=longest(400))
+    consensus: Annotated[bool | None, WrapValidator(_or_none)] = None
     verdict: Annotated[Literal[0, 1] | None, BeforeValidator(_one_or_nought)]
     confidence: Annotated[Annotated[float, Field(ge=0.0, le=1.0)] | None, BeforeValidator(_share)] = None
 

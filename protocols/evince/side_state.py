@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,8 +63,6 @@ class Prediction(Rebutting, Estimate):
 
 class ReasonedEstimate(Predicted, Argued):
     """An estimate whose arguments come first."""
-
-    analysis_first: ClassVar[bool] = True
 
 
 class ReasonedPrediction(ReasonedEstimate, Rebutting):

@@ -32,8 +32,8 @@ Title = Annotated[
 class Balance(Reply):
     """Whether a side finds the subject balanced: whether both sides can argue about it."""
 
-    balanced: bool
     why: str = Field(default="", json_schema_extra=longest(300))
+    balanced: bool
 
 
 class Theme(Reply):
@@ -96,8 +96,8 @@ class Opening(Reply):
     A side that argues has not declined, whatever it says of that.
     """
 
-    declined: bool = False
     arguments: list[TopicArgument] = Field(default_factory=list, json_schema_extra=most(10, "topics"))
+    declined: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -111,14 +111,21 @@ class Opening(Reply):
         return self
 
 
-class Answered(Reply):
-    """A reply that names one of the case's labels, before all else."""
+Named = Annotated[str, Field(min_length=1, json_schema_extra=case_label())]
+"""One of the case's labels."""
 
-    answer: str = Field(min_length=1, json_schema_extra=case_label())
+
+class Answered(Reply):
+    """A reply that begins with the answer that its side argues for."""
+
+    answer: Named
 
 
 class LabelledOpening(Opening, Answered):
-    """An opening on a closed list: the answer that the side holds likeliest, and its arguments for it."""
+    """An opening on a closed list: the answer that the side holds likeliest, and its arguments for it.
+
+    The answer comes first: it is what each argument defends, as `for` and `against` are on a subject.
+    """
 
 
 class Speech(Opening):
@@ -156,8 +163,8 @@ class LastWord(Reply):
         conceded: it now takes the other side to be right.
     """
 
-    presented_all: bool
     additions: list[TopicAddition] = Field(default_factory=list, json_schema_extra=most(10, "topics"))
+    presented_all: bool
     conceded: bool = False
 
     @model_validator(mode="after")
@@ -177,8 +184,8 @@ class TopicStatement(Reply):
 class Closing(Reply):
     """A side's closing statements, or that it declines to close; with a statement it has not declined."""
 
-    declined: bool = False
     statements: list[TopicStatement] = Field(default_factory=list, json_schema_extra=most(10, "topics"))
+    declined: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -205,23 +212,27 @@ class Draft(Reply):
 class Amendment(Draft):
     """A draft as the other side would have it, and whether that side stands behind it."""
 
-    consents: bool
     reservations: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
+    consents: bool
 
 
-class LabelledDraft(Draft, Answered):
-    """A draft on a closed list: the answer that it proposes, its points, and what should be found out next."""
+class LabelledDraft(Draft):
+    """A draft on a closed list: its points, what should be found out next, and the answer that follows from them."""
+
+    answer: Named
 
 
-class LabelledAmendment(Amendment, Answered):
+class LabelledAmendment(Amendment):
     """An amended draft on a closed list, with the answer as the other side would have it."""
+
+    answer: Named
 
 
 class Consent(Reply):
     """Whether a side stands behind an amended proposal."""
 
-    consents: bool
     reservations: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
+    consents: bool
 
 
 Heard = Annotated[list[Point], Field(json_schema_extra=most(5))]
@@ -238,22 +249,20 @@ class TopicMarks(Marked):
 
 
 class WholeComparison(Reply):
-    """A judge's reading of all closing statements, in the order of the source's appendix 6.D.
+    """A judge's reading of all closing statements (the source's appendix 6.D).
 
     Attributes:
         claim: what the first debater argues for.
         arguments: the first debater's; `counterarguments`: the second's.
-        marks: one pair per topic.
         rationale: of the whole.
+        marks: one pair per topic.
     """
-
-    analysis_first: ClassVar[bool] = True
 
     claim: str = Field(default="", json_schema_extra=longest(200))
     arguments: Heard = Field(default_factory=list)
     counterarguments: Heard = Field(default_factory=list)
-    marks: list[TopicMarks] = Field(min_length=1, json_schema_extra=most(10, "topics"))
     rationale: str = Field(default="", json_schema_extra=longest(500))
+    marks: list[TopicMarks] = Field(min_length=1, json_schema_extra=most(10, "topics"))
 
 
 class Comparison(Marked):
@@ -261,6 +270,6 @@ class Comparison(Marked):
 
     marks: ClassVar[tuple[str, ...]] = ("first", "second")
 
+    rationale: str = Field(default="", json_schema_extra=longest(500))
     first: Mark
     second: Mark
-    rationale: str = Field(default="", json_schema_extra=longest(500))
