@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from moot.protocols.reply_limits import case_label, longest
+from moot.protocols.asked_lengths import asked
+from moot.protocols.reply_limits import case_label
 from moot.protocols.text.folding import fold
 
 
@@ -76,7 +77,7 @@ class Position(Reply):
     """
 
     answer: Answer
-    reasoning: str = Field(min_length=1, json_schema_extra=longest(900))
+    reasoning: str = Field(min_length=1, json_schema_extra=asked("reasoning"))
     confidence: Share
 
 
@@ -106,7 +107,7 @@ class Score(Reply):
     The analysis comes first, as in SELENE's prompt, so that the score follows from it.
     """
 
-    rationale: str = Field(default="", json_schema_extra=longest(600))
+    rationale: str = Field(default="", json_schema_extra=asked("rationale"))
     support: Literal["supported", "contradicted", "not covered"]
     score: Share
 

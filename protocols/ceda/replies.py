@@ -9,10 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, ValidationError, WrapValidator
 from pydantic.json_schema import SkipJsonSchema
 
+from moot.protocols.asked_lengths import asked
 from moot.protocols.ceda.stance import Relation, relation_of
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, SUPPORTED
 from moot.protocols.replies import Reply
-from moot.protocols.reply_limits import longest, most
+from moot.protocols.reply_limits import longest
 from moot.protocols.text.folding import fold
 from moot.protocols.text.labels import read_label
 
@@ -68,7 +69,7 @@ def _or_none(value: Any, read: Callable[[Any], bool | None]) -> bool | None:
 
 
 Point = Annotated[str, Field(json_schema_extra=longest(120))]
-Texts = Annotated[tuple[Point, ...], BeforeValidator(_texts), Field(json_schema_extra=most(3))]
+Texts = Annotated[tuple[Point, ...], BeforeValidator(_texts), Field(json_schema_extra=asked("agreed"))]
 
 
 Stated = Literal["supports", "denies", "unclear"]
@@ -101,7 +102,7 @@ class MessageReply(Reply):
     plain_text_is: ClassVar[str] = "text"
 
     says: Annotated[Relation | SkipJsonSchema[None], BeforeValidator(_relation)] = None
-    text: str = Field(min_length=1, json_schema_extra=longest(320))
+    text: str = Field(min_length=1, json_schema_extra=asked("message"))
     stance: Annotated[Stated | SkipJsonSchema[None], BeforeValidator(_stated)] = None
 
 
@@ -118,7 +119,7 @@ class JudgeReply(Reply):
 
     agreed: Texts = ()
     disputed: Texts = ()
-    summary: str = Field(min_length=1, json_schema_extra=longest(400))
+    summary: str = Field(min_length=1, json_schema_extra=asked("summary"))
     consensus: Annotated[bool | None, WrapValidator(_or_none)] = None
     verdict: Annotated[Literal[0, 1] | None, BeforeValidator(_one_or_nought)]
     confidence: Annotated[Annotated[float, Field(ge=0.0, le=1.0)] | None, BeforeValidator(_share)] = None

@@ -10,24 +10,24 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, field_validator
 
+from moot.protocols.asked_lengths import asked
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.crit.appraisal import CritDocument
 from moot.protocols.distribution import CleanedDistribution, Predicted, clean
 from moot.protocols.messages import Turn
 from moot.protocols.replies import Reply
-from moot.protocols.reply_limits import longest, most
 
 _SHOWN_FROM = 0.005
 _EQUAL = 1e-9
 
 
-Sentence = Annotated[str, Field(json_schema_extra=longest(240))]
+Sentence = Annotated[str, Field(json_schema_extra=asked("one_sentence"))]
 
 
 class Argued(Reply):
     """Arguments for an estimate."""
 
-    arguments: list[Sentence] = Field(min_length=1, max_length=50, json_schema_extra=most(4))
+    arguments: list[Sentence] = Field(min_length=1, max_length=50, json_schema_extra=asked("arguments"))
 
     @field_validator("arguments", "rebuttals", mode="before", check_fields=False)
     @classmethod
@@ -50,7 +50,7 @@ class Argued(Reply):
 class Rebutting(Argued):
     """Arguments, and answers to those of others."""
 
-    rebuttals: list[Sentence] = Field(default=[], max_length=50, json_schema_extra=most(3))
+    rebuttals: list[Sentence] = Field(default=[], max_length=50, json_schema_extra=asked("rebuttals"))
 
 
 class Estimate(Argued, Predicted):

@@ -133,7 +133,7 @@ def rubric_slots(rubric: Rubric) -> dict[str, Any]:
         }
         for name, dimension in rubric.dimensions.items()
     ]
-    form = {REASONING: "2 or 3 sentences from which the scores follow"}
+    form = {REASONING: "from which the scores follow"}
     if rubric.flag:
         form[ISSUES] = "text, empty without such an issue"
     form |= {name: f"{each.lowest} to {each.highest}" for name, each in rubric.dimensions.items()}

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import BeforeValidator, Field, create_model
 
+from moot.protocols.asked_lengths import asked
 from moot.protocols.reply_ids import reply_factory
 from moot.protocols.reply_limits import longest
 from moot.protocols.rubrics.rubric import Rubric, whole_number
@@ -34,8 +35,8 @@ def mark_sheet(argument: str) -> type[ScoreSheet]:
     scales: Mapping[str, tuple[int, int]]
     scales, flag = msgspec.json.decode(argument, type=tuple[dict[str, tuple[int, int]], bool])
     issues, reasoning = (
-        Annotated[str, BeforeValidator(_null_is_empty), Field(json_schema_extra=longest(characters))]
-        for characters in (300, 700)
+        Annotated[str, BeforeValidator(_null_is_empty), Field(json_schema_extra=length)]
+        for length in (longest(300), asked("assessment"))
     )
     fields: dict[str, Any] = {REASONING: (reasoning, "")}
     if flag:

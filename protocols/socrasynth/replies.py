@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from moot.protocols.asked_lengths import asked
 from moot.protocols.marks import Mark, Marked
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import case_label, longest, most, sized_by
@@ -24,7 +25,7 @@ def _of_words(title: str) -> str:
 
 
 Title = Annotated[
-    str, Field(min_length=1, json_schema_extra=longest(80)), BeforeValidator(_on_one_line), AfterValidator(_of_words)
+    str, Field(min_length=1, json_schema_extra=asked("title")), BeforeValidator(_on_one_line), AfterValidator(_of_words)
 ]
 """A title: single spaces, no line breaks, and more than marks, for titles are compared by `fold`."""
 
@@ -32,7 +33,7 @@ Title = Annotated[
 class Balance(Reply):
     """Whether a side finds the subject balanced: whether both sides can argue about it."""
 
-    why: str = Field(default="", json_schema_extra=longest(300))
+    why: str = Field(default="", json_schema_extra=asked("rationale"))
     balanced: bool
 
 
@@ -40,7 +41,7 @@ class Theme(Reply):
     """A theme that a side proposes for debate."""
 
     title: Title
-    description: str = Field(default="", json_schema_extra=longest(160))
+    description: str = Field(default="", json_schema_extra=asked("description"))
 
 
 class Themes(Reply):
@@ -55,7 +56,7 @@ Tag = Annotated[str, Field(json_schema_extra=longest(4))]
 class AgendaItem(Theme):
     """A topic of the moderator's list, and the tags (`A1`, `B3`) of the proposals that went into it."""
 
-    merges: list[Tag] = Field(default_factory=list, json_schema_extra=most(6))
+    merges: list[Tag] = Field(default_factory=list, json_schema_extra=most(6, "themes"))
 
 
 class Agenda(Reply):
@@ -87,7 +88,7 @@ class TopicArgument(Reply):
     """An argument on one topic."""
 
     topic: TopicNumber
-    argument: str = Field(min_length=1, json_schema_extra=longest(540))
+    argument: str = Field(min_length=1, json_schema_extra=asked("argument"))
 
 
 class Opening(Reply):
@@ -150,7 +151,7 @@ class TopicAddition(Reply):
     """What has not been said yet on one topic."""
 
     topic: TopicNumber
-    addition: str = Field(min_length=1, json_schema_extra=longest(300))
+    addition: str = Field(min_length=1, json_schema_extra=asked("addition"))
 
 
 class LastWord(Reply):
@@ -178,7 +179,7 @@ class TopicStatement(Reply):
     """A closing statement on one topic."""
 
     topic: TopicNumber
-    statement: str = Field(min_length=1, json_schema_extra=longest(540))
+    statement: str = Field(min_length=1, json_schema_extra=asked("statement"))
 
 
 class Closing(Reply):
@@ -199,20 +200,21 @@ class Closing(Reply):
         return self
 
 
-Point = Annotated[str, Field(json_schema_extra=longest(240))]
+Point = Annotated[str, Field(json_schema_extra=asked("point"))]
+Sentence = Annotated[str, Field(json_schema_extra=asked("one_sentence"))]
 
 
 class Draft(Reply):
     """A proposal for a decision: its points, and what should be found out next."""
 
-    points: list[Point] = Field(min_length=1, json_schema_extra=most(8))
-    questions: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
+    points: list[Point] = Field(min_length=1, json_schema_extra=asked("points"))
+    questions: list[Sentence] = Field(default_factory=list, json_schema_extra=asked("questions"))
 
 
 class Amendment(Draft):
     """A draft as the other side would have it, and whether that side stands behind it."""
 
-    reservations: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
+    reservations: list[Sentence] = Field(default_factory=list, json_schema_extra=asked("reservations"))
     consents: bool
 
 
@@ -231,11 +233,11 @@ class LabelledAmendment(Amendment):
 class Consent(Reply):
     """Whether a side stands behind an amended proposal."""
 
-    reservations: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
+    reservations: list[Sentence] = Field(default_factory=list, json_schema_extra=asked("reservations"))
     consents: bool
 
 
-Heard = Annotated[list[Point], Field(json_schema_extra=most(5))]
+Heard = Annotated[list[Sentence], Field(json_schema_extra=asked("heard"))]
 
 
 class TopicMarks(Marked):
@@ -261,7 +263,7 @@ class WholeComparison(Reply):
     claim: str = Field(default="", json_schema_extra=longest(200))
     arguments: Heard = Field(default_factory=list)
     counterarguments: Heard = Field(default_factory=list)
-    rationale: str = Field(default="", json_schema_extra=longest(500))
+    rationale: str = Field(default="", json_schema_extra=asked("overall"))
     marks: list[TopicMarks] = Field(min_length=1, json_schema_extra=most(10, "topics"))
 
 
@@ -270,6 +272,6 @@ class Comparison(Marked):
 
     marks: ClassVar[tuple[str, ...]] = ("first", "second")
 
-    rationale: str = Field(default="", json_schema_extra=longest(500))
+    rationale: str = Field(default="", json_schema_extra=asked("rationale"))
     first: Mark
     second: Mark

@@ -116,7 +116,7 @@ async def test_a_debater_that_is_shown_nothing_on_the_claim_is_told_so(
     quoted: list[tuple[str, str]], shown: str, told: list[bool]
 ) -> None:
     statements = [{"text": "So it is.", "facts": [{"item": item, "quote": quote}]} for item, quote in quoted]
-    said = {
+    said: dict[str, Any] = {
         "context": {"statements": statements, "conflicts": []},
         "turn/*": {"says": "DENY", "text": "I cannot tell.", "stance": "unclear"},
     }

@@ -129,7 +129,7 @@ LABELLED = Case(id="l", question="Was it built?", passage="It was.", labels=("Ye
 @pytest.mark.parametrize("sections", ["always", "never"])
 @pytest.mark.parametrize("domain", ["mathematics", "factual QA"])
 async def test_with_labels_no_rule_of_a_speaker_contradicts_another(path: str, sections: str, domain: Any) -> None:
-    """Who argues for a candidate names a label, and who solves a problem ends with one: neither is told the opposite."""
+    """Who argues for a candidate names a label, who solves a problem ends with one, and neither is told otherwise."""
     floor, _ = await run_scripted(
         replace(LABELLED, domain=domain), {"synthesis": {"answer": "Yes"}}, {"sections": sections}
     )
