@@ -63,13 +63,13 @@ def debater_slots(content: StateContent, debater: str) -> dict[str, Any]:
         "instruction": content.system_prompt.instruction,
         "conflicts": list(content.system_prompt.conflicts),
         "parted": is_parted(content),
-        "nothing_on_claim": shows_nothing_on_claim(content, debater),
         "missing_pictures": [missing.picture + 1 for missing in content.missing_pictures],
         "claim": content.claim,
         "evidence": [_evidence_slot(item) for item in content.evidence if item.id in shown],
         "statements": _statement_slots(content, shown),
         "messages": [_message_slot(message) for message in content.debate],
         "about": about_what(content.debate),
+        **({"nothing_on_claim": True} if shows_nothing_on_claim(content, debater) else {}),
     }
 
 

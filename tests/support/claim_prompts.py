@@ -19,7 +19,7 @@ EVIDENCE = (
     "Many colonies begin on sea ice, far from the coast.",
 )
 ROLE = {"role": "r", "instruction": "i"}
-PLAIN: dict[str, Any] = {"parted": False, "nothing_on_claim": False, "missing_pictures": [], "statements": []}
+PLAIN: dict[str, Any] = {"parted": False, "missing_pictures": [], "statements": []}
 
 
 def claim(number: int) -> str:
