@@ -53,7 +53,7 @@ class Likelihood(Reply):
 class Predicted(Reply):
     """Base of replies with a distribution: a list of {label, probability}, of pairs, or a mapping."""
 
-    distribution: list[Likelihood] = Field(min_length=1, max_length=_MOST_NAMED, json_schema_extra=most(10))
+    distribution: list[Likelihood] = Field(min_length=1, max_length=_MOST_NAMED, json_schema_extra=most(10, "top_k"))
 
     @field_validator("distribution", mode="before")
     @classmethod

@@ -7,24 +7,26 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from moot.protocols.reply_limits import case_label, longest
+from moot.protocols.asked_lengths import asked
+from moot.protocols.reply_limits import case_label
 from moot.protocols.text.folding import fold
 
 
 class Reply(BaseModel):
     """Base of every reply: a JSON object whose extra keys are ignored.
 
+    A model writes the fields in the order in which the type declares them: texts and lists before the decisions that
+    follow from them.
+
     Attributes:
         length_follows_input: whether a good reply is as long as what it was given, so that its schema's bounds cannot
             be made to fit the reply's tokens.
-        analysis_first: whether the source wants the long fields written before the decisive ones.
         plain_text_is: the field that a reply without any JSON object is taken for; empty: such a reply is unusable.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     length_follows_input: ClassVar[bool] = False
-    analysis_first: ClassVar[bool] = False
     plain_text_is: ClassVar[str] = ""
 
 
@@ -74,10 +76,8 @@ class Position(Reply):
     The answer comes first because after reasoning the answer token saturates near probability 1.
     """
 
-    analysis_first: ClassVar[bool] = True
-
     answer: Answer
-    reasoning: str = Field(min_length=1, json_schema_extra=longest(900))
+    reasoning: str = Field(min_length=1, json_schema_extra=asked("reasoning"))
     confidence: Share
 
 
@@ -107,9 +107,7 @@ class Score(Reply):
     The analysis comes first, as in SELENE's prompt, so that the score follows from it.
     """
 
-    analysis_first: ClassVar[bool] = True
-
-    rationale: str = Field(default="", json_schema_extra=longest(600))
+    rationale: str = Field(default="", json_schema_extra=asked("rationale"))
     support: Literal["supported", "contradicted", "not covered"]
     score: Share
 

@@ -2,7 +2,7 @@
 
 A template is a Jinja file with two blocks, `system` and `user`, and a header comment that names its readers. Slots with
 text from outside (passages, other agents' replies) go through the filter `fenced`, which wraps them in tags and escapes
-any such tag inside the text.
+any such tag inside the text. The name `length` holds the lengths that a prompt asks for (`protocols/asked_lengths.py`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from moot.protocols.asked_lengths import ASKED_LENGTHS, AskedLength, with_numbers
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Message, Slots
 from moot.protocols.regular_files import cause, read_regular_text
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _HEADER = re.compile(r"Read by:? (?P<readers>[^#]*?)\.\s+(?:[^#]*?\s)?Slots:(?P<slots>[^#]*)\.\s*#}")
+_LENGTH = "length"
 _DETAIL = re.compile(r"\(.*?\)|\[.*?\]|\{.*?\}", re.DOTALL)
 _LESS, _MORE = "<\uff1c\ufe64", ">\uff1e\ufe65"
 _ANGLES = "\u02c2\u1438\u2039\u2329\u276e\u27e8\u29fc\u3008\u300a\u226a\u00ab"
@@ -71,7 +73,8 @@ def unfenced(text: str) -> str:
 def _packaged() -> Mapping[str, str]:
     """The package's own templates by name, read once per process."""
     files = sorted(_PROMPTS.rglob("*.j2"))
-    return {path.relative_to(_PROMPTS).with_suffix("").as_posix(): path.read_text("utf-8") for path in files}
+    texts = {path.relative_to(_PROMPTS).with_suffix("").as_posix(): path.read_text("utf-8") for path in files}
+    return {name: with_numbers(text) for name, text in texts.items()}
 
 
 @cache
@@ -173,7 +176,7 @@ class Templates:
 
     def _slots(self, name: str) -> set[str]:
         """Names that a template looks up in its slots."""
-        return find_undeclared_variables(_environment().parse(self._sources[name]))
+        return find_undeclared_variables(_environment().parse(self._sources[name])) - {_LENGTH}
 
     @classmethod
     def from_sources(cls, sources: Mapping[str, str]) -> Templates:
@@ -209,8 +212,16 @@ class Templates:
             self._hashes[name] = known
         return known
 
-    def render(self, name: str, slots: Slots, persona: str = "") -> tuple[Message, ...]:
-        """Chat messages for `slots`; `persona` is put before the system text.
+    def render(
+        self, name: str, slots: Slots, persona: str = "", lengths: Mapping[str, AskedLength] = ASKED_LENGTHS
+    ) -> tuple[Message, ...]:
+        """Chat messages for `slots`.
+
+        Args:
+            name: of the template.
+            slots: its slots.
+            persona: put before the system text.
+            lengths: those that differ from `ASKED_LENGTHS`.
 
         Raises:
             ConfigError: for an unknown template, a missing slot or a template that does not run.
@@ -218,7 +229,8 @@ class Templates:
         template = self._compiled.get(name) or self._compile(name)
         try:
             # `shared` spares Jinja a merge of its globals, look-up by look-up, for each prompt
-            context = template.new_context({**self._globals, **slots}, shared=True)
+            asked = {**ASKED_LENGTHS, **lengths}
+            context = template.new_context({**self._globals, _LENGTH: asked, **slots}, shared=True)
             system, user = ("".join(template.blocks[block](context)).strip() for block in ("system", "user"))
         except TemplateError as error:
             raise ConfigError(f"template {name!r}: {self._explain(error, name, slots)}") from error

@@ -12,9 +12,17 @@ from pydantic import BaseModel
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.models.interface import Offered, fold_system_messages
 from moot.actors.models.off_loop import off_loop_if_long
-from moot.actors.models.reply_schema import ReplySchema, reply_schema, slot_sizes
+from moot.actors.models.reply_schema import (
+    ReplySchema,
+    declares_lengths,
+    fitting_lengths,
+    reply_schema,
+    slot_sizes,
+)
 from moot.actors.models.resolve import constrained_before_profiles, offered_schemas
+from moot.actors.models.schema_dialects import DIALECTS
 from moot.actors.models.token_bounds import bytes_per_character, texts_within
+from moot.protocols.asked_lengths import ASKED_LENGTHS, AskedLength
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding, Message
 from moot.protocols.replies import FreeText
@@ -30,12 +38,31 @@ def first_messages(ask: Ask, templates: Templates, binding: RoleBinding) -> tupl
     Raises:
         ConfigError: the template cannot be rendered with the ask's slots.
     """
-    messages = templates.render(ask.template, ask.slots, binding.persona)
+    messages = templates.render(ask.template, ask.slots, binding.persona, asked_lengths(ask, binding))
     if binding.profile is not None and binding.profile.folds_system:
         messages = fold_system_messages(messages)
     if ask.images:
         messages = (*messages[:-1], msgspec.structs.replace(messages[-1], images=ask.images))
     return messages
+
+
+def asked_lengths(ask: Ask, binding: RoleBinding) -> Mapping[str, AskedLength]:
+    """Lengths that the prompt asks for, by name: shorter where the schema or the reply's tokens have less room.
+
+    A text of another script is as long as its schema permits, which counts each byte as a token; where no schema bounds
+    texts, a token has as many characters as in Latin script.
+    """
+    try:
+        reply_model = load_reply(ask.reply)
+        if not declares_lengths(reply_model):
+            return {}
+        profile, max_tokens = binding.profile, max_reply_tokens(binding, sent_decoding(binding, ask.decoding))
+        dialect = profile.mode_of(reply_id(reply_model))[0] if profile and binding.structured is not False else "free"
+        is_bounded = dialect != "free" and DIALECTS[dialect].lengths
+        bytes_each = bytes_per_character(texts_within(ask.slots)) if is_bounded else 1
+        return fitting_lengths(reply_model, ask.labels, max_tokens, slot_sizes(reply_model, ask.slots), bytes_each)
+    except ConfigError:  # a reply that no schema can describe
+        return {}
 
 
 async def render_messages(ask: Ask, templates: Templates, binding: RoleBinding) -> tuple[Message, ...]:
@@ -189,9 +216,17 @@ def _fingerprint(ask: Ask, binding: RoleBinding, template_hash: str, structured:
     beside = _beside_sampling(decoding)
     folded = ("folded",) if binding.profile is not None and binding.profile.folds_system else ()
     api = (("api", binding.profile.api),) if binding.profile is not None and binding.profile.api != "chat" else ()
+    lengths = _lengths_in(ask, binding)
     return blake2b(
-        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *schema, *folded, *api)), digest_size=16
+        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *schema, *folded, *api, *lengths)), digest_size=16
     ).hexdigest()
+
+
+def _lengths_in(ask: Ask, binding: RoleBinding) -> tuple[tuple[str, dict[str, str]], ...]:
+    """Lengths that are shorter than the template's; empty where all fit."""
+    lengths = asked_lengths(ask, binding).items()
+    shorter = {name: str(length) for name, length in lengths if length != ASKED_LENGTHS[name]}
+    return (("lengths", shorter),) if shorter else ()
 
 
 def _beside_sampling(decoding: Decoding) -> tuple[dict[str, object], ...]:

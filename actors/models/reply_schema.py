@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from moot.actors.models.schema_dialects import DIALECTS, DialectName, in_dialect, json_schema, limited_schema, through
 from moot.actors.models.token_bounds import bytes_per_character
+from moot.protocols.asked_lengths import ASKED_LENGTH, ASKED_LENGTHS, AskedLength
 from moot.protocols.reply_limits import CASE_LABEL, SIZE_SLOT
 
 CHARACTERS_PER_TOKEN = 3
@@ -26,9 +27,6 @@ _MOST_ITEMS = 5
 
 _SHORTEST_TEXT = 60
 """Characters below which no text is shortened to make the whole fit."""
-
-_SHORT_TEXT = 120
-"""Most characters of a short text field."""
 
 _LONGEST_NAME = 64
 _NUMBER, _BOOLEAN, _AROUND = 6, 5, 6
@@ -59,7 +57,7 @@ def reply_schema(
     sizes: tuple[tuple[str, int], ...] = (),
     bytes_each: int = 1,
 ) -> ReplySchema:
-    """Builds the schema of an ask.
+    """Builds the schema of an ask; its properties come in the order of the type's fields, in every dialect.
 
     Args:
         model: the reply type.
@@ -77,15 +75,66 @@ def reply_schema(
     name = re.sub(r"[^A-Za-z0-9_-]", "_", model.__name__)[:_LONGEST_NAME]
     if dialect is None:
         return ReplySchema(name, msgspec.json.encode(json_schema(model)))
+    schema = _schema_of_ask(model, labels, max_tokens, listed_labels, sizes, bytes_each)
+    return ReplySchema(name, msgspec.json.encode(in_dialect(schema, DIALECTS[dialect])))
+
+
+def _schema_of_ask(
+    model: type[BaseModel],
+    labels: tuple[str, ...] | None,
+    max_tokens: int,
+    listed_labels: bool,
+    sizes: tuple[tuple[str, int], ...],
+    bytes_each: int,
+) -> dict[str, Any]:
     limited = _sized(limited_schema(model), dict(sizes))
     if labels and not listed_labels:
         limited = _with_room(limited, max(map(len, labels)))
     schema = _bounded(_with_labels(limited, labels if listed_labels else None, "answer"))
-    if not getattr(model, "length_follows_input", False):
-        schema = _fitted(schema, max_tokens, bytes_each)
-    if not (DIALECTS[dialect].lengths or getattr(model, "analysis_first", False)):
-        schema = _decisive_first(schema)
-    return ReplySchema(name, msgspec.json.encode(in_dialect(schema, DIALECTS[dialect])))
+    if getattr(model, "length_follows_input", False):
+        return schema
+    return _fitted(schema, max_tokens, bytes_each)
+
+
+@lru_cache(maxsize=1024)
+def fitting_lengths(
+    model: type[BaseModel],
+    labels: tuple[str, ...] | None,
+    max_tokens: int,
+    sizes: tuple[tuple[str, int], ...] = (),
+    bytes_each: int = 1,
+) -> Mapping[str, AskedLength]:
+    """Lengths that a prompt may ask for, by name, so that a reply of these lengths fits into its tokens and schema.
+
+    Args:
+        model, labels, max_tokens, sizes, bytes_each: see `reply_schema`.
+
+    Raises:
+        ConfigError: the reply type cannot be expressed as a schema.
+    """
+    fitting: dict[str, AskedLength] = {}
+    for part in _marked(_schema_of_ask(model, labels, max_tokens, True, sizes, bytes_each)):
+        name, room = part[ASKED_LENGTH], part["maxItems" if part["type"] == "array" else "maxLength"]
+        fitting[name] = fitting.get(name, ASKED_LENGTHS[name]).within(room)
+    return fitting
+
+
+@lru_cache(maxsize=256)
+def declares_lengths(model: type[BaseModel]) -> bool:
+    """Whether a reply type has fields whose length its prompt asks for.
+
+    Raises:
+        ConfigError: the reply type cannot be expressed as a schema.
+    """
+    return any(True for _ in _marked(limited_schema(model)))
+
+
+def _marked(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Parts of a schema whose length a prompt asks for."""
+    if ASKED_LENGTH in schema:
+        yield schema
+    for part in _parts(schema):
+        yield from _marked(part)
 
 
 def slot_sizes(model: type[BaseModel], slots: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
@@ -157,21 +206,6 @@ def _length(text: str) -> int:
 
 def _weight(bytes_each: int) -> int:
     return 1 if bytes_each == 1 else bytes_each * CHARACTERS_PER_TOKEN
-
-
-def _decisive_first(schema: dict[str, Any]) -> dict[str, Any]:
-    """Moves long texts and lists to the end: a model without length constraints may never get past them."""
-    if "properties" not in schema:
-        return schema
-    long = {name: part for name, part in schema["properties"].items() if _is_long(part)}
-    properties = {name: part for name, part in schema["properties"].items() if name not in long} | long
-    return {**schema, "properties": properties, "required": list(properties)}
-
-
-def _is_long(part: Mapping[str, Any]) -> bool:
-    if "anyOf" in part:
-        return any(_is_long(member) for member in part["anyOf"])
-    return "enum" not in part and (part["type"] in ("object", "array") or part.get("maxLength", 0) > _SHORT_TEXT)
 
 
 def _with_labels(schema: Mapping[str, Any], labels: tuple[str, ...] | None, answer: str = "") -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
 
+from moot.protocols.asked_lengths import ASKED_LENGTH
 from moot.protocols.errors import ConfigError
 from moot.protocols.reply_limits import CASE_LABEL, SIZE_SLOT
 
@@ -85,7 +86,7 @@ def in_dialect(schema: Mapping[str, Any], dialect: SchemaDialect) -> dict[str, A
     >>> in_dialect({"type": "number", "minimum": 0, "maximum": 1}, DIALECTS["llama.cpp"])["enum"][:3]
     [0, 0.05, 0.1]
     """
-    written = through(schema, partial(in_dialect, dialect=dialect))
+    written = _without(through(schema, partial(in_dialect, dialect=dialect)), ASKED_LENGTH)
     if "enum" in written:
         return _chosen(written, dialect)
     match written.get("type"):
@@ -172,7 +173,8 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def limited_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """JSON schema with the limits of the model's fields, and with `CASE_LABEL` and `SIZE_SLOT` where a field has them.
+    """JSON schema with the limits of the model's fields, and with the keys `CASE_LABEL`, `SIZE_SLOT` and `ASKED_LENGTH`
+    where a field has them.
 
     Raises:
         ConfigError: see `json_schema`.
@@ -213,10 +215,10 @@ class _Closing:
         raise self._impossible(where, "is neither a text, a number, a truth value, a list, a choice nor a model")
 
     def _limits_of(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Limits of a field's size, and markers for what the ask determines: labels and sizes."""
+        """Limits of a field's size, and markers for what the ask determines, labels and sizes, and for what it asks."""
         if not self._limits:
             return {}
-        words = (*_LIMITS.get(given["type"], ()), CASE_LABEL, SIZE_SLOT)
+        words = (*_LIMITS.get(given["type"], ()), CASE_LABEL, SIZE_SLOT, ASKED_LENGTH)
         return {word: given[word] for word in words if word in given}
 
     def _written_out(self, name: str, where: str, inside: tuple[str, ...]) -> dict[str, Any]:

@@ -107,6 +107,10 @@ def _documents(prepared: Prepared) -> dict[str, Any]:
     return {"docs_digest": prepared.docs.digest, "library": recorded_library_path(prepared.library, prepared.folder)}
 
 
+_TEMPLATES = "templates:"
+"""Beginning of the difference that names changed templates."""
+
+
 def check_configuration_unchanged(
     was: Mapping[str, Any], now: Mapping[str, Any], out: str, new_run_flag: str = "--out NEW", *, reuses: bool = True
 ) -> None:
@@ -133,7 +137,9 @@ def check_configuration_unchanged(
     if was.get("reuse") is not None and now.get("reuse") is None:  # otherwise free replies would be paid for, unnoticed
         raise RunMismatch(f"{mismatch} Give --reuse {was['reuse']} again, or start a new run with {new_run_flag}")
     hint = f" --reuse {out}: only what differs is paid for" if reuses else ""
-    raise RunMismatch(f"{mismatch} Start a new one with {new_run_flag}{hint}")
+    own_prompts = reuses and changes[0].startswith(_TEMPLATES) and "://" not in out
+    first = f"Continue with its own prompts, --prompts {out}/prompts, or start" if own_prompts else "Start"
+    raise RunMismatch(f"{mismatch} {first} a new one with {new_run_flag}{hint}")
 
 
 def check_resumable(prepared: Prepared, new_run_flag: str = "--out NEW", *, reuses: bool = True) -> bool:
@@ -157,9 +163,9 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
     """Differences that prevent a resume, as `key: was X, now Y`; the templates first, in one line."""
     old, new = was.get("templates") or {}, now.get("templates") or {}
     rewritten = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
-    if rewritten:  # first, because the user cannot restore them by a flag
+    if rewritten:  # first, because another version of moot differs in them
         more = f" and {len(rewritten) - _MAX_LISTED} more" if len(rewritten) > _MAX_LISTED else ""
-        yield f"templates: {', '.join(rewritten[:_MAX_LISTED])}{more} have changed"
+        yield f"{_TEMPLATES} {', '.join(rewritten[:_MAX_LISTED])}{more} have changed"
     for key in _FIXED:
         yield from _leaves(key, was.get(key), now.get(key))
     if was.get("task_digest") != now.get("task_digest"):

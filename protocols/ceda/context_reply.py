@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import BaseModel, Field
 
+from moot.protocols.asked_lengths import asked
 from moot.protocols.replies import Reply
-from moot.protocols.reply_limits import longest, most
+from moot.protocols.reply_limits import longest
 
-_NAME, _QUOTE = 12, 200
+_NAME = 12
 _MOST = 100
 
 
@@ -22,7 +21,7 @@ class Fact(BaseModel):
     """
 
     item: str = Field(json_schema_extra=longest(_NAME))
-    quote: str = Field(json_schema_extra=longest(_QUOTE))
+    quote: str = Field(json_schema_extra=asked("quote"))
 
 
 class StatementReply(BaseModel):
@@ -33,17 +32,17 @@ class StatementReply(BaseModel):
         facts: what it rests on.
     """
 
-    text: str = Field(min_length=1, json_schema_extra=longest(_QUOTE))
-    facts: list[Fact] = Field(max_length=_MOST, json_schema_extra=most(3))
+    text: str = Field(min_length=1, json_schema_extra=asked("statement_text"))
+    facts: list[Fact] = Field(max_length=_MOST, json_schema_extra=asked("facts"))
 
 
 class ConflictReply(BaseModel):
     """Places of two items that cannot both be true: the items' numbers, and the words of each."""
 
     item_1: str = Field(json_schema_extra=longest(_NAME))
-    quote_1: str = Field(json_schema_extra=longest(_QUOTE))
+    quote_1: str = Field(json_schema_extra=asked("quote"))
     item_2: str = Field(json_schema_extra=longest(_NAME))
-    quote_2: str = Field(json_schema_extra=longest(_QUOTE))
+    quote_2: str = Field(json_schema_extra=asked("quote"))
 
 
 class OneItemReply(Reply):
@@ -53,9 +52,7 @@ class OneItemReply(Reply):
         statements: what the evidence says of the claim, point by point.
     """
 
-    analysis_first: ClassVar[bool] = True
-
-    statements: list[StatementReply] = Field(max_length=_MOST, json_schema_extra=most(4))
+    statements: list[StatementReply] = Field(max_length=_MOST, json_schema_extra=asked("statements"))
 
 
 class ContextReply(OneItemReply):
@@ -65,4 +62,4 @@ class ContextReply(OneItemReply):
         conflicts: what in it is at odds; empty where nothing is.
     """
 
-    conflicts: list[ConflictReply] = Field(default=[], max_length=_MOST, json_schema_extra=most(3))
+    conflicts: list[ConflictReply] = Field(default=[], max_length=_MOST, json_schema_extra=asked("conflicts"))

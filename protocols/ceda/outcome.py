@@ -8,6 +8,7 @@ from moot.protocols.ceda.debate import Ending
 from moot.protocols.ceda.events import CheckPayload
 from moot.protocols.ceda.evidence_split import DEBATERS
 from moot.protocols.ceda.judging import CedaRuling, classifier_reading
+from moot.protocols.ceda.slots import shows_nothing_on_claim
 from moot.protocols.ceda.stance import ClaimMessage, Stance
 from moot.protocols.ceda.state import Output, StateContent
 from moot.protocols.claims import HALLUCINATED, SUPPORTED, classified_label, is_bare_question
@@ -59,6 +60,7 @@ def verdict_of(content: StateContent, ending: Ending, ruling: CedaRuling, classi
         "pictures-missing": bool(content.missing_pictures),
         "context-missing": bool(content.synthesis and content.synthesis.missing),
         "context-unfounded": bool(content.synthesis and content.synthesis.unfounded),
+        "nothing-on-claim": any(shows_nothing_on_claim(content, debater) for debater in DEBATERS),
         "undecided": label is None,
         "stance-unknown": any(each.stance is None for each in messages),
         "stance-derived": any(each.stance is not None and not each.stated for each in messages),

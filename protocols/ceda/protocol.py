@@ -107,7 +107,7 @@ class Ceda(DebateProtocol):
     replies = MappingProxyType(
         {"debater": (MessageReply,), "judge": (JudgeReply,), "context": (ContextReply, OneItemReply)}
     )
-    reply_tokens = MappingProxyType({"debater": 130, "judge": 500, "vision": 400, "context": 700})
+    reply_tokens = MappingProxyType({"debater": 130, "judge": 500, "vision": 400, "context": 1200})
     most_members = MappingProxyType({"debater": 2, "vision": 1, "context": 1})
     temperatures = MappingProxyType({"debater": (0.2, 0.6)})
 

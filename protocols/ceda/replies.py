@@ -9,10 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, ValidationError, WrapValidator
 from pydantic.json_schema import SkipJsonSchema
 
+from moot.protocols.asked_lengths import asked
 from moot.protocols.ceda.stance import Relation, relation_of
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, SUPPORTED
 from moot.protocols.replies import Reply
-from moot.protocols.reply_limits import longest, most
+from moot.protocols.reply_limits import longest
 from moot.protocols.text.folding import fold
 from moot.protocols.text.labels import read_label
 
@@ -68,7 +69,7 @@ def _or_none(value: Any, read: Callable[[Any], bool | None]) -> bool | None:
 
 
 Point = Annotated[str, Field(json_schema_extra=longest(120))]
-Texts = Annotated[tuple[Point, ...], BeforeValidator(_texts), Field(json_schema_extra=most(3))]
+Texts = Annotated[tuple[Point, ...], BeforeValidator(_texts), Field(json_schema_extra=asked("agreed"))]
 
 
 Stated = Literal["supports", "denies", "unclear"]
@@ -98,11 +99,10 @@ class MessageReply(Reply):
         stance: where that leaves it on the claim itself; None when it does not say.
     """
 
-    analysis_first: ClassVar[bool] = True
     plain_text_is: ClassVar[str] = "text"
 
     says: Annotated[Relation | SkipJsonSchema[None], BeforeValidator(_relation)] = None
-    text: str = Field(min_length=1, json_schema_extra=longest(320))
+    text: str = Field(min_length=1, json_schema_extra=asked("message"))
     stance: Annotated[Stated | SkipJsonSchema[None], BeforeValidator(_stated)] = None
 
 
@@ -110,19 +110,17 @@ class JudgeReply(Reply):
     """A judge's reading of a debate. Only the summary and the verdict must be readable: the rest is advice.
 
     Attributes:
-        consensus: whether the debaters have come to agree; None when the judge does not say.
         agreed, disputed: the points on which they agree and disagree; empty when they cannot be read.
         summary: in a few sentences; what a classifier reads.
+        consensus: whether the debaters have come to agree; None when the judge does not say.
         verdict: 1 for a supported claim, 0 for a hallucinated one, None for none.
         confidence: stated probability that the verdict is right, in [0, 1]; None when the judge states none.
     """
 
-    analysis_first: ClassVar[bool] = True
-
-    consensus: Annotated[bool | None, WrapValidator(_or_none)] = None
     agreed: Texts = ()
     disputed: Texts = ()
-    summary: str = Field(min_length=1, json_schema_extra=longest(400))
+    summary: str = Field(min_length=1, json_schema_extra=asked("summary"))
+    consensus: Annotated[bool | None, WrapValidator(_or_none)] = None
     verdict: Annotated[Literal[0, 1] | None, BeforeValidator(_one_or_nought)]
     confidence: Annotated[Annotated[float, Field(ge=0.0, le=1.0)] | None, BeforeValidator(_share)] = None
 

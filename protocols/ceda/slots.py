@@ -38,6 +38,17 @@ def is_parted(content: StateContent) -> bool:
     return len(set(content.shown_to.values())) > 1
 
 
+def shows_nothing_on_claim(content: StateContent, debater: str) -> bool:
+    """Whether no item that a debater is shown says anything about the claim, by agent C's statements.
+
+    False where that is unknown: without a model as agent C, or with quotes that are not in the items.
+    """
+    stated = content.synthesis
+    if stated is None or stated.missing or stated.unfounded or not content.evidence:
+        return False
+    return not {source for each in stated.statements for source in each.sources} & set(content.shown_to[debater])
+
+
 def context_slots(content: StateContent) -> dict[str, Any]:
     """Slots of agent C, if it is a model."""
     return {"claim": content.claim, "evidence": [_evidence_slot(item) for item in content.evidence]}
@@ -58,6 +69,7 @@ def debater_slots(content: StateContent, debater: str) -> dict[str, Any]:
         "statements": _statement_slots(content, shown),
         "messages": [_message_slot(message) for message in content.debate],
         "about": about_what(content.debate),
+        **({"nothing_on_claim": True} if shows_nothing_on_claim(content, debater) else {}),
     }
 
 

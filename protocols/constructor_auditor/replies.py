@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AfterValidator, Field, create_model
 
+from moot.protocols.asked_lengths import asked
 from moot.protocols.case import Case, Domain
 from moot.protocols.replies import Answer, Reply
 from moot.protocols.reply_ids import reply_factory
-from moot.protocols.reply_limits import longest
 from moot.protocols.rubrics.rubric import whole_number
 from moot.protocols.tasks.essays import scores_of
 from moot.protocols.text.numbers import stated_number
@@ -27,7 +27,7 @@ class Synthesis(Reply):
     """An answer from both arguments: one of the case's labels where it has such, else a short text."""
 
     answer: Answer
-    rationale: str = Field(default="", json_schema_extra=longest(500))
+    rationale: str = Field(default="", json_schema_extra=asked("rationale"))
 
 
 _NUMBER_ALONE: dict[str, Any] = {"pattern": r"^-?[0-9]{1,12}(\.[0-9]{1,6})?$", "maxLength": 20}

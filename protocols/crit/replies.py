@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
+from moot.protocols.asked_lengths import asked
 from moot.protocols.marks import Mark, Marked
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
@@ -35,7 +36,7 @@ class Argument(Marked):
 
     marks: ClassVar[tuple[str, ...]] = ("validity", "credibility")
 
-    text: str = Field(min_length=1, json_schema_extra=longest(200))
+    text: str = Field(min_length=1, json_schema_extra=asked("reason"))
     why: str = Field(default="", json_schema_extra=longest(160))
     validity: Mark
     credibility: Mark
@@ -57,5 +58,5 @@ class Reading(Reply):
     claim: str = Field(json_schema_extra=longest(200))
     reasons: list[Argument] = Field(max_length=_MOST, json_schema_extra=most(5, "max_reasons"))
     rivals: list[Argument] = Field(max_length=_MOST, json_schema_extra=most(4, "max_rivals"))
-    justification: str = Field(min_length=1, json_schema_extra=longest(500))
-    reflection: str = Field(json_schema_extra=longest(300))
+    justification: str = Field(min_length=1, json_schema_extra=asked("justification"))
+    reflection: str = Field(json_schema_extra=asked("reflection"))

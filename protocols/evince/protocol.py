@@ -15,6 +15,7 @@ from pydantic import Field
 
 from moot.metrics.divergence import entropy, mixture
 from moot.metrics.transport import embedding_distance
+from moot.protocols.asked_lengths import asked
 from moot.protocols.base import CaseField, DebateProtocol
 from moot.protocols.case import Case, case_slots, label_in_words
 from moot.protocols.crit.replies import Reading
@@ -35,7 +36,6 @@ from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Failure, Verdict
 from moot.protocols.nearest_texts import nearest_texts
 from moot.protocols.replies import Reply
-from moot.protocols.reply_limits import longest, most
 from moot.protocols.seeds import seeded
 from moot.protocols.text.folding import fold
 
@@ -154,14 +154,14 @@ _JOINT_LEVEL = 0.3
 """Contentiousness of the sides' joint statements at the end (SocraSynth, section 6.3.2.2)."""
 
 
-ToFindOut = Annotated[str, Field(json_schema_extra=longest(160))]
+ToFindOut = Annotated[str, Field(json_schema_extra=asked("one_sentence"))]
 
 
 class FollowUps(Reply):
     """Open questions of a side."""
 
-    questions: list[ToFindOut] = Field(default=[], max_length=50, json_schema_extra=most(5))
-    tests: list[ToFindOut] = Field(default=[], max_length=50, json_schema_extra=most(5))
+    questions: list[ToFindOut] = Field(default=[], max_length=50, json_schema_extra=asked("to_find_out"))
+    tests: list[ToFindOut] = Field(default=[], max_length=50, json_schema_extra=asked("to_test"))
 
 
 class Evince(DebateProtocol):

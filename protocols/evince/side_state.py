@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
+from moot.protocols.asked_lengths import asked
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.crit.appraisal import CritDocument
 from moot.protocols.distribution import CleanedDistribution, Predicted, clean
 from moot.protocols.messages import Turn
 from moot.protocols.replies import Reply
-from moot.protocols.reply_limits import longest, most
 
 _SHOWN_FROM = 0.005
 
 
-Sentence = Annotated[str, Field(json_schema_extra=longest(240))]
+Sentence = Annotated[str, Field(json_schema_extra=asked("one_sentence"))]
 
 
 class Argued(Reply):
     """Arguments for an estimate."""
 
-    arguments: list[Sentence] = Field(min_length=1, max_length=50, json_schema_extra=most(4))
+    arguments: list[Sentence] = Field(min_length=1, max_length=50, json_schema_extra=asked("arguments"))
 
     @field_validator("arguments", "rebuttals", mode="before", check_fields=False)
     @classmethod
@@ -46,7 +46,7 @@ class Argued(Reply):
 class Rebutting(Argued):
     """Arguments, and answers to those of others."""
 
-    rebuttals: list[Sentence] = Field(default=[], max_length=50, json_schema_extra=most(3))
+    rebuttals: list[Sentence] = Field(default=[], max_length=50, json_schema_extra=asked("rebuttals"))
 
 
 class Estimate(Argued, Predicted):
@@ -59,8 +59,6 @@ class Prediction(Rebutting, Estimate):
 
 class ReasonedEstimate(Predicted, Argued):
     """An estimate whose arguments come first."""
-
-    analysis_first: ClassVar[bool] = True
 
 
 class ReasonedPrediction(ReasonedEstimate, Rebutting):

@@ -133,10 +133,12 @@ def rubric_slots(rubric: Rubric) -> dict[str, Any]:
         }
         for name, dimension in rubric.dimensions.items()
     ]
-    form = {name: f"{each.lowest} to {each.highest}" for name, each in rubric.dimensions.items()}
+    form = {REASONING: "from which the scores follow"}
     if rubric.flag:
-        form |= {FLAG: "0 or 1", ISSUES: "text, empty without such an issue"}
-    form[REASONING] = "2 or 3 sentences that explain the scores"
+        form[ISSUES] = "text, empty without such an issue"
+    form |= {name: f"{each.lowest} to {each.highest}" for name, each in rubric.dimensions.items()}
+    if rubric.flag:
+        form[FLAG] = "0 or 1"
     return {"instructions": rubric.instructions, "dimensions": dimensions, "flag": rubric.flag, "form": form}
 
 

@@ -1,4 +1,4 @@
-"""Reply type of a judge under a rubric: one whole score per dimension, the flag, and its reasoning."""
+"""Reply type of a judge under a rubric: its reasoning, one whole score per dimension, and the flag."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import BeforeValidator, Field, create_model
 
+from moot.protocols.asked_lengths import asked
 from moot.protocols.reply_ids import reply_factory
 from moot.protocols.reply_limits import longest
 from moot.protocols.rubrics.rubric import Rubric, whole_number
@@ -33,17 +34,19 @@ def mark_sheet(argument: str) -> type[ScoreSheet]:
     """
     scales: Mapping[str, tuple[int, int]]
     scales, flag = msgspec.json.decode(argument, type=tuple[dict[str, tuple[int, int]], bool])
-    fields: dict[str, Any] = {
+    issues, reasoning = (
+        Annotated[str, BeforeValidator(_null_is_empty), Field(json_schema_extra=length)]
+        for length in (longest(300), asked("assessment"))
+    )
+    fields: dict[str, Any] = {REASONING: (reasoning, "")}
+    if flag:
+        fields[ISSUES] = (issues, "")
+    fields |= {
         name: (Annotated[Literal[tuple(range(lowest, highest + 1))], BeforeValidator(_score_up_to(highest))], ...)
         for name, (lowest, highest) in scales.items()
     }
-    issues, reasoning = (
-        Annotated[str, BeforeValidator(_null_is_empty), Field(json_schema_extra=longest(characters))]
-        for characters in (300, 700)
-    )
     if flag:
-        fields |= {FLAG: (Annotated[Literal[0, 1], BeforeValidator(_flag)], ...), ISSUES: (issues, "")}
-    fields[REASONING] = (reasoning, "")
+        fields[FLAG] = (Annotated[Literal[0, 1], BeforeValidator(_flag)], ...)
     made = create_model("MarkSheet", __base__=ScoreSheet, __module__=__name__, **fields)
     made.made_by = f"{__name__}:mark_sheet({argument})"
     return made

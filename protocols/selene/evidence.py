@@ -34,7 +34,7 @@ class Paraphrase(Reply):
 
     length_follows_input: ClassVar[bool] = True
 
-    sentences: list[Piece] = Field(min_length=1, json_schema_extra=most(60))
+    sentences: list[Piece] = Field(min_length=1, json_schema_extra=most(60, "evidence"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from moot.protocols.asked_lengths import asked
 from moot.protocols.marks import Mark, Marked
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import case_label, longest, most, sized_by
@@ -24,7 +25,7 @@ def _of_words(title: str) -> str:
 
 
 Title = Annotated[
-    str, Field(min_length=1, json_schema_extra=longest(80)), BeforeValidator(_on_one_line), AfterValidator(_of_words)
+    str, Field(min_length=1, json_schema_extra=asked("title")), BeforeValidator(_on_one_line), AfterValidator(_of_words)
 ]
 """A title: single spaces, no line breaks, and more than marks, for titles are compared by `fold`."""
 
@@ -32,15 +33,15 @@ Title = Annotated[
 class Balance(Reply):
     """Whether a side finds the subject balanced: whether both sides can argue about it."""
 
+    why: str = Field(default="", json_schema_extra=asked("rationale"))
     balanced: bool
-    why: str = Field(default="", json_schema_extra=longest(300))
 
 
 class Theme(Reply):
     """A theme that a side proposes for debate."""
 
     title: Title
-    description: str = Field(default="", json_schema_extra=longest(160))
+    description: str = Field(default="", json_schema_extra=asked("description"))
 
 
 class Themes(Reply):
@@ -55,7 +56,7 @@ Tag = Annotated[str, Field(json_schema_extra=longest(4))]
 class AgendaItem(Theme):
     """A topic of the moderator's list, and the tags (`A1`, `B3`) of the proposals that went into it."""
 
-    merges: list[Tag] = Field(default_factory=list, json_schema_extra=most(6))
+    merges: list[Tag] = Field(default_factory=list, json_schema_extra=most(6, "themes"))
 
 
 class Agenda(Reply):
@@ -87,7 +88,7 @@ class TopicArgument(Reply):
     """An argument on one topic."""
 
     topic: TopicNumber
-    argument: str = Field(min_length=1, json_schema_extra=longest(540))
+    argument: str = Field(min_length=1, json_schema_extra=asked("argument"))
 
 
 class Opening(Reply):
@@ -96,8 +97,8 @@ class Opening(Reply):
     A side that argues has not declined, whatever it says of that.
     """
 
-    declined: bool = False
     arguments: list[TopicArgument] = Field(default_factory=list, json_schema_extra=most(10, "topics"))
+    declined: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -111,14 +112,21 @@ class Opening(Reply):
         return self
 
 
-class Answered(Reply):
-    """A reply that names one of the case's labels, before all else."""
+Named = Annotated[str, Field(min_length=1, json_schema_extra=case_label())]
+"""One of the case's labels."""
 
-    answer: str = Field(min_length=1, json_schema_extra=case_label())
+
+class Answered(Reply):
+    """A reply that begins with the answer that its side argues for."""
+
+    answer: Named
 
 
 class LabelledOpening(Opening, Answered):
-    """An opening on a closed list: the answer that the side holds likeliest, and its arguments for it."""
+    """An opening on a closed list: the answer that the side holds likeliest, and its arguments for it.
+
+    The answer comes first: it is what each argument defends, as `for` and `against` are on a subject.
+    """
 
 
 class Speech(Opening):
@@ -143,7 +151,7 @@ class TopicAddition(Reply):
     """What has not been said yet on one topic."""
 
     topic: TopicNumber
-    addition: str = Field(min_length=1, json_schema_extra=longest(300))
+    addition: str = Field(min_length=1, json_schema_extra=asked("addition"))
 
 
 class LastWord(Reply):
@@ -156,8 +164,8 @@ class LastWord(Reply):
         conceded: it now takes the other side to be right.
     """
 
-    presented_all: bool
     additions: list[TopicAddition] = Field(default_factory=list, json_schema_extra=most(10, "topics"))
+    presented_all: bool
     conceded: bool = False
 
     @model_validator(mode="after")
@@ -171,14 +179,14 @@ class TopicStatement(Reply):
     """A closing statement on one topic."""
 
     topic: TopicNumber
-    statement: str = Field(min_length=1, json_schema_extra=longest(540))
+    statement: str = Field(min_length=1, json_schema_extra=asked("statement"))
 
 
 class Closing(Reply):
     """A side's closing statements, or that it declines to close; with a statement it has not declined."""
 
-    declined: bool = False
     statements: list[TopicStatement] = Field(default_factory=list, json_schema_extra=most(10, "topics"))
+    declined: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -192,48 +200,53 @@ class Closing(Reply):
         return self
 
 
-Point = Annotated[str, Field(json_schema_extra=longest(240))]
+Point = Annotated[str, Field(json_schema_extra=asked("point"))]
+Sentence = Annotated[str, Field(json_schema_extra=asked("one_sentence"))]
 
 
 class Draft(Reply):
     """A proposal for a decision: its points, and what should be found out next."""
 
-    points: list[Point] = Field(min_length=1, json_schema_extra=most(8))
-    questions: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
+    points: list[Point] = Field(min_length=1, json_schema_extra=asked("points"))
+    questions: list[Sentence] = Field(default_factory=list, json_schema_extra=asked("questions"))
 
 
-AnswerPoint = Annotated[str, Field(json_schema_extra=longest(540))]
+AnswerPoint = Annotated[str, Field(json_schema_extra=asked("answer_point"))]
 
 
 class SingleAnswer(Reply):
     """One model's answer to the subject, without a debate: its arguments, each as long as one of a side may be."""
 
-    points: list[AnswerPoint] = Field(min_length=1, json_schema_extra=most(10))
+    points: list[AnswerPoint] = Field(min_length=1, json_schema_extra=asked("answer_points"))
 
 
 class Amendment(Draft):
     """A draft as the other side would have it, and whether that side stands behind it."""
 
+    reservations: list[Sentence] = Field(default_factory=list, json_schema_extra=asked("reservations"))
     consents: bool
-    reservations: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
 
 
-class LabelledDraft(Draft, Answered):
-    """A draft on a closed list: the answer that it proposes, its points, and what should be found out next."""
+class LabelledDraft(Draft):
+    """A draft on a closed list: its points, what should be found out next, and the answer that follows from them."""
+
+    answer: Named
 
 
-class LabelledAmendment(Amendment, Answered):
+class LabelledAmendment(Amendment):
     """An amended draft on a closed list, with the answer as the other side would have it."""
+
+    answer: Named
 
 
 class Consent(Reply):
     """Whether a side stands behind an amended proposal."""
 
+    reservations: list[Sentence] = Field(default_factory=list, json_schema_extra=asked("reservations"))
     consents: bool
-    reservations: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
 
 
-Heard = Annotated[list[Point], Field(json_schema_extra=most(5))]
+Heard = Annotated[list[Sentence], Field(json_schema_extra=asked("heard"))]
 
 
 class TopicMarks(Marked):
@@ -247,22 +260,20 @@ class TopicMarks(Marked):
 
 
 class WholeComparison(Reply):
-    """A judge's reading of all closing statements, in the order of the source's appendix 6.D.
+    """A judge's reading of all closing statements (the source's appendix 6.D).
 
     Attributes:
         claim: what the first debater argues for.
         arguments: the first debater's; `counterarguments`: the second's.
-        marks: one pair per topic.
         rationale: of the whole.
+        marks: one pair per topic.
     """
-
-    analysis_first: ClassVar[bool] = True
 
     claim: str = Field(default="", json_schema_extra=longest(200))
     arguments: Heard = Field(default_factory=list)
     counterarguments: Heard = Field(default_factory=list)
+    rationale: str = Field(default="", json_schema_extra=asked("overall"))
     marks: list[TopicMarks] = Field(min_length=1, json_schema_extra=most(10, "topics"))
-    rationale: str = Field(default="", json_schema_extra=longest(500))
 
 
 class TopicComparison(Marked):
@@ -289,6 +300,6 @@ class Comparison(Marked):
 
     marks: ClassVar[tuple[str, ...]] = ("first", "second")
 
+    rationale: str = Field(default="", json_schema_extra=asked("rationale"))
     first: Mark
     second: Mark
-    rationale: str = Field(default="", json_schema_extra=longest(500))

@@ -13,10 +13,12 @@ from msgspec.structs import replace
 from pydantic import BaseModel
 from scripted_floor import Scripted, ScriptedFloor
 
+from moot.protocols.asked_lengths import ASKED_LENGTH
 from moot.protocols.case import Case, JudgedReply
 from moot.protocols.lookups import Passage
 from moot.protocols.messages import Slots
 from moot.protocols.registry import make_protocol
+from moot.protocols.replies import Score
 from moot.protocols.reply_parsing import InvalidReply, parse_reply
 from moot.protocols.templates import Templates, unfenced
 
@@ -139,6 +141,22 @@ async def test_the_form_has_the_reply_s_fields_in_their_order_and_a_copy_of_it_i
         if request.template.startswith("selene/") and keys:
             with pytest.raises(InvalidReply):
                 parse_reply('{"' + form + "}", request.reply, floor.case.labels)
+
+
+COUNTED = re.compile(r"\b(one|two|three|four|five|six|seven|eight|nine|ten|\d+) (short )?(sentence|word)s?\b")
+
+
+async def test_prompts_ask_for_lengths_that_their_replies_declare() -> None:
+    """A number of sentences, words or items comes from an entry of `ASKED_LENGTHS` that a reply type declares."""
+    declared: dict[str, set[str]] = {}
+    for name in DEBATES:
+        for request in (await held(name)).asks.values():
+            schema = str((Score if request.reply is BaseModel else request.reply).model_json_schema())
+            declared.setdefault(request.template, set()).update(re.findall(rf"'{ASKED_LENGTH}': '(\w+)'", schema))
+    for template, lengths in declared.items():
+        source = TEMPLATES.sources[template]
+        assert set(re.findall(r"length\.(\w+)\(", source)) == lengths, template
+        assert not (lengths and COUNTED.search(source)), template
 
 
 async def test_every_template_is_sent() -> None:

@@ -22,7 +22,7 @@ from moot.protocols.crit.replies import Reading
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol
 from moot.protocols.replies import Position, ReasonedPosition, Score
-from moot.protocols.socrasynth.replies import Amendment, Closing
+from moot.protocols.socrasynth.replies import Closing, LabelledAmendment, Speech
 
 ENFORCING: tuple[DialectName, ...] = ("llama.cpp", "ollama", "vllm", "sglang", "llguidance")
 COMMON = {"type", "description", "enum", "anyOf", "properties", "required", "additionalProperties", "items"}
@@ -159,32 +159,60 @@ def test_a_distribution_names_labels_and_has_no_more_entries_than_there_are() ->
     assert spread["items"]["properties"]["label"]["enum"] == list(LABELS)
 
 
-@pytest.mark.parametrize(("dialect", "order"), [("openai", "consents first"), ("vllm", "as written")])
-def test_decisive_fields_come_first_where_texts_are_not_bounded(dialect: DialectName, order: str) -> None:
-    names = list(body(reply_schema(Amendment, dialect, None, 2000))["properties"])
-    assert names == (
-        ["consents", "points", "questions", "reservations"]
-        if order == "consents first"
-        else ["points", "questions", "consents", "reservations"]
-    )
-    # the source has the reasoning before the stated confidence
-    assert list(body(reply_schema(Position, dialect))["properties"]) == ["answer", "reasoning", "confidence"]
+DECIDES_FIRST = {
+    "Position": "`answer_first`: an answer's own probability, which reasoning before it would saturate",
+    "Estimate": "`answer_first`: the source asks for the distribution first",
+    "Prediction": "`answer_first`: the source asks for the distribution first",
+    "Synthesis": "the verdict's confidence is the answer's own probability; what leads to it are both arguments",
+    "NumberSynthesis": "as `Synthesis`",
+    "ScoreSynthesis": "as `Synthesis`",
+    "LabelledOpening": "the answer is the stance that the arguments defend",
+    "MessageReply": "the source asks for AGREE or DENY as the first word",
+}
+"""Reply types in which a decision comes before a text, and why."""
 
 
-@pytest.mark.parametrize("dialect", [None, *DIALECTS])
+def decides(part: dict[str, Any]) -> bool:
+    """Whether a field is a decision: no text and no list of what has a text."""
+    if "anyOf" in part:
+        return all(map(decides, part["anyOf"]))
+    if part.get("type") == "array":
+        return decides(part["items"])
+    if part.get("type") == "object":
+        return all(map(decides, part["properties"].values()))
+    return "enum" in part or part["type"] != "string"
+
+
+def decided_before(schema: dict[str, Any]) -> Iterator[str]:
+    """Fields that come before a text of the same object, numbers of topics excepted."""
+    for part in parts(schema):
+        fields = {name: decides(field) for name, field in part.get("properties", {}).items() if name != "topic"}
+        texts = [place for place, is_decision in enumerate(fields.values()) if not is_decision]
+        yield from list(fields)[: max(texts, default=0)] if any(list(fields.values())[: max(texts, default=0)]) else ()
+
+
+@pytest.mark.parametrize(("reply", "tokens"), ASKED)
+def test_what_is_argued_comes_before_what_follows_from_it(reply: type[BaseModel], tokens: int) -> None:
+    """In every dialect the properties come as the type declares them, and decisions come last."""
+    written = list(reply.model_json_schema()["properties"])
+    for dialect in (None, *DIALECTS):
+        found = body(reply_schema(reply, dialect, LABELS, tokens))
+        assert list(found["properties"]) == found["required"] == written
+        early = [] if dialect is None else list(decided_before(found))  # a bare schema lists no labels
+        assert dialect is None or bool(early) == (reply.__name__ in DECIDES_FIRST), early
+
+
 @pytest.mark.parametrize(
     ("reply", "order"),
     [
         (Position, ["answer", "reasoning", "confidence"]),
         (ReasonedPosition, ["reasoning", "answer", "confidence"]),
-        (Score, ["rationale", "support", "score"]),
+        (Speech, ["arguments", "declined", "finished", "conceded"]),
+        (LabelledAmendment, ["points", "questions", "reservations", "consents", "answer"]),
     ],
 )
-def test_what_the_source_wants_written_first_comes_first_everywhere(
-    reply: type[BaseModel], order: list[str], dialect: DialectName | None
-) -> None:
-    body = json.loads(reply_schema(reply, dialect, ("Yes", "No") if reply is not Score else None).body)
-    assert list(body["properties"]) == body["required"] == order
+def test_the_order_of_a_reply_is_that_of_its_type(reply: type[BaseModel], order: list[str]) -> None:
+    assert list(body(reply_schema(reply, "openai", ("Yes", "No")))["properties"]) == order
 
 
 def test_the_bare_schema_is_that_of_older_records() -> None:

@@ -80,8 +80,10 @@ def take(kept: Path, name: str) -> list[str]:
 
 
 def execute(command: Command, name: str, out: str, *more: str, model: str = "") -> None:
-    """The record's own command with another folder, further arguments and, where one is given, another model."""
+    """The record's own command with another folder, its own prompts, and, where one is given, another model."""
     given = COMMANDS[name]
+    prompts = sorted(path.as_posix() for path in Path(name).rglob("prompts"))
+    more = ("--prompts", prompts[0], *more)  # moot's own have changed since
     if model:
         given = re.sub(r"simulated[^ ,]*", model, given)
         more = (*more, *(() if "--model" in given else ("--model", model)))

@@ -102,6 +102,34 @@ async def test_a_statement_is_shown_with_all_of_its_evidence() -> None:
     assert found["text"] == 'both cannot be true: "opened in 1932" against "in 1934"'
 
 
+@pytest.mark.parametrize(
+    ("quoted", "shown", "told"),
+    [
+        ([("E1", "opened in 1932")], "split", [False, True]),
+        ([("E1", "opened in 1932"), ("E2", "snowed")], "split", [False, False]),
+        ([("E1", "opened in 1932")], "shared", [False, False]),
+        ([], "shared", [True, True]),
+        ([("E2", "words that are nowhere")], "split", [False, False]),  # what is made up tells nothing
+    ],
+)
+async def test_a_debater_that_is_shown_nothing_on_the_claim_is_told_so(
+    quoted: list[tuple[str, str]], shown: str, told: list[bool]
+) -> None:
+    statements = [{"text": "So it is.", "facts": [{"item": item, "quote": quote}]} for item, quote in quoted]
+    said: dict[str, Any] = {
+        "context": {"statements": statements, "conflicts": []},
+        "turn/*": {"says": "DENY", "text": "I cannot tell.", "stance": "unclear"},
+    }
+    floor, verdict = await run_check(
+        claim_case(documents=("The old bridge opened in 1932.", "It snowed in the hills.")),
+        said,
+        {"context.by": "model", "evidence.shown": shown},
+    )
+    assert [floor.asks[f"turn/{turn}"].slots.get("nothing_on_claim", False) for turn in (1, 2)] == told
+    assert ["Rest on the evidence" in floor.rendered(f"turn/{turn}")[0] for turn in (1, 2)] == [not it for it in told]
+    assert ("nothing-on-claim" in verdict.flags) == any(told)
+
+
 async def test_a_model_that_fails_leaves_the_evidence_as_it_is() -> None:
     floor, verdict = await run_check(claim_case(passage="\n\n".join(PLAIN[0])), {"context": None}, BY_MODEL)
     evidence = floor.event("evidence")

@@ -122,6 +122,24 @@ async def test_speakers_about_a_text_see_no_score_that_was_given(path: str) -> N
         assert shown in user
 
 
+LABELLED = Case(id="l", question="Was it built?", passage="It was.", labels=("Yes", "No"))
+
+
+@pytest.mark.parametrize("path", ["opening", "challenge"])
+@pytest.mark.parametrize("sections", ["always", "never"])
+@pytest.mark.parametrize("domain", ["mathematics", "factual QA"])
+async def test_with_labels_no_rule_of_a_speaker_contradicts_another(path: str, sections: str, domain: Any) -> None:
+    """Who argues for a candidate names a label, who solves a problem ends with one, and neither is told otherwise."""
+    floor, _ = await run_scripted(
+        replace(LABELLED, domain=domain), {"synthesis": {"answer": "Yes"}}, {"sections": sections}
+    )
+    system = floor.rendered(path)[0]
+    assert "is exactly one of: Yes, No" in system
+    assert ("The answer is exactly" in system) == ('"Final answer: "' in system) == (domain == "mathematics")
+    assert "number" not in system
+    assert "declare no" not in system
+
+
 CLOSED = Case(id="n", question="Who built the tower?")
 FOUND = (Passage(document="towers.txt", chunk=4, text="Eiffel's firm built it.", similarity=0.8),)
 
