@@ -13,6 +13,7 @@ from dataclasses import dataclass
 Sent = Sequence[tuple[str, str]]
 """Messages of a request, each as role and text."""
 
+_Tree = dict[str, "_Tree"]
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
@@ -53,7 +54,7 @@ def repeated_tokens(requests: Iterable[tuple[Hashable, Sent]]) -> PromptTokens:
     The order of the requests has no effect: the tokens that are not repeated are the nodes of the tree of beginnings.
     """
     count, nodes = 0, 0
-    trees: dict[Hashable, dict[str, dict]] = {}  # type: ignore[type-arg]
+    trees: dict[Hashable, _Tree] = {}
     for key, sent in requests:
         at = trees.setdefault(key, {})
         for token in tokens(sent):
