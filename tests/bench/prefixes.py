@@ -1,10 +1,11 @@
-"""Prompt tokens that a server may have computed before, per protocol: the share that begins as an earlier request does.
+"""Prompt tokens that a server may have computed before, per protocol, on bundled cases and on the simulated model.
 
-    python tests/bench/prefixes.py [--json FILE] [--seed N] [--limit N] [--long]
+    python tests/bench/prefixes.py [--json FILE] [--seed N] [--limit N] [--words N] [--protocols evince,ceda] [--servers N]
 
-Each protocol on its bundled sample, with the simulated model, in this process. `case`: tokens that equal the beginning
-of an earlier request of the same case; `run`: of any case. `shared/words`: `tests/support/shared_prefixes.py`. `--long`
-puts 600 words of made-up material before each case's passage, as a user with documents has.
+`case` is the share of prompt tokens that equal the beginning of an earlier request of the same case, `run` that of any
+request of the run; `tests/support/shared_prefixes.py` says what a token is. `--words` puts that many made-up words before
+each case's material: bundled cases are short. With `--servers` the run calls a pool of so many simulated servers, and
+only a request at the same server counts as an earlier one; `most` is then the largest share of requests of a server.
 """
 
 from __future__ import annotations
@@ -12,63 +13,79 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from harness import ReportRows, finish, options, parsed
 
+import moot
+from moot.actors.record.rows import DECISION
+from moot.actors.record.tables import read_table
+from moot.protocols.tasks.sample import bundled
+
 sys.path[:0] = [str(Path(__file__).parents[1] / "support")]
 
-from shared_prefixes import repeated_tokens  # noqa: E402
+from shared_prefixes import repeated_tokens
+from simulate_process import serving
 
-import moot  # noqa: E402
-from moot.actors.record.rows import DECISION  # noqa: E402
-from moot.actors.record.tables import read_table  # noqa: E402
+TASKS = {
+    "selene": ("boolq", "sample", "passage"),
+    "evince": ("labels", "sample-symptoms", "text"),
+    "socrasynth": ("subjects", "sample-subjects", "facts"),
+    "ceda": ("claims", "sample-claims", "passage"),
+    "constructor-auditor": ("boolq", "sample", "passage"),
+}
+"""By protocol: its task, the bundled cases, and the field that holds their material."""
 
-
-@dataclass(frozen=True)
-class Debates:
-    """What is run: options of `moot.run`."""
-
-    name: str
-    task: str
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-DEBATES = (
-    Debates("selene", "sample", {"protocol": "selene"}),
-    Debates("selene, preset", "sample", {"preset": "selene"}),
-    Debates("evince", "sample-symptoms", {"protocol": "evince"}),
-    Debates("evince, preset", "sample-symptoms", {"preset": "evince"}),
-    Debates("socrasynth", "sample-subjects", {"protocol": "socrasynth"}),
-    Debates("socrasynth, preset", "sample-subjects", {"preset": "socrasynth"}),
-    Debates("ceda", "sample-claims", {"protocol": "ceda"}),
-    Debates("ceda, preset", "sample-claims", {"preset": "ceda"}),
-    Debates("constructor-auditor", "sample-essays", {"protocol": "constructor-auditor"}),
-    Debates("constructor-auditor, preset", "sample-problems", {"preset": "confident-liar"}),
-    Debates("judge-panel", "sample-replies", {"protocol": "judge-panel"}),
-)
+PRESETS = {"constructor-auditor": "early-token"}
+_NOTES = ("Note {} was taken on a rainy day and says little of the matter.", "Nobody remembers who wrote note {}.")
 
 
-def measured(debates: Debates, seed: int, limit: int | None) -> dict[str, Any]:
+def lengthened(name: str, field: str, words: int, path: Path) -> None:
+    """Write bundled cases, with made-up words before their material."""
+    with bundled(name).open() as lines, path.open("w", encoding="utf-8") as file:
+        for place, row in enumerate(map(json.loads, lines)):
+            if row.get(field):
+                notes = (note.format(f"{place}.{number}") for number in range(words) for note in _NOTES)
+                row[field] = " ".join([*" ".join(notes).split()[:words], row[field]])
+            file.write(json.dumps(row) + "\n")
+
+
+def measured(protocol: str, preset: str | None, given: Any, scratch: Path) -> dict[str, Any]:
     """One run; its figures."""
-    with tempfile.TemporaryDirectory(prefix="moot-bench-") as scratch:
+    kind, name, field = TASKS[protocol]
+    cases = scratch / f"{name}.jsonl"
+    lengthened(name, field, given.words, cases)
+    task = f"{kind}:{cases}"
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(serving(task, given.seed, latency_ms=200, jitter_ms=200)) for _ in range(given.servers)
+        ]
+        ports = ",".join(f"127.0.0.1:{server.port}" for server in servers)
         run = moot.run(
-            task=debates.task, model="simulated", engine="inline", seed=seed, limit=limit, out=f"{scratch}/run",
-            **debates.options,
+            task=task,
+            model=f"http://{ports}/v1#simulated" if servers else "simulated",
+            engine="inline",
+            seed=given.seed,
+            limit=given.limit,
+            out=str(scratch / f"{protocol}-{preset}"),
+            **({"preset": preset} if preset else {"protocol": protocol}),
         )
-        turns = read_table(run.path, "turns", ["case_id", "reply_id", "messages"]).to_pylist()
-    sent = [(row["case_id"], json.loads(row["messages"])) for row in turns if not row["reply_id"].startswith(DECISION)]
-    within = repeated_tokens(sent)
+    rows = read_table(run.path, "turns", ["case_id", "reply_id", "server", "messages"]).to_pylist()
+    rows = [row for row in rows if not row["reply_id"].startswith(DECISION)]
+    sent = [json.loads(row["messages"]) for row in rows]
+    calls = Counter(row["server"] for row in rows)
+    within = repeated_tokens(((row["case_id"], row["server"]), each) for row, each in zip(rows, sent, strict=True))
+    anywhere = repeated_tokens((row["server"], each) for row, each in zip(rows, sent, strict=True))
     return {
-        "protocol": debates.name,
-        "cases": len({case for case, _ in sent}),
-        "requests": len(sent),
+        "protocol": preset and f"{protocol}, --preset {preset}" or protocol,
+        "requests": len(rows),
         "tokens": within.count,
         "case": within.share,
-        "run": repeated_tokens((None, each) for _, each in sent).share,
+        "run": anywhere.share,
+        "most": max(calls.values()) / len(rows),
     }
 
 
@@ -76,13 +93,16 @@ def main() -> int:
     """Run the bench."""
     parser = options(__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--limit", type=int)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--limit", type=int, default=8)
+    parser.add_argument("--words", type=int, default=0)
+    parser.add_argument("--servers", type=int, default=0)
+    parser.add_argument("--protocols", default=",".join(TASKS))
     given = parsed(parser)
     rows = ReportRows()
-    for debates in DEBATES:
-        if given.only in debates.name:
-            rows.add(measured(debates, given.seed, given.limit))
+    for protocol in given.protocols.split(","):
+        for preset in (None, PRESETS.get(protocol, protocol)):
+            with tempfile.TemporaryDirectory(prefix="moot-bench-") as scratch:
+                rows.add(measured(protocol, preset, given, Path(scratch)))
     return finish(given, rows=rows)
 
 
