@@ -1,11 +1,12 @@
 """Prompt tokens that a server may have computed before, per protocol, on bundled cases and on the simulated model.
 
-    python tests/bench/prefixes.py [--json FILE] [--seed N] [--limit N] [--words N] [--protocols evince,ceda] [--servers N]
+    python tests/bench/prefixes.py [--json FILE] [--seed N] [--limit N] [--words N] [--protocols NAMES] [--servers N]
 
 `case` is the share of prompt tokens that equal the beginning of an earlier request of the same case, `run` that of any
-request of the run; `tests/support/shared_prefixes.py` says what a token is. `--words` puts that many made-up words before
-each case's material: bundled cases are short. With `--servers` the run calls a pool of so many simulated servers, and
-only a request at the same server counts as an earlier one; `most` is then the largest share of requests of a server.
+request of the run; `tests/support/shared_prefixes.py` says what a token is. `--words` puts that many made-up words
+before each case's material: bundled cases are short. With `--servers` the run calls a pool of so many simulated
+servers, and only a request at the same server counts as an earlier one; `most` is the largest share of requests of a
+server. Replies depend on the prompts, and so do the figures of two versions: compare several seeds.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from moot.protocols.tasks.sample import bundled
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "support")]
 
-from shared_prefixes import repeated_tokens
-from simulate_process import serving
+from shared_prefixes import repeated_tokens  # noqa: E402
+from simulate_process import serving  # noqa: E402
 
 TASKS = {
     "selene": ("boolq", "sample", "passage"),
@@ -80,7 +81,7 @@ def measured(protocol: str, preset: str | None, given: Any, scratch: Path) -> di
     within = repeated_tokens(((row["case_id"], row["server"]), each) for row, each in zip(rows, sent, strict=True))
     anywhere = repeated_tokens((row["server"], each) for row, each in zip(rows, sent, strict=True))
     return {
-        "protocol": preset and f"{protocol}, --preset {preset}" or protocol,
+        "protocol": f"{protocol}, --preset {preset}" if preset else protocol,
         "requests": len(rows),
         "tokens": within.count,
         "case": within.share,
