@@ -6,6 +6,7 @@ validated by pydantic before it becomes one of these.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
@@ -347,3 +348,19 @@ class Verdict:
 def family_of(role: str) -> str:
     """Family of a role: `agent` for `agent/1`."""
     return role.partition("/")[0]
+
+
+_ATTEMPT = re.compile(r"/\d+/")
+
+
+def debate_of(step_key: str) -> str:
+    """Id of the debate in a step key, which is CASE/ATTEMPT/PATH.
+
+    Case ids that continue alike after such a number count as one debate; only the order of calls and the choice of a
+    server depend on it.
+
+    >>> debate_of("case-1/0/opening/agent/0"), debate_of("a probe")
+    ('case-1/0', 'a probe')
+    """
+    found = _ATTEMPT.search(step_key)
+    return step_key if found is None else step_key[: found.end() - 1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -273,8 +272,6 @@ class LimiterClient:
 _KEPT = 100_000
 """Debates whose number is cached, evicted by least recent use; an evicted one counts as new."""
 
-_ATTEMPT = re.compile(r"/\d+/")
-
 
 class ArrivalOrder:
     """Numbers debates in order of arrival."""
@@ -297,15 +294,3 @@ class ArrivalOrder:
         else:
             self._known.move_to_end(debate)
         return age
-
-
-def debate_of(step_key: str) -> str:
-    """Id of the debate in a step key, which is CASE/ATTEMPT/PATH.
-
-    Case ids that continue alike after such a number count as one debate; only the order of calls depends on it.
-
-    >>> debate_of("case-1/0/opening/agent/0"), debate_of("a probe")
-    ('case-1/0', 'a probe')
-    """
-    found = _ATTEMPT.search(step_key)
-    return step_key if found is None else step_key[: found.end() - 1]

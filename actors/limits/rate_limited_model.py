@@ -10,7 +10,7 @@ from typing import cast, get_args
 
 from moot.actors.limits.call_queue import Admission, CallDemand, CallOutcome
 from moot.actors.limits.deadline import Deadline
-from moot.actors.limits.limiter_client import LimiterClient, debate_of
+from moot.actors.limits.limiter_client import LimiterClient
 from moot.actors.models.early_stop import EarlyStop, stream_with_early_stop
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, StreamingModel
 from moot.actors.models.prices import Price
@@ -31,7 +31,7 @@ from moot.actors.telemetry.meter import (
     Meter,
 )
 from moot.actors.telemetry.telemetry import NO_SPAN, Span
-from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
+from moot.protocols.messages import Decoding, LogprobStage, Message, Usage, debate_of
 
 
 class UnconfirmedUsage:

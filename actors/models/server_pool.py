@@ -1,4 +1,8 @@
-"""Server pool: client-side load balancing over several servers of one model; calls go to the least busy live one.
+"""Server pool: client-side load balancing over several servers of one model, by consistent hashing with bounded loads.
+
+A debate's calls go to one server while that one has room: they share their beginning, which a server that has just
+computed it need not compute again. Which server depends on the debate and the servers' addresses alone, so that agents
+in different processes choose the same.
 
 The trial calls find what all servers have (`moot.actors.models.probe`). Each reply is compared with that: a server that
 gives no log-probabilities gets no calls that need them while another server gives them.
@@ -7,7 +11,7 @@ gives no log-probabilities gets no calls that need them while another server giv
 from __future__ import annotations
 
 import asyncio
-import itertools
+import math
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import aclosing, contextmanager
@@ -25,7 +29,8 @@ from moot.actors.models.resolve import pool_name
 from moot.actors.models.retry import RETRIED_KINDS
 from moot.actors.models.token_logprobs import logprobs_given
 from moot.protocols.errors import ModelUnavailable
-from moot.protocols.messages import Decoding, Message
+from moot.protocols.messages import Decoding, Message, debate_of
+from moot.protocols.seeds import stable_digest
 
 _log = structlog.get_logger(__name__)
 
@@ -39,6 +44,13 @@ it."""
 LACKING_S = 60.0
 """Seconds for which a server that gave no log-probabilities gets no calls that need them, while another one gives
 them."""
+
+FULL_S = 1.0
+"""Seconds for which a server that refused a call for its rate gets none, while another one has room; unless it states
+how long."""
+
+_MOST_LOAD = 1.25
+"""Calls in flight at a server over the mean of those available, rounded up: with more it has no room."""
 
 _CHECK_S = 5.0
 """Seconds within which a server that generates a long reply still lists its models."""
@@ -56,7 +68,7 @@ class _Member:
         in_flight: calls in flight.
         out_until: time until which it is ejected, by the pool's clock; 0 since its last call succeeded.
         untried: whether it did not answer the trial calls, and has not replied since.
-        turn: number of its latest call among all of the pool.
+        full_until: time until which it has no room, as it refused a call for its rate, by the pool's clock.
         heard_at: time of the last data from it, by the pool's clock.
         gives_logprobs: whether its last reply with requested log-probabilities had them; None before one.
         lacking_until: time until which it gets no calls that need log-probabilities, by the pool's clock.
@@ -67,7 +79,7 @@ class _Member:
     in_flight: int = 0
     out_until: float = 0.0
     untried: bool = False
-    turn: int = 0
+    full_until: float = 0.0
     heard_at: float = float("-inf")
     gives_logprobs: bool | None = None
     lacking_until: float = 0.0
@@ -110,7 +122,6 @@ class ServerPool:
         for member in self._members:
             if member.model.base_url in untried:
                 member.untried, member.out_until = True, clock()
-        self._turns = itertools.count(1)
         self.name = pool_name(base_urls, model)
         self.capabilities = self._members[0].model.capabilities
 
@@ -122,7 +133,7 @@ class ServerPool:
         Raises:
             ModelError: see `CompatibleModel.complete`.
         """
-        with self._chosen(decoding) as member:
+        with self._chosen(step_key, decoding) as member:
             call = member.model.complete(messages, decoding, step_key=step_key, schema=schema)
             reply = await self._unless_hung(member, call)
         if (given := logprobs_given(reply, decoding)) is not None:
@@ -138,7 +149,7 @@ class ServerPool:
         Raises:
             ModelError: while iterating.
         """
-        with self._chosen(decoding) as member:
+        with self._chosen(step_key, decoding) as member:
             listed: list[bool] = []
             try:
                 async with aclosing(
@@ -175,22 +186,23 @@ class ServerPool:
             asked.cancel()
 
     @contextmanager
-    def _chosen(self, decoding: Decoding) -> Iterator[_Member]:
-        """Least busy available server that gives what the call needs, round robin on ties; without any, one that does
-        not give it, then the one to be retried first."""
+    def _chosen(self, step_key: str, decoding: Decoding) -> Iterator[_Member]:
+        """The debate's first available server with room that gives what the call needs; without any, one that does not
+        give it, then the one to be retried first."""
         now, logprobs = self._clock(), decoding.top_logprobs is not None
         alive = [member for member in self._members if member.takes_calls(now)]
         if alive:
             fitting = [member for member in alive if member.fits(now, logprobs=logprobs)] or alive
-            member = min(fitting, key=lambda each: (each.in_flight, each.turn))
+            member = _first_with_room(fitting, debate_of(step_key), now)
         else:
             member = min(self._members, key=lambda each: each.out_until)
-        member.turn = next(self._turns)
         member.in_flight += 1
         try:
             yield member
             member.out_until, member.untried, member.heard_at = 0.0, False, self._clock()
         except ModelError as error:
+            if error.kind == "rate_limited":
+                member.full_until = self._clock() + (error.retry_after_s or FULL_S)
             if error.kind in _DEAD or member.untried:
                 self._leave_out(member, error.message)
             if self._is_own_fault(member, error, logprobs=logprobs):
@@ -286,6 +298,14 @@ class ServerPool:
         """Close the connections of the running event loop; a later call opens new ones."""
         for member in self._members:
             await member.model.close()
+
+
+def _first_with_room(members: Sequence[_Member], debate: str, now: float) -> _Member:
+    """First member with room, in the debate's order of them (rendezvous hashing)."""
+    most = math.ceil(_MOST_LOAD * (sum(member.in_flight for member in members) + 1) / len(members))
+    free = [member for member in members if member.in_flight < most]  # never empty: some are below the mean
+    willing = [member for member in free if member.full_until <= now] or free
+    return min(willing, key=lambda member: stable_digest(debate, member.model.base_url))
 
 
 def servers_of(model: Model) -> tuple[Model, ...]:

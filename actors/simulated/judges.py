@@ -178,7 +178,7 @@ def marks(turn: SimulatedTurn) -> DraftSignals:
     anywhere = _plain_words(_joined(fence for fence in prompt.fences if fence.tag != JUDGED))
     invented = [span for span in spans if _plain_words(span) not in anywhere]
     sections = len({label.casefold() for label in _SECTION.findall(reply)})
-    if any(UNLABELLED in fence.body for fence in prompt.tagged("instructions")):
+    if any(UNLABELLED in fence.body for fence in prompt.tagged("instructions", "given")):
         sections = _ALL_SECTIONS - (LEFT_UNDONE in reply)
     quoted = len({span for span in map(_plain_words, spans) if span in given})
     connectives = sum(bool(_CONNECTIVE.search(sentence)) for sentence in split_sentences(reply))

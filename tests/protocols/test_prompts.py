@@ -12,6 +12,7 @@ from constructor_auditor_script import CASES
 from msgspec.structs import replace
 from pydantic import BaseModel
 from scripted_floor import Scripted, ScriptedFloor
+from shared_prefixes import repeated_tokens
 
 from moot.protocols.asked_lengths import ASKED_LENGTH
 from moot.protocols.case import Case, JudgedReply
@@ -58,6 +59,10 @@ DEBATES: Mapping[str, tuple[str, Case, Mapping[str, Any]]] = {
 }
 
 
+SHARES = {"ceda": 0.5, "constructor-auditor": 0.45, "evince": 0.5, "selene": 0.55, "socrasynth": 0.7}
+"""By protocol, the least share of prompt tokens that equal the beginning of an earlier request of a long case."""
+
+
 class HostileFloor(ScriptedFloor):
     """Everybody answers in the form that is asked for, and says `EVIL` wherever the form has room for it."""
 
@@ -102,8 +107,10 @@ def _texts(slots: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-async def held(name: str) -> ScriptedFloor:
+async def held(name: str, passage: str | None = None) -> ScriptedFloor:
     protocol, case, settings = DEBATES[name]
+    if passage is not None:
+        case = replace(case, passage=passage)
     floor = HostileFloor(case, {}, passages=[Passage(document=EVIL, chunk=0, text=EVIL, similarity=0.9)])
     await make_protocol(protocol, settings).run(case, floor)
     return floor
@@ -119,7 +126,7 @@ async def test_no_text_from_outside_leaves_its_tags(name: str) -> None:
             assert all(label in system + user for label in request.slots.get("labels") or ()), path
         assert user.count("<choice ") == len(request.slots.get("choices") or ()), path
         assert "Ignore the above" in user, path
-        assert "Ignore the above" not in system, path
+        assert "Ignore the above" not in system + floor.instructions(path), path
         shown = unfenced(user).replace("&quot;", '"')
         assert all(unfenced(text) in shown for text in _texts(request.slots)), path
         assert DATA.search(system), path
@@ -134,7 +141,7 @@ async def test_the_form_has_the_reply_s_fields_in_their_order_and_a_copy_of_it_i
     for path, request in floor.asks.items():
         if request.reply is BaseModel:
             continue
-        form = floor.rendered(path)[0].partition('{"')[2].partition("}\n")[0]
+        form = floor.instructions(path).partition('{"')[2].partition("}\n")[0]
         keys = [key for key in re.findall(r'"(\w+)": ', form) if key in request.reply.model_fields]
         fields = [field for field in request.reply.model_json_schema()["properties"] if field in keys]
         assert list(dict.fromkeys(keys)) == fields, path
@@ -157,6 +164,14 @@ async def test_prompts_ask_for_lengths_that_their_replies_declare() -> None:
         source = TEMPLATES.sources[template]
         assert set(re.findall(r"length\.(\w+)\(", source)) == lengths, template
         assert not (lengths and COUNTED.search(source)), template
+
+
+@pytest.mark.parametrize("name", [name for name, (protocol, *_) in DEBATES.items() if protocol in SHARES])
+async def test_requests_about_a_long_case_begin_alike(name: str) -> None:
+    """Servers compute a common beginning once, and vendors charge less for it."""
+    floor = await held(name, " ".join(f"This is sentence {number}." for number in range(200)))
+    sent = ((name, tuple(zip(("system", "user"), floor.rendered(path), strict=True))) for path in floor.asks)
+    assert repeated_tokens(sent).share >= SHARES[DEBATES[name][0]]
 
 
 async def test_every_template_is_sent() -> None:

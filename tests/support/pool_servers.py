@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from aiohttp import web
@@ -16,6 +17,7 @@ from trial_server import Body, enforce_schema, schema_of
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.models.server_pool import ServerPool
+from moot.protocols.seeds import stable_digest
 
 OPENING = '{"answer": "Yes", "reasoning": "It is so.", "confidence": 0.9}'
 OBJECT_ONLY = (("{", -0.001), ('{"', -8.0), (" {", -9.0))
@@ -87,6 +89,16 @@ class PoolServer:
         if not self.usage:
             del said["usage"]
         return {**said, "model": self.name, "system_fingerprint": self.fingerprint}
+
+
+def key_at(pool: ServerPool, place: int) -> str:
+    """Step key of a debate whose calls go to the server at that place, while it has room."""
+    urls = [server.base_url for server in pool.servers]
+    return next(f"{case}/0/ask" for case in map(str, count()) if _first(urls, f"{case}/0") == urls[place % len(urls)])
+
+
+def _first(urls: Sequence[str], debate: str) -> str:
+    return min(urls, key=lambda url: stable_digest(debate, url))
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel
 
+from moot.actors.simulated.prompt import parse_prompt
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, PathReused
 from moot.protocols.events import DebateEvent, as_event
@@ -224,8 +225,12 @@ class ScriptedFloor:
         return self._messages(turn.path)
 
     def rendered(self, path: str) -> list[str]:
-        """Sent messages of a path: the instructions and the material."""
+        """Sent messages of a path: the system text and the user's."""
         return [message.content for message in self._messages(path)]
+
+    def instructions(self, path: str) -> str:
+        """Sent messages of a path without the material between tags."""
+        return parse_prompt(self._messages(path)).instructions
 
     def prompt(self, path: str) -> str:
         """Sent messages of a path as one text."""

@@ -110,7 +110,7 @@ def test_pictures_and_shared_replies(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("prompt", "message 1 (system) differs from character 0: was 'Read the"),
+        ("prompt", "message 1 (system) differs from character 0: was 'Take text"),
         ("temperature", "`temperature` was 0.3, is 0.9"),
         ("case", "holds no reply to this step"),
         ("seed", "message 2 (user) differs from character "),

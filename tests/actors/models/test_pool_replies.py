@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from openai_server import DECODING, MESSAGES, WITH_LOGPROBS
-from pool_servers import PoolServer, pool_of
+from pool_servers import PoolServer, key_at, pool_of
 from structlog.testing import capture_logs
 
 from moot.actors.models.compatible import CompatibleModel
@@ -22,8 +22,9 @@ from moot.actors.models.token_logprobs import WireToken, token_logprobs
 from moot.protocols.messages import Decoding
 
 
-async def ask(pool: ServerPool, decoding: Decoding = WITH_LOGPROBS) -> ModelReply:
-    return await pool.complete(MESSAGES, decoding, step_key="c")
+async def ask(pool: ServerPool, place: int = 0, decoding: Decoding = WITH_LOGPROBS) -> ModelReply:
+    """A reply in a debate whose first server is that at a place, counted around."""
+    return await pool.complete(MESSAGES, decoding, step_key=key_at(pool, place))
 
 
 def calls(*servers: PoolServer) -> list[int]:
@@ -32,7 +33,7 @@ def calls(*servers: PoolServer) -> list[int]:
 
 async def test_a_reply_names_its_server_and_the_model_that_it_reports() -> None:
     async with pool_of(PoolServer(fingerprint="b1"), PoolServer(name="n")) as (pool, urls):
-        replies = [await ask(pool) for _ in range(2)]
+        replies = [await ask(pool, place) for place in range(2)]
     assert {(reply.server, reply.served_model) for reply in replies} == {(urls[0], "m b1"), (urls[1], "n")}
 
 
@@ -40,31 +41,31 @@ async def test_a_reply_names_its_server_and_the_model_that_it_reports() -> None:
 async def test_a_server_that_stops_giving_log_probabilities_gets_no_calls_that_need_them(streamed: bool) -> None:
     now, changed, other = [100.0], PoolServer(), PoolServer()
 
-    async def asked() -> None:
+    async def asked(place: int) -> None:
         if not streamed:
-            await ask(pool)
+            await ask(pool, place)
             return
-        async with aclosing(pool.stream(MESSAGES, WITH_LOGPROBS, step_key="c")) as pieces:
+        async with aclosing(pool.stream(MESSAGES, WITH_LOGPROBS, step_key=key_at(pool, place))) as pieces:
             _ = [piece async for piece in pieces]
 
     async with pool_of(changed, other, now=now) as (pool, _):
-        for _ in range(4):
-            await asked()
+        for place in range(4):
+            await asked(place)
         assert calls(changed, other) == [2, 2]
         changed.logprobs = False
         with capture_logs() as logs:
-            for _ in range(6):
-                await asked()
+            for place in range(6):
+                await asked(place)
         assert calls(changed, other) == [3, 7], "its first reply without them shows it"
         assert len(logs) == 1
-        for _ in range(8):
-            await ask(pool, DECODING)
+        for place in range(8):
+            await ask(pool, place, DECODING)
         assert min(calls(changed, other)) > 4, "calls that need none still go to it"
         before = calls(changed, other)
         changed.logprobs, now[0] = True, now[0] + LACKING_S
-        await asyncio.gather(*(ask(pool) for _ in range(6)))
+        await asyncio.gather(*(ask(pool, place) for place in range(6)))
         assert len(changed.bodies) - before[0] == 1, "one call tries it again"
-        await asyncio.gather(*(ask(pool) for _ in range(6)))
+        await asyncio.gather(*(ask(pool, place) for place in range(6)))
         assert len(changed.bodies) - before[0] == 4
 
 
@@ -81,8 +82,8 @@ async def test_a_stream_that_is_cut_as_overlong_shows_nothing_of_log_probabiliti
     monkeypatch.setattr(CompatibleModel, "stream", stream)
     async with pool_of(PoolServer(), PoolServer()) as (pool, urls):
         with capture_logs() as logs:
-            for _ in range(4):
-                async with aclosing(pool.stream(MESSAGES, WITH_LOGPROBS, step_key="c")) as pieces:
+            for place in range(4):
+                async with aclosing(pool.stream(MESSAGES, WITH_LOGPROBS, step_key=key_at(pool, place))) as pieces:
                     assert [piece.overlong async for piece in pieces] == [False, True]
     assert (asked, logs) == (urls * 2, [])
 
@@ -90,7 +91,7 @@ async def test_a_stream_that_is_cut_as_overlong_shows_nothing_of_log_probabiliti
 async def test_replies_without_log_probabilities_are_used_where_no_server_gives_them() -> None:
     one, other = PoolServer(logprobs=False), PoolServer(logprobs=False)
     async with pool_of(one, other) as (pool, _):
-        replies = [await ask(pool) for _ in range(6)]
+        replies = [await ask(pool, place) for place in range(6)]
     assert calls(one, other) == [3, 3]
     assert {reply.tokens for reply in replies} == {None}
 
@@ -98,8 +99,8 @@ async def test_replies_without_log_probabilities_are_used_where_no_server_gives_
 async def test_a_server_that_now_refuses_log_probabilities_costs_a_retry_and_no_ask() -> None:
     one, other = PoolServer(), PoolServer()
     async with pool_of(one, other) as (pool, urls):
-        await ask(pool)
-        await ask(pool)
+        await ask(pool, 0)
+        await ask(pool, 1)
         one.refuses = {"logprobs": "logprobs are not supported"}
         with pytest.raises(ModelError, match="not supported") as failed:
             await ask(pool)
@@ -116,13 +117,13 @@ async def test_a_server_that_now_refuses_log_probabilities_costs_a_retry_and_no_
 async def test_a_server_that_was_not_tried_gets_one_call_until_it_has_replied(refuses: dict[str, str]) -> None:
     now, late, tried = [100.0], PoolServer(refuses=refuses), PoolServer()
     async with pool_of(tried, late, untried=[1], now=now) as (pool, _):
-        ended = await asyncio.gather(*(ask(pool) for _ in range(6)), return_exceptions=True)
+        ended = await asyncio.gather(*(ask(pool, place) for place in range(6)), return_exceptions=True)
         kinds = [each.kind for each in ended if isinstance(each, ModelError)]
         assert (calls(tried, late), kinds) == ([5, 1], ["server"] if refuses else [])
-        await asyncio.gather(*(ask(pool) for _ in range(6)))
+        await asyncio.gather(*(ask(pool, place) for place in range(6)))
         assert len(late.bodies) == (1 if refuses else 4)
         now[0] += LEFT_OUT_S
-        await asyncio.gather(*(ask(pool) for _ in range(6)), return_exceptions=True)
+        await asyncio.gather(*(ask(pool, place) for place in range(6)), return_exceptions=True)
         assert len(late.bodies) == (2 if refuses else 7)
 
 

@@ -12,11 +12,12 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import unused_port
 from openai_server import DECODING, MESSAGES, completion, serving
+from pool_servers import key_at
 
 from moot.actors.agent.backend_factory import make_model
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model
-from moot.actors.models.server_pool import HUNG_S, LEFT_OUT_S, ServerPool
+from moot.actors.models.server_pool import FULL_S, HUNG_S, LEFT_OUT_S, ServerPool
 from moot.deploy.runs.flag_parsers import parse_roles
 from moot.protocols.errors import ConfigError, ModelUnavailable
 
@@ -27,6 +28,7 @@ class Servers:
     def __init__(self) -> None:
         self.calls: Counter[int] = Counter()
         self.failing: set[int] = set()
+        self.status = 500
         self.arrived = asyncio.Event()
         self.lists_models = True
         self.gate = asyncio.Event()
@@ -44,7 +46,7 @@ class Servers:
             self.gate.set()
         await self.gate.wait()
         if number in self.failing:
-            return web.json_response({"error": {"message": "out of order"}}, status=500)
+            return web.json_response({"error": {"message": "out of order"}}, status=self.status)
         return web.json_response(completion())
 
 
@@ -58,8 +60,10 @@ async def pool(servers: Servers, count: int = 2) -> AsyncIterator[ServerPool]:
         yield model
 
 
-async def ask(model: Model) -> ModelReply:
-    return await model.complete(MESSAGES, DECODING, step_key="c")
+async def ask(model: Model, place: int = 0) -> ModelReply:
+    """A reply in a debate whose first server is that at a place."""
+    step_key = key_at(model, place) if isinstance(model, ServerPool) else "c"
+    return await model.complete(MESSAGES, DECODING, step_key=step_key)
 
 
 @pytest.fixture
@@ -67,12 +71,37 @@ def servers() -> Servers:
     return Servers()
 
 
-async def test_calls_are_spread_by_load(servers: Servers) -> None:
-    servers.gate.clear()
-    servers.awaited = 6
+async def test_the_calls_of_a_debate_go_to_one_server(servers: Servers) -> None:
     async with pool(servers) as model:
-        await asyncio.gather(*(ask(model) for n in range(6)))
-    assert servers.calls == {0: 3, 1: 3}
+        for debate in range(20):
+            step_keys = [f"case-{debate}/0/round/{number}" for number in range(3)]
+            replies = [await model.complete(MESSAGES, DECODING, step_key=step_key) for step_key in step_keys]
+            assert len({reply.server for reply in replies}) == 1
+    assert servers.calls.total() == 60
+    assert min(servers.calls[0], servers.calls[1]) > 0
+
+
+@pytest.mark.parametrize("debates", [1, 40])
+async def test_a_server_without_room_leaves_calls_to_the_others(servers: Servers, debates: int) -> None:
+    """None has more than 1.25 of the mean, rounded up, whatever the debates' first servers are."""
+    servers.gate.clear()
+    servers.awaited = 40
+    async with pool(servers) as model:
+        step_keys = [f"case-{call % debates}/0/{call}" for call in range(40)]
+        await asyncio.gather(*(model.complete(MESSAGES, DECODING, step_key=step_key) for step_key in step_keys))
+    assert max(servers.calls.values()) <= 25
+
+
+async def test_a_server_that_refuses_a_call_for_its_rate_has_no_room_for_a_while(servers: Servers) -> None:
+    servers.failing, servers.status = {0}, 429
+    async with pool(servers) as model:
+        with pytest.raises(ModelError):
+            await ask(model)
+        await ask(model)
+        assert servers.calls == {0: 1, 1: 1}
+        servers.failing, servers.now = set(), servers.now + FULL_S
+        await ask(model)
+    assert servers.calls == {0: 2, 1: 1}
 
 
 async def test_a_server_that_fails_is_left_out_and_tried_again(servers: Servers) -> None:
@@ -111,8 +140,8 @@ async def test_a_server_from_which_nothing_comes_is_left_out(servers: Servers, w
         await asyncio.gather(hung, return_exceptions=True)
         servers.gate.set()
         (number,) = servers.calls
-        for _ in range(4):
-            await ask(model)
+        for place in range(4):
+            await ask(model, place)
     assert servers.calls[number] == (1 if out else 3)
 
 

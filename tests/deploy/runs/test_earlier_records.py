@@ -24,6 +24,9 @@ COMMANDS: dict[str, str] = yaml.safe_load((KEPT / "commands.yaml").read_text("ut
 EXIT = {"failed": 3}
 """Codes with which the commands end, where not with 0."""
 
+PROMPTS = "prompts-of-then"
+"""Folder with the templates of the records' version: a prompt that has changed makes another record."""
+
 LATER: dict[str, Any] = {"scored_groups": None, "gate_untested": None, "gate_coverage": None, "withdrawn": 0}
 LATER_OF_REPLIES = {
     "from_several": 0,
@@ -67,8 +70,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(kept: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The empty folder in which commands run, with what the commands read; the width of a terminal is fixed."""
+    """The empty folder in which commands run, with what the commands read, and the prompts that the records were made
+    with; the width of a terminal is fixed."""
     shutil.copytree(KEPT / "inputs", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(kept / "selene" / "prompts", tmp_path / PROMPTS)
     monkeypatch.setenv("COLUMNS", "100")
     return tmp_path
 
@@ -87,7 +92,8 @@ def execute(command: Command, name: str, out: str, *more: str, model: str = "") 
     if model:
         given = re.sub(r"simulated[^ ,]*", model, given)
         more = (*more, *(() if "--model" in given else ("--model", model)))
-    code, _, err = command(*shlex.split(given), "--engine", "inline", "--quiet", "--out", out, *more)
+    more = ("--engine", "inline", "--quiet", "--prompts", PROMPTS, *more)
+    code, _, err = command(*shlex.split(given), "--out", out, *more)
     assert code == EXIT.get(name, 0), err
 
 

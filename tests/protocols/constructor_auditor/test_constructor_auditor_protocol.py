@@ -107,8 +107,8 @@ async def test_sections_are_labelled_as_in_the_source_of_the_domain(
     path: str, case: Case, settings: dict[str, Any], expected: dict[str, str]
 ) -> None:
     floor, _ = await run_scripted(case, {"synthesis": {"answer": "3"}}, settings)
-    system = floor.rendered(path)[0].partition("labelled sections")[2]
-    labels = ", ".join(re.findall(r"^([\w-]+): ", system, re.MULTILINE))
+    told = floor.instructions(path).partition("labelled sections")[2]
+    labels = ", ".join(re.findall(r"^([\w-]+): ", told, re.MULTILINE))
     assert labels == (f"{expected[path]}, Conclusion" if expected else "")
 
 
