@@ -6,6 +6,7 @@ import math
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from moot.protocols.reply_limits import case_label, longest
 from moot.protocols.text.folding import fold
@@ -19,6 +20,8 @@ class Reply(BaseModel):
             be made to fit the reply's tokens.
         analysis_first: whether the source wants the long fields written before the decisive ones.
         plain_text_is: the field that a reply without any JSON object is taken for; empty: such a reply is unusable.
+        prose: the field that takes the free lines of a reply in plain text, whose other fields have lines of their own
+            (`moot.protocols.plain_replies`); empty: the type has no plain form.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -26,6 +29,7 @@ class Reply(BaseModel):
     length_follows_input: ClassVar[bool] = False
     analysis_first: ClassVar[bool] = False
     plain_text_is: ClassVar[str] = ""
+    prose: ClassVar[str] = ""
 
 
 class FreeText(Reply):
@@ -71,14 +75,16 @@ Share = Annotated[float, Field(ge=0.0, le=1.0), BeforeValidator(_number_of_share
 class Position(Reply):
     """An answer first, then a short reasoning trace and a stated confidence (SELENE, section 3.2).
 
-    The answer comes first because after reasoning the answer token saturates near probability 1.
+    The answer comes first because after reasoning the answer token saturates near probability 1. The confidence is None
+    where the model says that it has none, or a reply in plain text lacks it.
     """
 
     analysis_first: ClassVar[bool] = True
+    prose: ClassVar[str] = "reasoning"
 
     answer: Answer
     reasoning: str = Field(min_length=1, json_schema_extra=longest(900))
-    confidence: Share
+    confidence: Share | SkipJsonSchema[None]
 
 
 def _reasoning_first(schema: dict[str, Any]) -> None:
@@ -108,6 +114,7 @@ class Score(Reply):
     """
 
     analysis_first: ClassVar[bool] = True
+    prose: ClassVar[str] = "rationale"
 
     rationale: str = Field(default="", json_schema_extra=longest(600))
     support: Literal["supported", "contradicted", "not covered"]

@@ -22,6 +22,9 @@ from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Message, Slots
 from moot.protocols.regular_files import cause, read_regular_text
 
+PLAIN_SUFFIX = "_plain"
+"""End of the name of a template that asks for plain text what the one without it asks for as JSON."""
+
 _PROMPTS = Path(__file__).parent / "prompts"
 _HEADER = re.compile(r"Read by:? (?P<readers>[^#]*?)\.\s+(?:[^#]*?\s)?Slots:(?P<slots>[^#]*)\.\s*#}")
 _DETAIL = re.compile(r"\(.*?\)|\[.*?\]|\{.*?\}", re.DOTALL)
@@ -208,6 +211,11 @@ class Templates:
             known = template_hash(self._source(name).encode())
             self._hashes[name] = known
         return known
+
+    def plain_form(self, name: str) -> str:
+        """Name of the template that asks the same for plain text; `name` itself where there is none."""
+        plain = f"{name}{PLAIN_SUFFIX}"
+        return plain if plain in self._sources else name
 
     def render(self, name: str, slots: Slots, persona: str = "") -> tuple[Message, ...]:
         """Chat messages for `slots`; `persona` is put before the system text.

@@ -189,8 +189,9 @@ def _fingerprint(ask: Ask, binding: RoleBinding, template_hash: str, structured:
     beside = _beside_sampling(decoding)
     folded = ("folded",) if binding.profile is not None and binding.profile.folds_system else ()
     api = (("api", binding.profile.api),) if binding.profile is not None and binding.profile.api != "chat" else ()
+    plain = (("plain",),) if ask.plain else ()
     return blake2b(
-        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *schema, *folded, *api)), digest_size=16
+        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *schema, *folded, *api, *plain)), digest_size=16
     ).hexdigest()
 
 

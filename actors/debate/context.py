@@ -13,6 +13,7 @@ from typing import Protocol
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel
 
 from moot.actors.agent.agent import Sink
 from moot.actors.agent.request_fingerprint import earlier_fingerprints, fingerprint, fingerprint_of_role
@@ -28,6 +29,8 @@ from moot.protocols.embeddings import text_hashes
 from moot.protocols.errors import EncoderFailed
 from moot.protocols.lookups import Classified, Passage
 from moot.protocols.messages import Ask, AskResult
+from moot.protocols.plain_replies import has_plain_form
+from moot.protocols.reply_ids import reply_id
 from moot.protocols.templates import Templates
 
 
@@ -148,6 +151,12 @@ class DebateContext:
     retriever: Retriever | None = None
     classifier: Classifier | None = None
     telemetry: Telemetry = NO_TELEMETRY
+
+    def form_of(self, role: str, template: str, reply: type[BaseModel]) -> tuple[str, bool]:
+        """Template of an ask, and whether its reply is plain text: where the role's model writes no JSON."""
+        if not has_plain_form(reply) or not self.roles.binding(role).writes_prose(reply_id(reply)):
+            return template, False
+        return self.templates.plain_form(template), True
 
     async def fingerprinted(self, ask: Ask) -> Ask:
         """Copy of the ask with its fingerprint, for its role's binding and the run's template.

@@ -209,12 +209,13 @@ class CaseFloor(Lookups):
             raise PathReused(f"case {self.case.id}: the path {request.path!r} was used twice")
         if not 0 <= request.sample <= _LAST_SAMPLE:
             raise ValueError(f"{request.path!r}: sample {request.sample} is not in [0, {_LAST_SAMPLE:,}]")
+        template, plain = self._context.form_of(request.role, request.template, request.reply)
         ask = Ask(
             case_id=self.case.id,
             attempt=self.attempt,
             path=request.path,
             role=request.role,
-            template=request.template,
+            template=template,
             slots=dict(request.slots),
             reply=reply_id(request.reply),
             labels=self.case.labels,
@@ -223,6 +224,7 @@ class CaseFloor(Lookups):
             sample=request.sample,
             images=tuple(request.images),
             decoding=request.decoding,
+            plain=plain,
             traceparent=self._traceparent,
         )
         self._asks[request.path] = ask

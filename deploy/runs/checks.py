@@ -17,12 +17,14 @@ from moot.actors.encoders.resolve import make_encoder
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe_calls import PROBE_RETRIES, declared_profile
 from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay
+from moot.actors.models.small.spec import is_small
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.deploy.runs.bindings import roles_shown_pictures
 from moot.deploy.runs.capability_checks import check_declared, check_schema_support
 from moot.deploy.runs.dry_run import check_own_templates
 from moot.deploy.runs.model_trials import ModelTrial, TrialResults
+from moot.deploy.runs.plain_forms import check_plain_forms
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.prior_runs import reusable_replies
 from moot.protocols.errors import CapabilityMissing, RecordError
@@ -47,7 +49,8 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
         MissingKey: an API key is not set; names the environment variable.
         ModelUnavailable: a server does not answer or refuses access.
         CapabilityMissing: a model gives no log-probabilities though the protocol needs them, has no constrained
-            decoding though a role requires it, or takes no pictures though cases have some; or a package is missing.
+            decoding though a role requires it, takes no pictures though cases have some, or writes no JSON though a
+            reply cannot be given in plain text; or a package is missing.
     """
     roles_by_model: dict[ModelBinding, list[tuple[str, RoleBinding]]] = {}
     for family, members in prepared.bindings.items():
@@ -75,13 +78,18 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
                 elif not is_embedded(binding.model):
                     profiles[_endpoint(binding)] = await ModelTrial(prepared, roles, trials).profile(model, binding)
                 elif model.capabilities.structured_output != "no":
-                    profiles[_endpoint(binding)] = declared_profile(model, model.capabilities.dialect)
+                    known = declared_profile(model, model.capabilities.dialect)
+                    if is_small(binding.model):  # the weights of another one are not in this process
+                        known = await ModelTrial(prepared, roles, trials).with_json_trial(model, binding, known)
+                    profiles[_endpoint(binding)] = known
         finally:
             await model.close()
     await _check_encoder(prepared, network, trials)
     if prepared.classifier is not None and network:
         await _check_body(prepared.classifier)
-    return _with_profiles(prepared, profiles) if profiles else prepared
+    checked = _with_profiles(prepared, profiles) if profiles else prepared
+    check_plain_forms(checked)
+    return checked
 
 
 _Endpoint = tuple[str, str | None]

@@ -100,6 +100,7 @@ class MessageReply(Reply):
 
     analysis_first: ClassVar[bool] = True
     plain_text_is: ClassVar[str] = "text"
+    prose: ClassVar[str] = "text"
 
     says: Annotated[Relation | SkipJsonSchema[None], BeforeValidator(_relation)] = None
     text: str = Field(min_length=1, json_schema_extra=longest(320))
@@ -118,6 +119,7 @@ class JudgeReply(Reply):
     """
 
     analysis_first: ClassVar[bool] = True
+    prose: ClassVar[str] = "summary"
 
     consensus: Annotated[bool | None, WrapValidator(_or_none)] = None
     agreed: Texts = ()

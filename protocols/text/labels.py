@@ -206,6 +206,15 @@ _MOST_WRAPPED = 4
 """Most layers of wrapping, such as a box in dollar signs behind "Answer:"."""
 
 
+def begins_an_answer(text: str) -> bool:
+    """Whether a text begins as one that gives an answer, such as "Answer:" or "The answer is". Raises nothing.
+
+    >>> begins_an_answer("**Answer:** B"), begins_an_answer("B, as the answer is known")
+    (True, False)
+    """
+    return _LEAD_IN.match(text) is not None
+
+
 def unwrapped(text: str) -> str:
     """Answer without `\\boxed{}`, `$...$` and "The answer is" around it. Raises nothing.
 
