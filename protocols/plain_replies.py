@@ -157,7 +157,7 @@ def _value(field: FieldInfo, said: str) -> str:
 def _may_be_none(field: FieldInfo) -> bool:
     """Whether a required field is None where its line is missing: if its type has a None that its schema lacks."""
     skipped = (part for part in get_args(field.annotation) if get_origin(part) is Annotated)
-    return field.is_required() and any(isinstance(mark, SkipJsonSchema) for part in skipped for mark in get_args(part))
+    return field.is_required() and any(type(mark) is SkipJsonSchema for part in skipped for mark in get_args(part))
 
 
 def _validated(value: dict[str, Any], model: type[BaseModel]) -> BaseModel:

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from moot.actors.agent.agent import Sink
 from moot.actors.agent.request_fingerprint import earlier_fingerprints, fingerprint, fingerprint_of_role
 from moot.actors.agent.roles import Roles
+from moot.actors.debate.first_asks import FirstAsks
 from moot.actors.debate.reuse import ReplyCache
 from moot.actors.encoders.interface import Encoder
 from moot.actors.models.off_loop import off_loop_if_long
@@ -132,6 +133,7 @@ class DebateContext:
         in_flight: counts the asks in flight.
         shared: shared replies that this process knows, by pseudo case id.
         reuse: replies of another run, which answer equal asks; None without `--reuse`.
+        first_asks: admits paid asks, and stops the run if the first ones of a role are in vain.
         retriever: searches the run's documents; None without documents.
         classifier: classifies judges' summaries; None for a run without one.
         telemetry: metrics and traces of the process.
@@ -148,6 +150,7 @@ class DebateContext:
     in_flight: InFlightAsks = field(default_factory=InFlightAsks)
     shared: dict[str, asyncio.Future[AskResult | None]] = field(default_factory=dict)
     reuse: ReplyCache | None = None
+    first_asks: FirstAsks = field(default_factory=FirstAsks)
     retriever: Retriever | None = None
     classifier: Classifier | None = None
     telemetry: Telemetry = NO_TELEMETRY

@@ -23,6 +23,9 @@ CONSTRAINED_LOGPROBS = {
 """Meaning of a schema-constrained reply's log-probabilities, by `ModelProfile.held_logprobs`."""
 
 
+PLAIN_TEXT = "it writes no JSON: it is asked for plain text, and a protocol that needs more is refused"
+
+
 def model_adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[str]:
     """Adaptations of requests to this model, as phrases.
 
@@ -34,6 +37,7 @@ def model_adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[st
     phrases += ["it reasons first: its replies get additional `reasoning_tokens`"] if profile.reasons else []
     if offers_schemas:
         phrases += ["replies are not schema-constrained"] if profile.schemas == "free" else []
+        phrases += [] if profile.writes_json else [PLAIN_TEXT]
         phrases += ["labels are not listed in schemas"] if not profile.listed_labels else []
         phrases += [
             f"{reply_name(each.reply)}: {schema_mode_text(each.schemas, each.listed_labels)}"

@@ -14,6 +14,7 @@ from moot.actors.classifiers.card import BODY
 from moot.actors.classifiers.classifier import ResolvedClassifier, body_encoder
 from moot.actors.debate.context_factory import model_binding
 from moot.actors.encoders.resolve import make_encoder
+from moot.actors.models.interface import Model
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe_calls import PROBE_RETRIES, declared_profile
 from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay
@@ -75,13 +76,8 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
                 check_schema_support(model, [role for _, role in roles])
                 if known_profiles is not None:
                     profiles[_endpoint(binding)] = known_profiles.get(_endpoint(binding))
-                elif not is_embedded(binding.model):
-                    profiles[_endpoint(binding)] = await ModelTrial(prepared, roles, trials).profile(model, binding)
-                elif model.capabilities.structured_output != "no":
-                    known = declared_profile(model, model.capabilities.dialect)
-                    if is_small(binding.model):  # the weights of another one are not in this process
-                        known = await ModelTrial(prepared, roles, trials).with_json_trial(model, binding, known)
-                    profiles[_endpoint(binding)] = known
+                elif (found := await _found_profile(model, binding, ModelTrial(prepared, roles, trials))) is not None:
+                    profiles[_endpoint(binding)] = found
         finally:
             await model.close()
     await _check_encoder(prepared, network, trials)
@@ -90,6 +86,17 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
     checked = _with_profiles(prepared, profiles) if profiles else prepared
     check_plain_forms(checked)
     return checked
+
+
+async def _found_profile(model: Model, binding: ModelBinding, trial: ModelTrial) -> ModelProfile | None:
+    """Profile from trial calls, or as declared by an embedded model; None for one that declares no schemas."""
+    if not is_embedded(binding.model):
+        return await trial.profile(model, binding)
+    if model.capabilities.structured_output == "no":
+        return None
+    declared = declared_profile(model, model.capabilities.dialect)
+    # the weights of another embedded model are not in this process
+    return await trial.with_json_trial(model, binding, declared) if is_small(binding.model) else declared
 
 
 _Endpoint = tuple[str, str | None]
