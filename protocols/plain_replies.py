@@ -88,7 +88,7 @@ def read_plain(text: str, model: type[BaseModel], named: Named, *, closed: bool)
         value["answer"] = unwrapped(answer.text)
         taken.add(answer)
     free = [_lead(prose).sub("", line.text, count=1).strip() for line in lines if line not in taken]
-    value[prose] = "\n".join(filter(None, free)) or text.strip()
+    value[prose] = "\n".join(filter(None, free)) or (text.strip() if answer is None else answer.text)
     return PlainReading(_validated(value, model), None if answer is None else _place(answer))
 
 

@@ -1,14 +1,15 @@
 """Template loader: prompts are files, rendered in a sandbox, with every slot treated as data.
 
-A template is a Jinja file with two blocks, `system` and `user`, and a header comment that names its readers. Slots with
-text from outside (passages, other agents' replies) go through the filter `fenced`, which wraps them in tags and escapes
+A template is a Jinja file with two blocks, `system` and `user`, and a header comment that names its readers. A plain
+template, `NAME_plain`, asks for plain text what NAME asks for as JSON; it may leave the block `user` to NAME. Slots
+with text from outside (passages, other agents' replies) go through the filter `fenced`, which wraps them in tags and escapes
 any such tag inside the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b
@@ -197,7 +198,8 @@ class Templates:
             ConfigError: it does not compile.
         """
         self._sources[name] = source
-        self._hashes.pop(name, None)
+        for changed in (name, f"{name}{PLAIN_SUFFIX}"):
+            self._hashes.pop(changed, None)
         self._compile(name)
 
     def hash(self, name: str) -> str:
@@ -208,7 +210,8 @@ class Templates:
         """
         known = self._hashes.get(name)
         if known is None:
-            known = template_hash(self._source(name).encode())
+            base = self._base(name)  # its block `user` may be part of this one
+            known = template_hash((self._source(name) + (self._source(base) if base else "")).encode())
             self._hashes[name] = known
         return known
 
@@ -224,10 +227,11 @@ class Templates:
             ConfigError: for an unknown template, a missing slot or a template that does not run.
         """
         template = self._compiled.get(name) or self._compile(name)
+        blocks = template.blocks if "user" in template.blocks else {**self._base_blocks(name), **template.blocks}
         try:
             # `shared` spares Jinja a merge of its globals, look-up by look-up, for each prompt
             context = template.new_context({**self._globals, **slots}, shared=True)
-            system, user = ("".join(template.blocks[block](context)).strip() for block in ("system", "user"))
+            system, user = ("".join(blocks[block](context)).strip() for block in ("system", "user"))
         except TemplateError as error:
             raise ConfigError(f"template {name!r}: {self._explain(error, name, slots)}") from error
         if persona:
@@ -238,6 +242,15 @@ class Templates:
     def _explain(self, error: TemplateError, name: str, slots: Slots) -> str:
         missing = (slot for slot in sorted(self._slots(name) - slots.keys()) if f"{slot!r} is undefined" in str(error))
         return str(next((unknown_name("slot", slot, slots) for slot in missing), error))
+
+    def _base(self, name: str) -> str:
+        """Name of the template in whose place a plain one is rendered; empty for any other."""
+        base = name.removesuffix(PLAIN_SUFFIX)
+        return base if base != name and base in self._sources else ""
+
+    def _base_blocks(self, name: str) -> Mapping[str, Callable[..., Iterator[str]]]:
+        base = self._base(name)
+        return (self._compiled.get(base) or self._compile(base)).blocks
 
     def _source(self, name: str) -> str:
         try:
@@ -251,7 +264,7 @@ class Templates:
         except TemplateError as error:
             line = f"line {error.lineno}: " if isinstance(error, TemplateSyntaxError) else ""
             raise ConfigError(f"template {name!r} does not compile: {line}{error}") from error
-        missing = {"system", "user"} - template.blocks.keys()
+        missing = {"system", "user"} - template.blocks.keys() - ({"user"} if self._base(name) else set())
         if missing:
             raise ConfigError(f"template {name!r} lacks the block {' and '.join(sorted(missing))}")
         self._compiled[name] = template

@@ -74,8 +74,8 @@ class RecordState:
 
     def proven_roles(self) -> set[str]:
         """Role families that have had a usable reply."""
-        turns = read_table(self.folder, "turns", ["role"], pc.field("outcome").isin(pa.array(sorted(USABLE))))
-        return {family_of(role) for role in turns["role"].unique().to_pylist() if role}
+        turns = read_table(self.folder, "turns", ["role", "outcome"]).group_by(["role", "outcome"]).aggregate([])
+        return {family_of(row["role"] or "") for row in turns.to_pylist() if row["outcome"] in USABLE}
 
     def in_progress(self) -> set[str]:
         """Ids of interrupted cases: those with replies after the last attempt with a verdict, and not withdrawn."""
