@@ -1,9 +1,10 @@
 """Template loader: prompts are files, rendered in a sandbox, with every slot treated as data.
 
 A template is a Jinja file with two blocks, `system` and `user`, and a header comment that names its readers. A plain
-template, `NAME_plain`, asks for plain text what NAME asks for as JSON; it may leave the block `user` to NAME. Slots
-with text from outside (passages, other agents' replies) go through the filter `fenced`, which wraps them in tags and escapes
-any such tag inside the text.
+template, `NAME_plain`, asks for plain text what NAME asks for as JSON; it may leave the block `user` to NAME.
+
+Slots with text from outside (passages, other agents' replies) go through the filter `fenced`, which wraps them in tags
+and escapes any such tag inside the text.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ async def writes_json(model: Model, role: RoleBinding, profile: ModelProfile) ->
     cases = [each.case for each in islice(open_task("sample").cases(), _ASKS)]
     role = role.model_copy(update={"profile": profile})
     written = list(await asyncio.gather(*(_writes(model, role, case) for case in cases[:2])))
-    if len(set(written)) > 1:
+    if all(written) != any(written):
         written.append(await _writes(model, role, cases[2]))
     replies = [text for text in written if text]
     if len(replies) < 2:

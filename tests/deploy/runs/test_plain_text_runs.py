@@ -41,22 +41,25 @@ FORMS = {
 
 
 class ProseServer:
-    """Ignores every schema. Counts the calls beside those of the trial.
+    """Ignores every schema.
 
     Attributes:
         says: its replies, unless the prompt is one of `FORMS`.
         tokens: whether it gives log-probabilities of each reply's tokens.
+        calls: number of calls beside those of the trial.
+        openings: number of the trial's calls with a prompt that asks for JSON.
     """
 
     url: str
 
     def __init__(self) -> None:
-        self.says, self.tokens, self.calls = PROSE, False, 0
+        self.says, self.tokens, self.calls, self.openings = PROSE, False, 0, 0
 
     async def answer(self, request: web.Request) -> web.Response:
         body = json.loads(await request.read())
-        self.calls += request.headers[REQUEST_ID_HEADER] != STEP_KEY
-        system = body["messages"][0]["content"]
+        trial, system = request.headers[REQUEST_ID_HEADER] == STEP_KEY, body["messages"][0]["content"]
+        self.calls += not trial
+        self.openings += trial and "JSON object" in system
         text = next((said for start, said in FORMS.items() if start in system), self.says)
         given = None
         if self.tokens and body.get("logprobs"):
@@ -129,7 +132,7 @@ async def test_a_protocol_that_needs_more_is_refused_before_it_is_paid_for(
     with pytest.raises(CapabilityMissing, match=lacks) as caught:
         await run_prose(tmp_path / "run", prose.url, protocol, **options)
     assert f"moot doctor --model '{prose.url}'" in str(caught.value)
-    assert (prose.calls, (tmp_path / "run").exists()) == (0, False)
+    assert (prose.calls, prose.openings, (tmp_path / "run").exists()) == (0, 2, False)
 
 
 async def test_a_model_that_writes_json_is_asked_for_it(tmp_path: Path, prose: ProseServer) -> None:
