@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic.json_schema import SkipJsonSchema
 
+from moot.protocols.replies import MayBeUnknown
 from moot.protocols.text.labels import begins_an_answer, read_label, unwrapped
 from moot.protocols.validation_messages import InvalidReply, misfit
 
@@ -155,9 +155,7 @@ def _value(field: FieldInfo, said: str) -> str:
 
 
 def _may_be_none(field: FieldInfo) -> bool:
-    """Whether a required field is None where its line is missing: if its type has a None that its schema lacks."""
-    skipped = (part for part in get_args(field.annotation) if get_origin(part) is Annotated)
-    return field.is_required() and any(type(mark) is SkipJsonSchema for part in skipped for mark in get_args(part))
+    return any(isinstance(mark, MayBeUnknown) for mark in field.metadata)
 
 
 def _validated(value: dict[str, Any], model: type[BaseModel]) -> BaseModel:

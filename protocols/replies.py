@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core.core_schema import CoreSchema, with_info_wrap_validator_function
 
 from moot.protocols.reply_limits import case_label, longest
 from moot.protocols.text.folding import fold
@@ -72,11 +81,33 @@ Share = Annotated[float, Field(ge=0.0, le=1.0), BeforeValidator(_number_of_share
 """Number in [0, 1], also taken when written `80%`."""
 
 
+class MayBeUnknown:
+    """Marks a field as None where it was not stated, which no JSON may say: there the field must fit `known`.
+
+    Args:
+        known: type of the field in JSON, and of its schema.
+    """
+
+    def __init__(self, known: Any) -> None:
+        self._known = known
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return with_info_wrap_validator_function(_none_or_known, handler.generate_schema(self._known))
+
+
+def _none_or_known(value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
+    return None if value is None and info.context != WRITTEN else handler(value)
+
+
+WRITTEN = {"written": "json"}
+"""Context of the validation of what a model wrote as JSON."""
+
+
 class Position(Reply):
     """An answer first, then a short reasoning trace and a stated confidence (SELENE, section 3.2).
 
     The answer comes first because after reasoning the answer token saturates near probability 1. The confidence is None
-    where the model says that it has none, or a reply in plain text lacks it.
+    where a reply in plain text states none.
     """
 
     analysis_first: ClassVar[bool] = True
@@ -84,7 +115,7 @@ class Position(Reply):
 
     answer: Answer
     reasoning: str = Field(min_length=1, json_schema_extra=longest(900))
-    confidence: Share | SkipJsonSchema[None]
+    confidence: Annotated[float | None, MayBeUnknown(Share)]
 
 
 def _reasoning_first(schema: dict[str, Any]) -> None:

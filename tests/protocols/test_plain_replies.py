@@ -81,6 +81,12 @@ def test_plain_text_is_no_reply_where_json_was_asked_for() -> None:
         parse_reply("Answer: B\nIt fits.\nConfidence: 0.8", Position, LABELS)
 
 
+@pytest.mark.parametrize("plain", [True, False])
+def test_json_must_state_a_confidence(plain: bool) -> None:
+    with pytest.raises(InvalidReply, match="confidence" if not plain else "answer"):
+        parse_reply('{"answer": "B", "reasoning": "It fits.", "confidence": null}', Position, LABELS, plain=plain)
+
+
 def test_an_answer_without_labels_needs_its_line() -> None:
     assert read("Answer: The Nile.\nIt is long.", labels=None).answer == "the nile"
     with pytest.raises(InvalidReply):
@@ -113,6 +119,7 @@ def test_a_field_that_a_reply_must_have_is_not_guessed(model: Any, text: str) ->
 
 
 def test_lists_have_no_plain_form_and_the_answer_of_a_scale_has() -> None:
-    assert not any(map(has_plain_form, (Estimate, Paraphrase)))
+    assert not has_plain_form(Estimate)
+    assert not has_plain_form(Paraphrase)
     assert has_plain_form(NumberSynthesis)
     assert read("Answer: 4\nIt is good.", score_synthesis("[0,5]"), None).answer == "4"

@@ -128,7 +128,7 @@ async def test_the_answer_is_found_among_the_tokens_and_an_unstated_confidence_i
 async def test_a_protocol_that_needs_more_is_refused_before_it_is_paid_for(
     tmp_path: Path, prose: ProseServer, protocol: str, lacks: str
 ) -> None:
-    options = {"set": {"logprobs": False}} if protocol == "constructor-auditor" else {}
+    options: dict[str, Any] = {"set": {"logprobs": False}} if protocol == "constructor-auditor" else {}
     with pytest.raises(CapabilityMissing, match=lacks) as caught:
         await run_prose(tmp_path / "run", prose.url, protocol, **options)
     assert f"moot doctor --model '{prose.url}'" in str(caught.value)
@@ -154,7 +154,8 @@ async def test_a_run_whose_first_asks_are_in_vain_stops_and_goes_on_when_the_mod
     tmp_path: Path, prose: ProseServer
 ) -> None:
     prose.says = NONSENSE
-    out, options = tmp_path / "run", {"protocol": "majority-vote", "limit": 4, "max_unusable": 5}
+    options: dict[str, Any] = {"protocol": "majority-vote", "limit": 4, "max_unusable": 5}
+    out = tmp_path / "run"
     for session in (1, 2):
         stopped = await run_prose(out, prose.url, **options)
         assert (stopped.status, stopped.exit_code) == ("stopped", EXIT_STOPPED)
