@@ -199,8 +199,7 @@ class Templates:
             ConfigError: it does not compile.
         """
         self._sources[name] = source
-        for changed in (name, f"{name}{PLAIN_SUFFIX}"):
-            self._hashes.pop(changed, None)
+        self._hashes.pop(name, None)
         self._compile(name)
 
     def hash(self, name: str) -> str:
@@ -211,10 +210,18 @@ class Templates:
         """
         known = self._hashes.get(name)
         if known is None:
-            base = self._base(name)  # its block `user` may be part of this one
-            known = template_hash((self._source(name) + (self._source(base) if base else "")).encode())
+            known = template_hash(self._source(name).encode())
             self._hashes[name] = known
         return known
+
+    def rendered_hash(self, name: str) -> str:
+        """Hash of all that is rendered: of a plain template that has its block `user` from another, also of that one.
+
+        Raises:
+            ConfigError: for an unknown name.
+        """
+        base = self._base(name)
+        return template_hash((self.hash(name) + self.hash(base)).encode()) if base else self.hash(name)
 
     def plain_form(self, name: str) -> str:
         """Name of the template that asks the same for plain text; `name` itself where there is none."""

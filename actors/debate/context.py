@@ -166,7 +166,7 @@ class DebateContext:
 
         A long one is hashed off the event loop. Earlier forms are computed only where a record may contain them.
         """
-        binding, template = self.roles.binding(ask.role), self.templates.hash(ask.template)
+        binding, template = self.roles.binding(ask.role), self.templates.rendered_hash(ask.template)
         mark = await off_loop_if_long(ask.slots, fingerprint, ask, binding, template)
         if binding.structured is None and self.reuse is None:
             return msgspec.structs.replace(ask, fingerprint=mark)
@@ -175,7 +175,7 @@ class DebateContext:
 
     async def shared_fingerprint(self, ask: Ask) -> str:
         """Fingerprint that keys a shared reply, in the form of earlier records."""
-        binding, template = self.roles.binding(ask.role), self.templates.hash(ask.template)
+        binding, template = self.roles.binding(ask.role), self.templates.rendered_hash(ask.template)
         return await off_loop_if_long(ask.slots, fingerprint_of_role, ask, binding, template)
 
     async def close(self) -> None:
