@@ -13,6 +13,7 @@ from moot.actors.models.model_profile import ConstraintMode, ModelProfile
 from moot.actors.models.resolve import EXAMPLES, MODELS, ModelBinding
 from moot.actors.models.small.model import SmallModel
 from moot.actors.record.replay_model import recorded_capabilities
+from moot.protocols.plain_replies import has_plain_form
 from moot.protocols.reply_ids import reply_id, reply_name
 
 CONSTRAINED_LOGPROBS = {
@@ -77,8 +78,10 @@ def schema_mode_rows(
         replies: reply types by role family.
     """
     for family, kinds in replies.items():
-        for reply in map(reply_id, kinds):
-            yield family, reply_name(reply), schema_mode_text(*profile.mode_of(reply))
+        for kind in kinds:
+            schemas, listed = profile.mode_of(reply := reply_id(kind))
+            plain = schemas == "free" and not profile.writes_json and has_plain_form(kind)
+            yield family, reply_name(reply), "plain text" if plain else schema_mode_text(schemas, listed)
 
 
 NOTES = {

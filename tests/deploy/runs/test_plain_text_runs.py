@@ -21,6 +21,7 @@ from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.tables import read_table
 from moot.deploy.results.summaries.model_replies import by_role, model_replies
 from moot.deploy.runs.doctor import examine
+from moot.deploy.runs.doctor_protocol import try_protocol
 from moot.deploy.runs.open_run import OpenRun
 from moot.deploy.runs.outcome import EXIT_STOPPED, Run
 from moot.deploy.runs.run import arun
@@ -148,6 +149,8 @@ async def test_the_doctor_says_how_such_a_model_is_asked(prose: ProseServer) -> 
     found = {each.subject: each for each in await examine(ModelBinding(model=prose.url))}
     assert "plain text" in found["a run adapts"].detail
     assert (found["an opening, free"].state, found["an opening as plain text"].state) == ("note", "ok")
+    tried = await try_protocol(ModelBinding(model=prose.url), RunConfig.build({"protocol": "single-agent"}), 1)
+    assert (tried.finished, tried.modes) == (1, (("agent", "Position", "plain text"),))
 
 
 async def test_a_run_whose_first_asks_are_in_vain_stops_and_goes_on_when_the_model_is_mended(
