@@ -90,5 +90,6 @@ class FirstAsks:
             self._proven.add(family)
         elif result is not None and result.outcome == "failed" and result.failure not in _NO_REPLIES:
             role.failed += 1
-            role.why = f"{result.model}: {result.failure}: {result.error[:_LONGEST_WHY]}"
+            error = result.error.partition(" (")[0]  # without a remedy in brackets: the run's end has one
+            role.why = f"{result.model}: {result.failure}: {error[:_LONGEST_WHY]}"
         role.wake()
