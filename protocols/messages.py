@@ -139,6 +139,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         supersedes: id of the recorded reply that this one replaces, because its fingerprint no longer fits.
         unreadable: the recorded first reply, when the run ended before its model was asked again.
         cuts: number of replies to the next call that were stopped early before the run ended.
+        plain: whether the reply is asked for, and read, as plain text.
         traceparent: W3C context of the debate's trace. Not part of the fingerprint or of the record.
     """
 
@@ -161,6 +162,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     supersedes: str = ""
     unreadable: Unreadable | None = None
     cuts: int = 0
+    plain: bool = False
     traceparent: str = ""
 
     @property

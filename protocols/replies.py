@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core.core_schema import CoreSchema, with_info_wrap_validator_function
 
 from moot.protocols.asked_lengths import asked
 from moot.protocols.reply_limits import case_label
@@ -22,12 +32,15 @@ class Reply(BaseModel):
         length_follows_input: whether a good reply is as long as what it was given, so that its schema's bounds cannot
             be made to fit the reply's tokens.
         plain_text_is: the field that a reply without any JSON object is taken for; empty: such a reply is unusable.
+        prose: the field that takes the free lines of a reply in plain text, whose other fields have lines of their own
+            (`moot.protocols.plain_replies`); empty: the type has no plain form.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     length_follows_input: ClassVar[bool] = False
     plain_text_is: ClassVar[str] = ""
+    prose: ClassVar[str] = ""
 
 
 class FreeText(Reply):
@@ -70,15 +83,40 @@ Share = Annotated[float, Field(ge=0.0, le=1.0), BeforeValidator(_number_of_share
 """Number in [0, 1], also taken when written `80%`."""
 
 
+class MayBeUnknown:
+    """Marks a field as None where it was not stated, which no JSON may say: there the field must fit `known`.
+
+    Args:
+        known: type of the field in JSON, and of its schema.
+    """
+
+    def __init__(self, known: Any) -> None:
+        self._known = known
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return with_info_wrap_validator_function(_none_or_known, handler.generate_schema(self._known))
+
+
+def _none_or_known(value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
+    return None if value is None and info.context != WRITTEN else handler(value)
+
+
+WRITTEN = {"written": "json"}
+"""Context of the validation of what a model wrote as JSON."""
+
+
 class Position(Reply):
     """An answer first, then a short reasoning trace and a stated confidence (SELENE, section 3.2).
 
-    The answer comes first because after reasoning the answer token saturates near probability 1.
+    The answer comes first because after reasoning the answer token saturates near probability 1. The confidence is None
+    where a reply in plain text states none.
     """
+
+    prose: ClassVar[str] = "reasoning"
 
     answer: Answer
     reasoning: str = Field(min_length=1, json_schema_extra=asked("reasoning"))
-    confidence: Share
+    confidence: Annotated[float | None, MayBeUnknown(Share)]
 
 
 def _reasoning_first(schema: dict[str, Any]) -> None:
@@ -106,6 +144,8 @@ class Score(Reply):
 
     The analysis comes first, as in SELENE's prompt, so that the score follows from it.
     """
+
+    prose: ClassVar[str] = "rationale"
 
     rationale: str = Field(default="", json_schema_extra=asked("rationale"))
     support: Literal["supported", "contradicted", "not covered"]

@@ -1,8 +1,12 @@
 """Template loader: prompts are files, rendered in a sandbox, with every slot treated as data.
 
-A template is a Jinja file with two blocks, `system` and `user`, and a header comment that names its readers. Slots with
-text from outside (passages, other agents' replies) go through the filter `fenced`, which wraps them in tags and escapes
-any such tag inside the text. The name `length` holds the lengths that a prompt asks for (`protocols/asked_lengths.py`).
+A template is a Jinja file with two blocks, `system` and `user`, and a header comment that names its readers. A plain
+template, `NAME_plain`, asks for plain text what NAME asks for as JSON: its blocks stand in place of NAME's, such as
+`task`, which NAME has inside its `user`; the others are NAME's.
+
+Slots with text from outside (passages, other agents' replies) go through the filter `fenced`, which wraps them in tags
+and escapes any such tag inside the text. The name `length` holds the lengths that a prompt asks for
+(`protocols/asked_lengths.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +26,9 @@ from moot.protocols.asked_lengths import ASKED_LENGTHS, AskedLength, with_number
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Message, Slots
 from moot.protocols.regular_files import cause, read_regular_text
+
+PLAIN_SUFFIX = "_plain"
+"""End of the name of a template that asks for plain text what the one without it asks for as JSON."""
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _HEADER = re.compile(r"Read by:? (?P<readers>[^#]*?)\.\s+(?:[^#]*?\s)?Slots:(?P<slots>[^#]*)\.\s*#}")
@@ -212,6 +219,25 @@ class Templates:
             self._hashes[name] = known
         return known
 
+    def rendered_hash(self, name: str) -> str:
+        """Hash of all that is rendered: of a plain template, also of the one whose blocks it has.
+
+        Raises:
+            ConfigError: for an unknown name.
+        """
+        base = self._base(name)
+        return template_hash((self.hash(name) + self.hash(base)).encode()) if base else self.hash(name)
+
+    def plain_form(self, name: str) -> str:
+        """Name of the template that asks the same for plain text; `name` itself where there is none.
+
+        A template of a user's own that lacks a block of the plain one has none.
+        """
+        plain = f"{name}{PLAIN_SUFFIX}"
+        if plain not in self._sources or self._template(plain).blocks.keys() - self._template(name).blocks.keys():
+            return name
+        return plain
+
     def render(
         self, name: str, slots: Slots, persona: str = "", lengths: Mapping[str, AskedLength] = ASKED_LENGTHS
     ) -> tuple[Message, ...]:
@@ -226,12 +252,16 @@ class Templates:
         Raises:
             ConfigError: for an unknown template, a missing slot or a template that does not run.
         """
-        template = self._compiled.get(name) or self._compile(name)
+        template = self._template(name)
+        base = self._base(name)
+        blocks = {**self._template(base).blocks, **template.blocks} if base else template.blocks
         try:
             # `shared` spares Jinja a merge of its globals, look-up by look-up, for each prompt
             asked = {**ASKED_LENGTHS, **lengths}
             context = template.new_context({**self._globals, _LENGTH: asked, **slots}, shared=True)
-            system, user = ("".join(template.blocks[block](context)).strip() for block in ("system", "user"))
+            if base:
+                context.blocks.update({block: [body] for block, body in blocks.items()})
+            system, user = ("".join(blocks[block](context)).strip() for block in ("system", "user"))
         except TemplateError as error:
             raise ConfigError(f"template {name!r}: {self._explain(error, name, slots)}") from error
         if persona:
@@ -242,6 +272,14 @@ class Templates:
     def _explain(self, error: TemplateError, name: str, slots: Slots) -> str:
         missing = (slot for slot in sorted(self._slots(name) - slots.keys()) if f"{slot!r} is undefined" in str(error))
         return str(next((unknown_name("slot", slot, slots) for slot in missing), error))
+
+    def _base(self, name: str) -> str:
+        """Name of the template in whose place a plain one is rendered; empty for any other."""
+        base = name.removesuffix(PLAIN_SUFFIX)
+        return base if base != name and base in self._sources else ""
+
+    def _template(self, name: str) -> Template:
+        return self._compiled.get(name) or self._compile(name)
 
     def _source(self, name: str) -> str:
         try:
@@ -255,7 +293,7 @@ class Templates:
         except TemplateError as error:
             line = f"line {error.lineno}: " if isinstance(error, TemplateSyntaxError) else ""
             raise ConfigError(f"template {name!r} does not compile: {line}{error}") from error
-        missing = {"system", "user"} - template.blocks.keys()
+        missing = (set[str]() if self._base(name) else {"system", "user"}) - template.blocks.keys()
         if missing:
             raise ConfigError(f"template {name!r} lacks the block {' and '.join(sorted(missing))}")
         self._compiled[name] = template

@@ -169,7 +169,7 @@ class Agent:
             return await self._reask(attempt, reply_model, ask.unreadable)
         reply = await self._sampled(attempt, "", ask.cuts)
         try:
-            parsed = parse_reply(reply.text, reply_model, ask.labels, ask.choices, ask.aliases)
+            parsed = parse_reply(reply.text, reply_model, ask.labels, ask.choices, ask.aliases, plain=ask.plain)
         except InvalidReply as error:
             self._write(attempt, outcome="invalid", suffix=INVALID_SUFFIX, error=str(error))
             first = Unreadable(attempt.reply_id, reply.text, str(error), reply.usage)
@@ -184,7 +184,7 @@ class Agent:
         attempt.messages = reask_messages(attempt.messages, *attempt.reasked, self._templates)
         reply = await self._sampled(attempt, INVALID_SUFFIX, ask.cuts if ask.unreadable else 0)
         try:
-            parsed = parse_reply(reply.text, reply_model, ask.labels, ask.choices, ask.aliases)
+            parsed = parse_reply(reply.text, reply_model, ask.labels, ask.choices, ask.aliases, plain=ask.plain)
         except InvalidReply as error:
             free = attempt.schema is None and self._model.capabilities.structured_output != "no"
             return self._failed(

@@ -15,6 +15,7 @@ from moot.metrics.answer_probability import answer_probability
 from moot.protocols.messages import Ask, Intrinsic, LogprobStage
 from moot.protocols.reply_ids import load_reply
 from moot.protocols.reply_json import answer_start
+from moot.protocols.reply_parsing import plain_answer_start
 from moot.protocols.text.labels import surface_forms
 
 
@@ -76,7 +77,7 @@ def intrinsic_of(
     if reply is None or reply.tokens is None or not ask.labels or answer is None:
         return None
     stage = logprob_stage(reply, stage)
-    place = answer_start(reply.text, load_reply(ask.reply))
+    place = _answer_start(reply.text, ask)
     if place is None:
         return Intrinsic(stage=stage, reason="the place of `answer` in the reply is not certain")
     tokens = reply.tokens
@@ -108,6 +109,15 @@ def intrinsic_of(
         stage=stage,
         reason=known.reason,
     )
+
+
+def _answer_start(text: str, ask: Ask) -> int | None:
+    """Offset of the answer in a reply's text; None where it is not certain."""
+    model = load_reply(ask.reply)
+    place = answer_start(text, model) if "{" in text or not ask.plain else None
+    if place is None and ask.plain:
+        place = plain_answer_start(text, model, ask.labels, ask.choices, ask.aliases)
+    return place
 
 
 def intrinsic_columns(intrinsic: Intrinsic | None) -> dict[str, Any]:

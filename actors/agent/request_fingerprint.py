@@ -217,8 +217,10 @@ def _fingerprint(ask: Ask, binding: RoleBinding, template_hash: str, structured:
     folded = ("folded",) if binding.profile is not None and binding.profile.folds_system else ()
     api = (("api", binding.profile.api),) if binding.profile is not None and binding.profile.api != "chat" else ()
     lengths = _lengths_in(ask, binding)
+    plain = (("plain",),) if ask.plain else ()
     return blake2b(
-        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *schema, *folded, *api, *lengths)), digest_size=16
+        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *schema, *folded, *api, *lengths, *plain)),
+        digest_size=16,
     ).hexdigest()
 
 

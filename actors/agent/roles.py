@@ -166,6 +166,12 @@ class RoleBinding(BaseModel):
             **self.beside_sampling(),
         )
 
+    def writes_prose(self, reply: str) -> bool:
+        """Whether the trial calls found that nothing makes the model write this kind of reply as JSON."""
+        if self.profile is None or self.profile.writes_json:
+            return False
+        return self.structured is False or self.profile.mode_of(reply)[0] == "free"
+
     def beside_sampling(self) -> dict[str, Any]:
         """Parameters for every ask of the role, also for one with its own decoding."""
         extra = msgspec.json.encode(self.extra, order="sorted").decode() if self.extra else ""

@@ -13,10 +13,12 @@ from typing import Protocol
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel
 
 from moot.actors.agent.agent import Sink
 from moot.actors.agent.request_fingerprint import earlier_fingerprints, fingerprint, fingerprint_of_role
 from moot.actors.agent.roles import Roles
+from moot.actors.debate.first_asks import FirstAsks
 from moot.actors.debate.reuse import ReplyCache
 from moot.actors.encoders.interface import Encoder
 from moot.actors.models.off_loop import off_loop_if_long
@@ -28,6 +30,8 @@ from moot.protocols.embeddings import text_hashes
 from moot.protocols.errors import EncoderFailed
 from moot.protocols.lookups import Classified, Passage
 from moot.protocols.messages import Ask, AskResult
+from moot.protocols.plain_replies import has_plain_form
+from moot.protocols.reply_ids import reply_id
 from moot.protocols.templates import Templates
 
 
@@ -129,6 +133,7 @@ class DebateContext:
         in_flight: counts the asks in flight.
         shared: shared replies that this process knows, by pseudo case id.
         reuse: replies of another run, which answer equal asks; None without `--reuse`.
+        first_asks: admits paid asks, and stops the run if the first ones of a role are in vain.
         retriever: searches the run's documents; None without documents.
         classifier: classifies judges' summaries; None for a run without one.
         telemetry: metrics and traces of the process.
@@ -145,16 +150,23 @@ class DebateContext:
     in_flight: InFlightAsks = field(default_factory=InFlightAsks)
     shared: dict[str, asyncio.Future[AskResult | None]] = field(default_factory=dict)
     reuse: ReplyCache | None = None
+    first_asks: FirstAsks = field(default_factory=FirstAsks)
     retriever: Retriever | None = None
     classifier: Classifier | None = None
     telemetry: Telemetry = NO_TELEMETRY
+
+    def form_of(self, role: str, template: str, reply: type[BaseModel]) -> tuple[str, bool]:
+        """Template of an ask, and whether its reply is plain text: where the role's model writes no JSON."""
+        if not has_plain_form(reply) or not self.roles.binding(role).writes_prose(reply_id(reply)):
+            return template, False
+        return self.templates.plain_form(template), True
 
     async def fingerprinted(self, ask: Ask) -> Ask:
         """Copy of the ask with its fingerprint, for its role's binding and the run's template.
 
         A long one is hashed off the event loop. Earlier forms are computed only where a record may contain them.
         """
-        binding, template = self.roles.binding(ask.role), self.templates.hash(ask.template)
+        binding, template = self.roles.binding(ask.role), self.templates.rendered_hash(ask.template)
         mark = await off_loop_if_long(ask.slots, fingerprint, ask, binding, template)
         if binding.structured is None and self.reuse is None:
             return msgspec.structs.replace(ask, fingerprint=mark)
@@ -163,7 +175,7 @@ class DebateContext:
 
     async def shared_fingerprint(self, ask: Ask) -> str:
         """Fingerprint that keys a shared reply, in the form of earlier records."""
-        binding, template = self.roles.binding(ask.role), self.templates.hash(ask.template)
+        binding, template = self.roles.binding(ask.role), self.templates.rendered_hash(ask.template)
         return await off_loop_if_long(ask.slots, fingerprint_of_role, ask, binding, template)
 
     async def close(self) -> None:

@@ -10,6 +10,7 @@ from moot.actors.agent.backend_factory import make_model
 from moot.actors.agent.roles import RoleBinding, Roles
 from moot.actors.classifiers.classifier import LoadedClassifier, load_classifier
 from moot.actors.debate.context import AgentPool, DebateContext, RecordClient
+from moot.actors.debate.first_asks import FirstAsks
 from moot.actors.debate.reuse import ReplyCache
 from moot.actors.debate.run_spec import RunSpec
 from moot.actors.encoders.resolve import make_encoder
@@ -128,6 +129,7 @@ def build_debate_context(
         attended=spec.attended,
         drain=asyncio.Event(),
         reuse=ReplyCache(spec.reuse, spec.save_tokens) if spec.reuse else None,
+        first_asks=FirstAsks(spec.max_unusable, spec.proven),
         classifier=_classifier(spec),
         retriever=StoredLibrary(spec.library, spec.encoder) if spec.library else None,
         telemetry=telemetry,

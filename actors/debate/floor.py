@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from moot.actors.agent.request_fingerprint import reask_messages, render_messages
 from moot.actors.debate.context import DebateContext, Lookups
+from moot.actors.debate.first_asks import NothingUsable
 from moot.actors.debate.outcomes import decision_columns, decision_id, judgment_of, turn_of
 from moot.actors.debate.shared_replies import SharedReplies
 from moot.actors.limits.limiter_client import Draining
@@ -35,6 +36,7 @@ from moot.protocols.messages import (
     Missing,
     Slots,
     Turn,
+    family_of,
 )
 from moot.protocols.replies import DecisionReply, Score
 from moot.protocols.reply_ids import reply_id
@@ -209,12 +211,13 @@ class CaseFloor(Lookups):
             raise PathReused(f"case {self.case.id}: the path {request.path!r} was used twice")
         if not 0 <= request.sample <= _LAST_SAMPLE:
             raise ValueError(f"{request.path!r}: sample {request.sample} is not in [0, {_LAST_SAMPLE:,}]")
+        template, plain = self._context.form_of(request.role, request.template, request.reply)
         ask = Ask(
             case_id=self.case.id,
             attempt=self.attempt,
             path=request.path,
             role=request.role,
-            template=request.template,
+            template=template,
             slots=dict(request.slots),
             reply=reply_id(request.reply),
             labels=self.case.labels,
@@ -223,6 +226,7 @@ class CaseFloor(Lookups):
             sample=request.sample,
             images=tuple(request.images),
             decoding=request.decoding,
+            plain=plain,
             traceparent=self._traceparent,
         )
         self._asks[request.path] = ask
@@ -256,6 +260,14 @@ class CaseFloor(Lookups):
     async def _pay(self, ask: Ask) -> AskResult:
         if self._reuse is not None and (reused := await self._reuse.answer(ask)) is not None:
             return reused
+        try:
+            async with self._context.first_asks.admitted(family_of(ask.role)) as admitted:
+                answered = admitted.result = await self._ask_agents(ask)
+        except NothingUsable as why:
+            raise RunStopping(f"{why.kind}: {why}") from None
+        return answered
+
+    async def _ask_agents(self, ask: Ask) -> AskResult:
         if self._context.drain.is_set():
             await _wait_for_cancellation()
         self._context.record.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))

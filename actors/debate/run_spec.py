@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.first_asks import MOST_UNUSABLE
 from moot.actors.debate.placement import ClusterSettings
 from moot.actors.limits.settings import Budget, EndpointLimits
 from moot.actors.models.prices import Price
@@ -49,6 +50,8 @@ class RunSpec(BaseModel):
         spent: use by earlier sessions, by budget.
         resumed: whether the run has had another session.
         prices: known prices, by model name.
+        max_unusable: number of first asks of a role that may all be in vain before the run stops; 0 for no bound.
+        proven: role families that have had a usable reply in an earlier session.
         debate_timeout_s: seconds after which a debate fails; None for no bound.
     """
 
@@ -83,4 +86,6 @@ class RunSpec(BaseModel):
     spent: dict[str, float] = Field(default_factory=dict)
     resumed: bool = False
     prices: dict[str, Price] = Field(default_factory=dict)
+    max_unusable: int = MOST_UNUSABLE
+    proven: list[str] = Field(default_factory=list)
     debate_timeout_s: float | None = None

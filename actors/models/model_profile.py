@@ -62,6 +62,8 @@ class ModelProfile(BaseModel):
         api: OpenAI's API in use.
         omitted: settings that the user did not set and that it does not support: they are not sent.
         untried: servers of a pool that did not answer the trial calls.
+        writes_json: whether it writes a JSON object if a prompt asks for one and no schema constrains it; False only
+            after trial calls.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -79,6 +81,7 @@ class ModelProfile(BaseModel):
     api: Api = "chat"
     omitted: tuple[Omitted, ...] = ()
     untried: tuple[str, ...] = ()
+    writes_json: bool = True
 
     @model_validator(mode="before")
     @classmethod

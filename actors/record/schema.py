@@ -160,8 +160,8 @@ _REPLY = [
     RecordColumn(
         "reading",
         _TEXT,
-        "deviations, comma-separated: `mended`, `several`, `wrapped`, `letter`, `prefix`, `reasoning`, `prompt_cut`, "
-        "`overlong`, `no_logprobs` (requested, and none came)",
+        "deviations, comma-separated: `plain` (asked for and read as plain text), `mended`, `several`, `wrapped`, "
+        "`letter`, `prefix`, `reasoning`, `prompt_cut`, `overlong`, `no_logprobs` (requested, and none came)",
     ),
     RecordColumn("reply_id", _TEXT, "unique for each reply that was paid for", volatile=True),
     RecordColumn("supersedes", _TEXT, "the reply that this one replaces", volatile=True),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 ENGINE_HELP = "inline (in this process) or ray (default: inline; ray with --address or --placement)."
-MULTI_CASE_FIELDS = ("task", "limit", "max_minutes", "max_open", "attended", "debate_timeout_s")
+MULTI_CASE_FIELDS = ("task", "limit", "max_minutes", "max_unusable", "max_open", "attended", "debate_timeout_s")
 """Fields that a command with one debate does not take."""
 
 

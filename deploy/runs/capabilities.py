@@ -13,6 +13,7 @@ from moot.actors.models.model_profile import ConstraintMode, ModelProfile
 from moot.actors.models.resolve import EXAMPLES, MODELS, ModelBinding
 from moot.actors.models.small.model import SmallModel
 from moot.actors.record.replay_model import recorded_capabilities
+from moot.protocols.plain_replies import has_plain_form
 from moot.protocols.reply_ids import reply_id, reply_name
 
 CONSTRAINED_LOGPROBS = {
@@ -21,6 +22,9 @@ CONSTRAINED_LOGPROBS = {
     "unknown": "it is not known whether they are taken after the schema's mask: a probability of 1 is unknown",
 }
 """Meaning of a schema-constrained reply's log-probabilities, by `ModelProfile.held_logprobs`."""
+
+
+PLAIN_TEXT = "it writes no JSON: it is asked for plain text, and a protocol that needs more is refused"
 
 
 def model_adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[str]:
@@ -34,6 +38,7 @@ def model_adaptations(profile: ModelProfile, *, offers_schemas: bool) -> list[st
     phrases += ["it reasons first: its replies get additional `reasoning_tokens`"] if profile.reasons else []
     if offers_schemas:
         phrases += ["replies are not schema-constrained"] if profile.schemas == "free" else []
+        phrases += [] if profile.writes_json else [PLAIN_TEXT]
         phrases += ["labels are not listed in schemas"] if not profile.listed_labels else []
         phrases += [
             f"{reply_name(each.reply)}: {schema_mode_text(each.schemas, each.listed_labels)}"
@@ -73,8 +78,10 @@ def schema_mode_rows(
         replies: reply types by role family.
     """
     for family, kinds in replies.items():
-        for reply in map(reply_id, kinds):
-            yield family, reply_name(reply), schema_mode_text(*profile.mode_of(reply))
+        for kind in kinds:
+            schemas, listed = profile.mode_of(reply := reply_id(kind))
+            plain = schemas == "free" and not profile.writes_json and has_plain_form(kind)
+            yield family, reply_name(reply), "plain text" if plain else schema_mode_text(schemas, listed)
 
 
 NOTES = {

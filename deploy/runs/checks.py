@@ -14,15 +14,18 @@ from moot.actors.classifiers.card import BODY
 from moot.actors.classifiers.classifier import ResolvedClassifier, body_encoder
 from moot.actors.debate.context_factory import model_binding
 from moot.actors.encoders.resolve import make_encoder
+from moot.actors.models.interface import Model
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe_calls import PROBE_RETRIES, declared_profile
 from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay
+from moot.actors.models.small.spec import is_small
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.deploy.runs.bindings import roles_shown_pictures
 from moot.deploy.runs.capability_checks import check_declared, check_schema_support
 from moot.deploy.runs.dry_run import check_own_templates
 from moot.deploy.runs.model_trials import ModelTrial, TrialResults
+from moot.deploy.runs.plain_forms import check_plain_forms
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.prior_runs import reusable_replies
 from moot.protocols.errors import CapabilityMissing, RecordError
@@ -47,7 +50,8 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
         MissingKey: an API key is not set; names the environment variable.
         ModelUnavailable: a server does not answer or refuses access.
         CapabilityMissing: a model gives no log-probabilities though the protocol needs them, has no constrained
-            decoding though a role requires it, or takes no pictures though cases have some; or a package is missing.
+            decoding though a role requires it, takes no pictures though cases have some, or writes no JSON though a
+            reply cannot be given in plain text; or a package is missing.
     """
     roles_by_model: dict[ModelBinding, list[tuple[str, RoleBinding]]] = {}
     for family, members in prepared.bindings.items():
@@ -72,16 +76,27 @@ async def check_models(prepared: Prepared, *, network: bool = True, trials: Tria
                 check_schema_support(model, [role for _, role in roles])
                 if known_profiles is not None:
                     profiles[_endpoint(binding)] = known_profiles.get(_endpoint(binding))
-                elif not is_embedded(binding.model):
-                    profiles[_endpoint(binding)] = await ModelTrial(prepared, roles, trials).profile(model, binding)
-                elif model.capabilities.structured_output != "no":
-                    profiles[_endpoint(binding)] = declared_profile(model, model.capabilities.dialect)
+                elif (found := await _found_profile(model, binding, ModelTrial(prepared, roles, trials))) is not None:
+                    profiles[_endpoint(binding)] = found
         finally:
             await model.close()
     await _check_encoder(prepared, network, trials)
     if prepared.classifier is not None and network:
         await _check_body(prepared.classifier)
-    return _with_profiles(prepared, profiles) if profiles else prepared
+    checked = _with_profiles(prepared, profiles) if profiles else prepared
+    check_plain_forms(checked)
+    return checked
+
+
+async def _found_profile(model: Model, binding: ModelBinding, trial: ModelTrial) -> ModelProfile | None:
+    """Profile from trial calls, or as declared by an embedded model; None for one that declares no schemas."""
+    if not is_embedded(binding.model):
+        return await trial.profile(model, binding)
+    if model.capabilities.structured_output == "no":
+        return None
+    declared = declared_profile(model, model.capabilities.dialect)
+    # the weights of another embedded model are not in this process
+    return await trial.with_json_trial(model, binding, declared) if is_small(binding.model) else declared
 
 
 _Endpoint = tuple[str, str | None]

@@ -32,11 +32,13 @@ from moot.actors.models.retry import call_with_retries
 from moot.actors.record.rows import LENGTH
 from moot.deploy.runs.bindings import model_defaults
 from moot.deploy.runs.capabilities import CONSTRAINED_LOGPROBS, describe_capabilities, in_one_line, model_adaptations
+from moot.deploy.runs.json_trial import writes_json
 from moot.deploy.runs.versions import installed_versions
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import IGNORES_LIMIT, RAISE_MAX_TOKENS, TRUNCATED, UserError
 from moot.protocols.messages import Decoding, Message, Usage
 from moot.protocols.replies import Position
+from moot.protocols.reply_ids import reply_id
 from moot.protocols.reply_parsing import InvalidReply, parse_reply
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
@@ -180,7 +182,10 @@ async def _profile(model: Model, binding: ModelBinding) -> ModelProfile:
     trial = ProbeRequest(
         role.decoding(), role.timeout_s, replies, needs_logprobs=True, reasoning_tokens=role.reasoning_tokens
     )
-    return (await probe(model, trial)).profile
+    profile = (await probe(model, trial)).profile
+    if profile.mode_of(reply_id(Position))[0] == "free":
+        return profile.model_copy(update={"writes_json": await writes_json(model, role, profile)})
+    return profile
 
 
 def _role(binding: ModelBinding, **known: Any) -> RoleBinding:
@@ -242,27 +247,34 @@ def _opening_case() -> Case:
 
 
 async def _openings(model: Model, role: RoleBinding) -> list[Finding]:
-    """Check whether an opening of a debate parses, unconstrained and, if a run would use one, under its schema.
+    """Check whether an opening of a debate parses: unconstrained, and under its schema or as plain text, if a run would
+    ask for that.
 
     An unusable reply is `failed` in the mode that a run would use, and a `note` in the other.
     """
     labels = _opening_case().labels
     schema = constrained_schema(role, model.capabilities.structured_output, Position, labels, role.max_tokens, {})
-    free = await _opening(model, role, "an opening, free", None, "note" if schema else "failed")
+    plain = role.writes_prose(reply_id(Position))
+    free = await _opening(model, role, "an opening, free", None, "note" if schema or plain else "failed")
+    if plain:
+        return [free, await _opening(model, role, "an opening as plain text", None, "failed", plain=True)]
     if schema is None:
         return [free]
     return [free, await _opening(model, role, "an opening under a schema", schema, "failed")]
 
 
-async def _opening(model: Model, role: RoleBinding, what: str, schema: ReplySchema | None, unusable: State) -> Finding:
-    case = _opening_case()
-    messages = _as_sent(role, Templates().render("selene/opening", case_slots(case), ""))
+async def _opening(
+    model: Model, role: RoleBinding, what: str, schema: ReplySchema | None, unusable: State, *, plain: bool = False
+) -> Finding:
+    case, templates = _opening_case(), Templates()
+    template = templates.plain_form("selene/opening") if plain else "selene/opening"
+    messages = _as_sent(role, templates.render(template, case_slots(case), ""))
     decoding = sent_decoding(role)
     reply = None
     try:
         async with asyncio.timeout(role.timeout_s):
             reply = await _completed(model, messages, decoding, "moot/doctor/opening", schema)
-        parse_reply(reply.text, Position, case.labels, case.choices, case.aliases)
+        parse_reply(reply.text, Position, case.labels, case.choices, case.aliases, plain=plain)
     except (ModelError, InvalidReply) as error:
         why = error.plain if isinstance(error, InvalidReply) else str(error)
         if reply is not None and reply.overlong:

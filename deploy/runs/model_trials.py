@@ -19,11 +19,13 @@ from moot.actors.models.probe import ProbeResult, probe
 from moot.actors.models.probe_calls import ExpectedReply, OnlyOverResponses, ProbeRequest
 from moot.actors.models.resolve import ModelBinding, over_responses
 from moot.deploy.runs.capability_checks import check_declared, no_logprobs
+from moot.deploy.runs.json_trial import writes_json
 from moot.deploy.runs.prepare import Prepared
 from moot.protocols.base import DebateProtocol
 from moot.protocols.errors import CapabilityMissing
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position
+from moot.protocols.reply_ids import reply_id
 
 _MAX_EXAMINED = 2_000
 """Maximum number of cases whose labels are examined before a run."""
@@ -37,10 +39,12 @@ class TrialResults:
 
     Attributes:
         models: results of `probe`, by model and request.
+        json: whether a model writes JSON, see `writes_json`; of the models for which it matters.
         encoders: encoders that passed their trial, with the environment variable of their key.
     """
 
     models: dict[tuple[ModelBinding, ProbeRequest], ProbeResult] = field(default_factory=dict)
+    json: dict[ModelBinding, bool] = field(default_factory=dict)
     encoders: set[tuple[str, str | None]] = field(default_factory=set)
 
 
@@ -66,7 +70,7 @@ class ModelTrial:
             ModelUnavailable: it cannot be called.
         """
         try:
-            return await self._probed(model, binding)
+            return await self.with_json_trial(model, binding, await self._probed(model, binding))
         except OnlyOverResponses:
             other = over_responses(binding)
             if other is None:
@@ -75,9 +79,24 @@ class ModelTrial:
         over_other = make_model(other, seed=self.prepared.config.seed, answer_key=None)
         try:
             check_declared(over_other, [role for _, role in self.roles], self.prepared.protocol)
-            return await self._probed(over_other, other)
+            return await self.with_json_trial(over_other, other, await self._probed(over_other, other))
         finally:
             await over_other.close()
+
+    async def with_json_trial(self, model: Model, binding: ModelBinding, profile: ModelProfile) -> ModelProfile:
+        """The profile, with whether the model writes JSON if a role asks for a reply that no schema constrains."""
+        needed, _ = needed_replies(self.prepared)
+        free = [
+            role
+            for family, role in self.roles
+            for reply in needed.get(family, () if needed else (Position,))
+            if role.structured is False or profile.mode_of(reply_id(reply))[0] == "free"
+        ]
+        if not free:
+            return profile
+        if binding not in self.results.json:
+            self.results.json[binding] = await writes_json(model, free[0], profile)
+        return profile.model_copy(update={"writes_json": self.results.json[binding]})
 
     async def _probed(self, model: Model, binding: ModelBinding) -> ModelProfile:
         request, protocol = self._request(), self.prepared.protocol
@@ -132,7 +151,7 @@ def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared)
 
     A user's own protocol without declared reply types is assumed to ask for positions.
     """
-    declared, labels = _needs_of_first_cases(prepared)
+    declared, labels = needed_replies(prepared)
     expected = [
         ExpectedReply(reply, labels, member.max_tokens, _logprobs_of(member, prepared.protocol))
         for family, member in roles
@@ -142,7 +161,7 @@ def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared)
     return tuple(dict.fromkeys(expected))
 
 
-def _needs_of_first_cases(
+def needed_replies(
     prepared: Prepared,
 ) -> tuple[Mapping[str, Sequence[type[BaseModel]]], tuple[str, ...] | None]:
     """Reply types of the first cases by role family, and the longest of their lists of labels; all declared types and

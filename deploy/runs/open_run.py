@@ -121,11 +121,12 @@ class OpenRun:
         """Run submitted cases until the run is closed."""
         self._indices = itertools.count(session.completed.known)
         self._runtime, closing, drain_s = session.runtime, self._closing, 0.0
+        in_words = partial(describe_stop, config=session.prepared.config, bindings=session.prepared.bindings)
         dispatcher = self._dispatcher = QueueDispatcher(
             session.runtime,
             session.completed,
             followed=self._followed,
-            in_words=partial(describe_stop, config=session.prepared.config),
+            in_words=in_words,
             forecast=session.forecast,
         )
         dispatcher.start()
@@ -139,7 +140,7 @@ class OpenRun:
         await session.stop_engine(compact=complete)
         await session.complete_record(compact=complete)
         if dispatcher.stopped_by:
-            session.stopped_by(describe_stop(dispatcher.stopped_by, session.prepared.config))
+            session.stopped_by(in_words(dispatcher.stopped_by))
         if dispatcher.error is None:
             session.status = "interrupted" if left else "stopped" if dispatcher.stopped_by else "finished"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Status = Literal["finished", "waiting", "stopped", "interrupted"]
 """Status of an ended session; `waiting` if all remaining debates wait for a person, `stopped` if by a budget, the time
-limit, an unreachable endpoint or a lost limiter."""
+limit, first asks without a usable reply, an unreachable endpoint or a lost limiter."""
 
 RunStatus = Literal["finished", "waiting", "stopped", "interrupted", "failed", "live", "killed", "unknown"]
 """Status of a recorded run: that of its last session; `failed` after an error, `live` while a process owns the folder,

@@ -5,7 +5,7 @@ Calls no model and writes no record; `moot.deploy.runs.checks` calls the models.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -143,14 +143,22 @@ class Prepared:
         tested = self.protocol.embedding_threshold is not None
         return tested and not self.simulated and self.config.encoder == HASHED_NGRAMS
 
-    def spec(self, epoch: int, spent: Mapping[str, float], resumed: bool, *, followed: bool = False) -> RunSpec:
+    def spec(
+        self,
+        epoch: int,
+        spent: Mapping[str, float],
+        resumed: bool,
+        *,
+        proven: Iterable[str] = (),
+        followed: bool = False,
+    ) -> RunSpec:
         """Specification of the run for its actors.
 
         Args:
             epoch: epoch of the folder's owner.
             spent: use of earlier sessions by budget.
             resumed: whether there was an earlier session.
-            followed: see `RunSpec`.
+            proven, followed: see `RunSpec`.
         """
         return RunSpec(
             protocol=self.config.protocol,
@@ -184,6 +192,8 @@ class Prepared:
             spent=dict(spent),
             resumed=resumed,
             prices=dict(self.prices),
+            max_unusable=self.config.max_unusable,
+            proven=sorted(proven),
             debate_timeout_s=self.config.debate_timeout_s,
         )
 

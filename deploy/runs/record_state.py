@@ -14,8 +14,10 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import CANCELLED, RESUMED, CaseKey
 from moot.actors.record.tables import read_table
 from moot.deploy.results.record.readers import withdrawn_cases
+from moot.deploy.results.summaries.model_replies import USABLE
 from moot.deploy.runs.prepare import Prepared
 from moot.protocols.case import is_shared_id
+from moot.protocols.messages import family_of
 
 RecordFiles = frozenset[tuple[str, int]]
 """Names and sizes of a record's files; equal sets have equal content."""
@@ -69,6 +71,11 @@ class RecordState:
     def turns(self) -> pa.Table:
         """Model and token use of each reply."""
         return read_table(self.folder, "turns", ["model", "reused_from", "prompt_tokens", "completion_tokens"])
+
+    def proven_roles(self) -> set[str]:
+        """Role families that have had a usable reply."""
+        turns = read_table(self.folder, "turns", ["role", "outcome"]).group_by(["role", "outcome"]).aggregate([])
+        return {family_of(row["role"] or "") for row in turns.to_pylist() if row["outcome"] in USABLE}
 
     def in_progress(self) -> set[str]:
         """Ids of interrupted cases: those with replies after the last attempt with a verdict, and not withdrawn."""

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from moot.actors.agent.roles import RoleBinding
+from moot.actors.debate.first_asks import MOST_UNUSABLE
 from moot.actors.debate.placement import ClusterSettings, GivenClusterSettings, merge_cluster_settings
 from moot.actors.debate.run_spec import Engine, Placement
 from moot.actors.encoders.resolve import AUTO
@@ -187,6 +188,9 @@ class RunConfig(BaseModel):
         allow_inf_nan=False,
     )
     max_tokens: int | None = _field(None, "Stop before the run uses more tokens than this, over all sessions.", ge=1)
+    max_unusable: int = _field(
+        MOST_UNUSABLE, "Stop if none of the first N asks of a role gets a usable reply; 0 never stops for that.", ge=0
+    )
     max_minutes: float | None = _field(None, "Stop this session after this many minutes.", gt=0, allow_inf_nan=False)
     prices: PathText | None = _field(None, "A YAML file of prices; overrides the built-in ones.")
     debate_timeout_s: float | None = _field(

@@ -164,7 +164,7 @@ class Session:
         rest = None
         if left is not None and dispatcher.stopped_by.startswith(BudgetSpent.kind):
             rest = remaining_work(state, left, self._prepared.prices)
-        return describe_stop(dispatcher.stopped_by, config, rest)
+        return describe_stop(dispatcher.stopped_by, config, self._prepared.bindings, rest)
 
     async def _follow(self, runtime: Runtime) -> None:
         while True:

@@ -132,7 +132,8 @@ class SessionLifecycle:
         self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
         spent = await asyncio.to_thread(spent_by_earlier_sessions, folder, prepared.prices, earlier)
         self.forecast = await asyncio.to_thread(affordable_debates, prepared, spent)  # runs an event loop of its own
-        spec = prepared.spec(self._epoch, spent, bool(earlier), followed=self._followed)
+        proven = await asyncio.to_thread(state.proven_roles) if earlier else set()
+        spec = prepared.spec(self._epoch, spent, bool(earlier), proven=proven, followed=self._followed)
         self.runtime = _make_runtime(prepared, spec)
         try:
             await self._interruptible(self.runtime.start())

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
+from moot.actors.debate.first_asks import NothingUsable
 from moot.actors.limits.limiter_client import GIVE_UP_S, EndpointDown, LimiterGone
 from moot.actors.models.prices import Price
+from moot.deploy.runs.plain_forms import doctor_command
+from moot.deploy.runs.prepare import Bindings
 from moot.deploy.runs.record_state import RecordState
 from moot.deploy.runs.run_config import RunConfig
 
@@ -68,12 +71,13 @@ def _enough(used: Sequence[float], left: int) -> float:
     return min(left * fmean(used) + 3.0 * spread, left * max(used))
 
 
-def describe_stop(why: str, config: RunConfig, rest: RemainingWork | None = None) -> str:
+def describe_stop(why: str, config: RunConfig, bindings: Bindings, rest: RemainingWork | None = None) -> str:
     """Stop reason as text for the user.
 
     Args:
         why: the dispatcher's stop reason: a kind, a colon, and the detail.
         config: the configuration with the bounds.
+        bindings: the models by role family.
         rest: the remaining work; None when the number of remaining cases is unknown.
     """
     kind, _, what = why.partition(": ")
@@ -81,6 +85,8 @@ def describe_stop(why: str, config: RunConfig, rest: RemainingWork | None = None
         return f"{what} has not answered for {GIVE_UP_S:.0f} s"
     if kind == LimiterGone.kind:
         return f"the rate limiter is unreachable ({what})"
+    if kind == NothingUsable.kind:
+        return _describe_unusable(what, bindings)
     budget, *amounts = what.split()
     needed, left = map(float, amounts)
     if budget == "usd":
@@ -89,6 +95,17 @@ def describe_stop(why: str, config: RunConfig, rest: RemainingWork | None = None
         bound, need = f"--max-tokens {config.max_tokens}", f"may take {needed:,.0f} tokens, {left:,.0f} are left"
     suggestion = _suggest_bound(budget, needed, left, rest)
     return f"{bound} does not allow another call{DETAIL_SEPARATOR}the next {need}; {suggestion}"
+
+
+def _describe_unusable(what: str, bindings: Bindings) -> str:
+    """That the first asks of a role were in vain, with the command that examines its model."""
+    family, _, reason = what.partition(DETAIL_SEPARATOR)
+    members = bindings[family]
+    member = next((each for each in members if each.model in reason), members[0])
+    return (
+        f"{reason}; `{doctor_command(member)}` examines the model. Then run the same command again, with "
+        "--retry-failed for the failed cases; --max-unusable 0 goes on in any case"
+    )
 
 
 def _suggest_bound(budget: str, needed: float, left: float, rest: RemainingWork | None) -> str:

@@ -100,6 +100,7 @@ class MessageReply(Reply):
     """
 
     plain_text_is: ClassVar[str] = "text"
+    prose: ClassVar[str] = "text"
 
     says: Annotated[Relation | SkipJsonSchema[None], BeforeValidator(_relation)] = None
     text: str = Field(min_length=1, json_schema_extra=asked("message"))
@@ -116,6 +117,8 @@ class JudgeReply(Reply):
         verdict: 1 for a supported claim, 0 for a hallucinated one, None for none.
         confidence: stated probability that the verdict is right, in [0, 1]; None when the judge states none.
     """
+
+    prose: ClassVar[str] = "summary"
 
     agreed: Texts = ()
     disputed: Texts = ()

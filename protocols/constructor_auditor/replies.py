@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from pydantic import AfterValidator, Field, create_model
@@ -25,6 +25,8 @@ def _with_a_number(answer: str) -> str:
 
 class Synthesis(Reply):
     """An answer from both arguments: one of the case's labels where it has such, else a short text."""
+
+    prose: ClassVar[str] = "rationale"
 
     answer: Answer
     rationale: str = Field(default="", json_schema_extra=asked("rationale"))

@@ -23,7 +23,7 @@ class AgentState:
         name: its full role name, e.g. `agent/1`.
         answer: canonical label or folded free text, in the spelling of the first agent with an equal answer.
         reasoning: the agent's reasoning.
-        confidence: the stated confidence c_i, in [0, 1].
+        confidence: the stated confidence c_i, in [0, 1]; None if none was stated.
         intrinsic: the intrinsic probability p_i as configured; None if unknown.
         stage: sampling stage of p_i, see `Intrinsic.stage`; empty if it is not used.
         spelling: the agent's own spelling, if different; else empty.
@@ -33,7 +33,7 @@ class AgentState:
     name: str
     answer: str
     reasoning: str
-    confidence: float
+    confidence: float | None
     intrinsic: float | None
     stage: str = ""
     spelling: str = ""
@@ -44,9 +44,9 @@ class AgentState:
         return self.spelling or self.answer
 
     def shown(self, *, confidence: bool) -> dict[str, Any]:
-        """Form of the reply in agents' prompts, with or without its stated confidence."""
+        """Form of the reply in agents' prompts, with or without its stated confidence, if it has one."""
         shown = {"name": self.name, "answer": self.said, "reasoning": self.reasoning}
-        return shown | {"confidence": self.confidence} if confidence else shown
+        return shown | {"confidence": self.confidence} if confidence and self.confidence is not None else shown
 
 
 def agent_state_of(agent: int, turn: Turn[Position], reading: str) -> AgentState:

@@ -70,7 +70,7 @@ class GateDecided(DebateEvent):
         require_complete: whether `complete` is tested.
         comparable: whether the known p_i belong to one stage; p_i of several stages must not be pooled.
         intrinsic_reading: the setting `gate.intrinsic`.
-        answers, stated: answer and stated confidence per valid opening, in the agents' order.
+        answers, stated: answer and stated confidence per valid opening, in the agents' order; None if none was stated.
         intrinsic: p_i per valid opening, in the agents' order.
         logprob_stages: stage of each p_i, in the same order; empty if it is unknown.
         embedded: `text_hash` in the table `embeddings` of each valid opening, in the agents' order: D is the mean
@@ -100,7 +100,7 @@ class GateDecided(DebateEvent):
     comparable: bool = True
     intrinsic_reading: str = ""
     answers: list[str] = Field(default_factory=list)
-    stated: list[float] = Field(default_factory=list)
+    stated: list[float | None] = Field(default_factory=list)
     intrinsic: list[float | None] = Field(default_factory=list)
     logprob_stages: list[str] = Field(default_factory=list)
     embedded: list[str] = Field(default_factory=list)
@@ -125,7 +125,7 @@ class RoundEnded(DebateEvent):
         d_before: D before the round.
         delta: `d` minus `d_before`.
         answers: by agent, the answer after the round.
-        stated: by agent, the stated confidence, in [0, 1].
+        stated: by agent, the stated confidence, in [0, 1]; None if none was stated.
         changed: agents that changed their answer.
         joined: agents whose first valid answer came in this round.
         failed: by agent, the kind of failure if there was no revision.
@@ -140,7 +140,7 @@ class RoundEnded(DebateEvent):
     d_before: float | None = None
     delta: float | None
     answers: dict[str, str]
-    stated: dict[str, float]
+    stated: dict[str, float | None]
     changed: list[str] = Field(default_factory=list)
     joined: list[str] = Field(default_factory=list)
     failed: dict[str, str] = Field(default_factory=dict)
@@ -266,11 +266,12 @@ class CandidatesJudged(DebateEvent):
 
 
 class AnswerVotes(EventData):
-    """The votes for one answer: their number, and the mean stated confidence of the agents that gave it, in [0, 1]."""
+    """The votes for one answer: their number, and the mean stated confidence of the agents that gave it, in [0, 1];
+    None if they stated none."""
 
     answer: str
     count: int
-    stated: float
+    stated: float | None
 
 
 class VotesCounted(DebateEvent):

@@ -54,7 +54,7 @@ class GateSignals:
     mean_stated: float | None
     equal: bool
     answers: tuple[str, ...] = ()
-    stated: tuple[float, ...] = ()
+    stated: tuple[float | None, ...] = ()
     intrinsic: tuple[float | None, ...] = ()
     stages: tuple[str, ...] = ()
     complete: bool = True

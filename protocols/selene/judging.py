@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 from moot.protocols.case import Case, label_in_words
@@ -35,13 +34,13 @@ TIED = "vote-tied"
 
 def vote(agent_states: Sequence[AgentState], chance: random.Random, path: str) -> VotesCounted:
     """The most frequent answer; ties by the higher mean stated confidence, then by `chance`."""
-    stated: dict[str, list[float]] = {}
+    stated: dict[str, list[float | None]] = {}
     for state in agent_states:
         stated.setdefault(state.answer, []).append(state.confidence)
-    counted = [AnswerVotes(answer=answer, count=len(of), stated=round(fmean(of), 12)) for answer, of in stated.items()]
+    counted = [AnswerVotes(answer=answer, count=len(of), stated=_mean_stated(of)) for answer, of in stated.items()]
     votes = sorted(counted, key=lambda each: (-each.count, each.answer))
     leading = [each for each in votes if each.count == votes[0].count]
-    surest = max(each.stated for each in leading)
+    surest = max((each.stated for each in leading if each.stated is not None), default=None)
     best = [each.answer for each in leading if each.stated == surest]
     broken = "" if len(leading) == 1 else "stated_confidence" if len(best) == 1 else "seed"
     return VotesCounted(
@@ -51,6 +50,11 @@ def vote(agent_states: Sequence[AgentState], chance: random.Random, path: str) -
         tie_broken_by=broken,
         answer=chance.choice(best) if broken == "seed" else best[0],
     )
+
+
+def _mean_stated(stated: Sequence[float | None]) -> float | None:
+    mean = mean_known(stated)
+    return None if mean is None else round(mean, 12)
 
 
 TEMPLATE = "selene/judge"
@@ -83,7 +87,9 @@ def candidates_of(case: Case, agent_states: Sequence[AgentState], judging: Judgi
 
 
 def _spokesman(answer: str, agent_states: Sequence[AgentState]) -> AgentState:
-    return max((s for s in agent_states if s.answer == answer), key=lambda s: (s.confidence, -s.agent))
+    """The supporter that states the highest confidence, one without a stated one last; of equal ones the first."""
+    backers = (state for state in agent_states if state.answer == answer)
+    return max(backers, key=lambda state: (-1.0 if state.confidence is None else state.confidence, -state.agent))
 
 
 def _candidate(

@@ -290,8 +290,6 @@ class TopicComparison(Marked):
 class AnswerComparison(Reply):
     """A judge's comparison of a debate with a single answer, topic by topic as in the source's appendix 6.E."""
 
-    analysis_first: ClassVar[bool] = True
-
     marks: list[TopicComparison] = Field(min_length=1, json_schema_extra=most(10, "topics"))
 
 

@@ -193,7 +193,8 @@ def read_label(
 
 _LEAD_IN = re.compile(
     r"[\s*_`#]*(?:(?:so|thus|hence|therefore)[\s,]+)?(?:(?:the|my)\s+)?(?:(?:final|correct|right|best)\s+)?"
-    r"(?:(?:answer|choice|option|label)[*_`]*(?:\s+(?:is|should be|must be|would be)\b|\s*[:=\uff1a])[\s*_`]*"
+    r"(?:(?:answer|choice|option|label)(?:\s+to\s+(?:the|this|your)\s+question)?[*_`]*"
+    r"(?:\s+(?:is|should be|must be|would be)\b|\s*[:=\uff1a])[\s*_`:]*"
     r"(?:(?:choice|option)\b\s*)?|(?:choice|option|answer)\s+(?=[(\[]?\w\b)"
     r"|(?:antwort|respuesta|resposta|risposta|r\u00e9ponse|\u043e\u0442\u0432\u0435\u0442|\u7b54\u6848|\u7b54\u3048"
     r"|\uc815\ub2f5)(?:\s*[:\uff1a]|(?<=\u7b54\u6848)[\u662f\u4e3a])[\s*_`]*)",
@@ -206,11 +207,22 @@ _MOST_WRAPPED = 4
 """Most layers of wrapping, such as a box in dollar signs behind "Answer:"."""
 
 
+def begins_an_answer(text: str) -> bool:
+    """Whether a text begins as one that gives an answer, such as "Answer:" or "The answer is". Raises nothing.
+
+    >>> begins_an_answer("**Answer:** B"), begins_an_answer("B, as the answer is known")
+    (True, False)
+    """
+    return _LEAD_IN.match(text) is not None
+
+
 def unwrapped(text: str) -> str:
     """Answer without `\\boxed{}`, `$...$` and "The answer is" around it. Raises nothing.
 
     >>> unwrapped("**Answer:** B"), unwrapped("The final answer is $\\\\boxed{\\\\text{B}}$."), unwrapped("not B")
     ('B', 'B', 'not B')
+    >>> unwrapped("The answer to this question is: B")
+    'B'
     """
     for _ in range(_MOST_WRAPPED):
         inner = _LEAD_IN.sub("", text, count=1) if _LEAD_IN.match(text) else text

@@ -18,6 +18,7 @@ from moot.protocols.asked_lengths import ASKED_LENGTH
 from moot.protocols.case import Case, JudgedReply
 from moot.protocols.lookups import Passage
 from moot.protocols.messages import Slots
+from moot.protocols.plain_replies import has_plain_form
 from moot.protocols.registry import make_protocol
 from moot.protocols.replies import Score
 from moot.protocols.reply_parsing import InvalidReply, parse_reply
@@ -176,4 +177,22 @@ async def test_requests_about_a_long_case_begin_alike(name: str) -> None:
 
 async def test_every_template_is_sent() -> None:
     sent = {request.template for name in DEBATES for request in (await held(name)).asks.values()}
-    assert {name for name in TEMPLATES.sources if "/" in name} <= sent
+    assert {name for name in TEMPLATES.sources if "/" in name} <= sent | {TEMPLATES.plain_form(name) for name in sent}
+
+
+@pytest.mark.parametrize("name", ["ceda", "constructor-auditor factual QA", "selene", "selene, answer last"])
+async def test_a_plain_prompt_shows_the_same_and_asks_for_the_fields_in_lines_in_their_order(name: str) -> None:
+    for request in (await held(name)).asks.values():
+        if (plain := TEMPLATES.plain_form(request.template)) == request.template:
+            continue
+        reply = Score if request.reply is BaseModel else request.reply
+        assert has_plain_form(reply), plain
+        (system, user), (_, shown) = (TEMPLATES.render(each, request.slots) for each in (plain, request.template))
+        assert user == shown
+        assert "JSON" not in system.content
+        assert "Ignore the above" not in system.content
+        fields = reply.model_fields
+        asked = [line.partition(":")[0].lower() for line in system.content.splitlines()]
+        lines = [each for each in asked if each in fields]
+        assert lines == [each for each in reply.model_json_schema()["properties"] if each in lines], plain
+        assert {each for each, field in fields.items() if field.is_required()} <= set(lines), plain

@@ -127,7 +127,8 @@ def majority_answer(ended: RoundEnded) -> str:
 
     def strength(answer: str) -> tuple[int, float]:
         stated = [ended.stated[name] for name, given in ended.answers.items() if given == answer]
-        return votes[answer], fmean(stated)
+        known = [confidence for confidence in stated if confidence is not None]
+        return votes[answer], fmean(known) if known else -1.0
 
     return max(votes, key=strength)
 

@@ -25,6 +25,7 @@ from moot.deploy.results.report.blocks import Block, Table
 from moot.deploy.results.text import count
 from moot.protocols.errors import IGNORES_LIMIT, RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED
 from moot.protocols.messages import family_of
+from moot.protocols.plain_replies import PLAIN
 from moot.protocols.reply_json import MENDED
 from moot.protocols.reply_parsing import is_outside_labels
 from moot.protocols.text.repetition import LEAST_LENGTH, is_repetitive
@@ -52,6 +53,7 @@ class ModelReplies(FrozenModel):
         asks: completed asks.
         usable: asks with a usable reply.
         repaired: usable asks whose JSON was repaired.
+        plain_text: usable asks for plain text, of a model that writes no JSON, whose reply was read so.
         from_several: usable asks whose reply stood there several times, as equal objects.
         reasked: usable asks that were asked a second time.
         wrapped: usable asks whose label stands in `\\boxed{}` or behind "Answer:".
@@ -76,6 +78,7 @@ class ModelReplies(FrozenModel):
     usable: int = 0
     repaired: int = 0
     reasked: int = 0
+    plain_text: int = 0
     from_several: int = 0
     wrapped: int = 0
     by_letter: int = 0
@@ -161,7 +164,13 @@ def _from_counts(role: str, template: str, found: Counter[str], *, known: bool) 
     return ModelReplies(role=role, template=template, **counts, reasoning_tokens=tokens)
 
 
-_READINGS = {"several": "from_several", "wrapped": "wrapped", "letter": "by_letter", "prefix": "by_prefix"}
+_READINGS = {
+    PLAIN: "plain_text",
+    "several": "from_several",
+    "wrapped": "wrapped",
+    "letter": "by_letter",
+    "prefix": "by_prefix",
+}
 """Counts by mark of the column `reading`."""
 
 
@@ -291,6 +300,7 @@ _HEADER = {
     "usable": "usable",
     "repaired": "repaired",
     "reasked": "reasked",
+    "plain_text": "plain text",
     "from_several": "of several objects",
     "wrapped": "wrapped",
     "by_letter": "by letter",

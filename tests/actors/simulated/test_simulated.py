@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from not_none import not_none
 from simulated_calls import (
     LABELS,
     PASSAGE,
@@ -204,7 +205,7 @@ class TestDebate:
         before, after = [], []
         for number in range(300):
             first = [says(Position, opening(question(number)), f"{number}/{agent}", key=KEY) for agent in range(3)]
-            told = [(said.answer, said.confidence) for said in first]
+            told = [(said.answer, not_none(said.confidence)) for said in first]
             for agent, said in enumerate(first):
                 messages = revision(question(number), told[agent], told[:agent] + told[agent + 1 :])
                 revised = says(Position, messages, f"{number}/{agent}/1", key=KEY)

@@ -189,7 +189,7 @@ def test_the_last_line_of_a_run_is_its_most_frequent_failure(
     assert commonest_failure(tmp_path / "run") in last
 
 
-@pytest.mark.parametrize("protocols", ["single-agent", "single-agent,majority-vote"])
+@pytest.mark.parametrize("protocols", ["single-agent", "single-agent,always-debate"])
 def test_a_run_without_verdicts_points_at_its_failures(
     protocols: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

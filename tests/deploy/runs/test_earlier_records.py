@@ -29,6 +29,7 @@ PROMPTS = "prompts-of-then"
 
 LATER: dict[str, Any] = {"scored_groups": None, "gate_untested": None, "gate_coverage": None, "withdrawn": 0}
 LATER_OF_REPLIES = {
+    "plain_text": 0,
     "from_several": 0,
     "wrapped": 0,
     "by_letter": 0,

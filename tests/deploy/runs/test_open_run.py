@@ -277,11 +277,11 @@ async def test_the_record_is_read_once_when_it_is_opened(tmp_path: Path, monkeyp
         return read_table(folder, table, *args, **options)
 
     monkeypatch.setattr("moot.deploy.runs.record_state.read_table", noted)
-    for _ in range(2):
+    for resumed in (False, True):
         reads.clear()
         async with opened(tmp_path / "run") as run:
             await run.run_case(CASES[0])
-        assert sorted(reads) == ["cases", "verdicts"]
+        assert sorted(reads) == ["cases", *["turns"] * resumed, "verdicts"]
 
 
 async def test_an_opening_that_is_cancelled_leaves_the_folder_to_others(
