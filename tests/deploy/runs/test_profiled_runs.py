@@ -92,9 +92,8 @@ class Choosy(RuleServer):
     def reply(self, body: Body) -> Body:
         told = {"content": [{"token": "{", "logprob": -1.0, "top_logprobs": [{"token": "{", "logprob": -1.0}]}]}
         judged = '{"support": "supported", "score": 0.9, "rationale": "r"}'
-        return completion(
-            HELD if "answer" in _fields(body) else judged, logprobs=told if body.get("logprobs") else None
-        )
+        asks = "answer" in _fields(body) or any('{"answer"' in each["content"] for each in body["messages"])
+        return completion(HELD if asks else judged, logprobs=told if body.get("logprobs") else None)
 
 
 class OnlyResponses(RuleServer):
