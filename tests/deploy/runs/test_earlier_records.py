@@ -38,6 +38,16 @@ LATER_OF_REPLIES = {
 INTERRUPTED = {"stopped": ("--max-tokens", "1000000"), "killed": ()}
 """What is added to a command to finish it."""
 
+ASKED_OTHERWISE = {
+    "ceda-preset": "the context agent may reply with more tokens, and a debater is told that its items say nothing",
+    **dict.fromkeys(
+        ("judge-panel", "constructor-auditor", "confident-liar", "early-token"), "the rubric has a sentence more"
+    ),
+}
+"""Records of which some asks are others today, with the same prompts too, and why: they are shown, not reused."""
+
+ALIKE = [name for name in COMMANDS if name not in ASKED_OTHERWISE]
+
 Rows = list[dict[str, Any]]
 
 
@@ -91,6 +101,9 @@ def stable(run: str, table: str, *but: str) -> Rows:
     """A table's rows without what differs from run to run, by key."""
     columns = [column for column in stable_columns(table) if column not in but]
     rows: Rows = read_table(run, table, columns).select(columns).to_pylist()
+    for row in rows:
+        if table == "turns" and row["data"]:  # the keys of replies have another order since
+            row["data"] = json.loads(row["data"])
     return sorted(rows, key=lambda row: [str(row.get(key)) for key in ("case_id", "attempt", "path", "kind")])
 
 
@@ -135,7 +148,7 @@ def test_it_is_shown(name: str, kept: Path, copied: Path, command: Command) -> N
     assert texts == (KEPT / f"{name}.txt").read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ALIKE)
 def test_it_is_whole_and_resumed_for_nothing(name: str, kept: Path, copied: Path, command: Command) -> None:
     runs = take(kept, name)
     before = {run: (paid(run), fingerprints(run)) for run in runs}
@@ -155,7 +168,7 @@ def test_it_is_whole_and_resumed_for_nothing(name: str, kept: Path, copied: Path
         assert (code, "whole" in out) == (0, True), err
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ALIKE)
 def test_it_is_reused_and_replayed(name: str, kept: Path, copied: Path, command: Command) -> None:
     runs = take(kept, name)
     finish(command, name)
@@ -197,7 +210,7 @@ def _said(run: str) -> Rows:
     return [row for row in stable(run, "turns", "model", "fingerprint") if not row["case_id"].startswith("shared-")]
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "killed"])
+@pytest.mark.parametrize("name", [name for name in ALIKE if name != "killed"])
 def test_its_command_makes_the_same_record(name: str, kept: Path, copied: Path, command: Command) -> None:
     runs = take(kept, name)
     finish(command, name)
