@@ -21,9 +21,10 @@ ASKED_LENGTH = "x-asked-length"
 
 Unit = Literal["sentence", "short sentence", "word", "item"]
 
-_CHARACTERS: Mapping[Unit, int] = {"sentence": 180, "short sentence": 125, "word": 9, "item": 1}
+_CHARACTERS: Mapping[Unit, int] = {"sentence": 180, "short sentence": 110, "word": 9, "item": 1}
 """Characters of a unit in the longest usual languages, such as German, Finnish, Greek or Russian: sentences of 20 to 25
-English words, and of 14 to 17, are about as long there."""
+English words, and of 12 to 15, are about as long there. Whoever changes a number changes prompts of equal fingerprints,
+where lengths are shortened."""
 
 _SLACK = 1.3
 """Times as many characters as a text of the asked length: sentences differ in length."""
@@ -164,7 +165,7 @@ def asked(name: str) -> dict[str, Any]:
         name: in `ASKED_LENGTHS`.
 
     >>> asked("reason")
-    {'maxLength': 162, 'x-asked-length': 'reason'}
+    {'maxLength': 143, 'x-asked-length': 'reason'}
     """
     length = ASKED_LENGTHS[name]
     if length.unit == "item":

@@ -22,7 +22,7 @@ from moot.actors.models.reply_schema import (
 from moot.actors.models.resolve import constrained_before_profiles, offered_schemas
 from moot.actors.models.schema_dialects import DIALECTS
 from moot.actors.models.token_bounds import bytes_per_character, texts_within
-from moot.protocols.asked_lengths import ASKED_LENGTHS, AskedLength
+from moot.protocols.asked_lengths import AskedLength
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding, Message
 from moot.protocols.replies import FreeText
@@ -173,6 +173,8 @@ def legacy_constrained_schema(
 def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
     """Fingerprint of a request: 32 hex digits over everything that the reply depends on, except the ask's path.
 
+    The lengths that its prompt asks for follow from what it covers, the template's numbers among it.
+
     Equal requests have equal fingerprints, whatever `structured` of their roles: it counts as unset.
     """
     return _fingerprint(ask, binding, template_hash, None)
@@ -216,19 +218,10 @@ def _fingerprint(ask: Ask, binding: RoleBinding, template_hash: str, structured:
     beside = _beside_sampling(decoding)
     folded = ("folded",) if binding.profile is not None and binding.profile.folds_system else ()
     api = (("api", binding.profile.api),) if binding.profile is not None and binding.profile.api != "chat" else ()
-    lengths = _lengths_in(ask, binding)
     plain = (("plain",),) if ask.plain else ()
     return blake2b(
-        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *schema, *folded, *api, *lengths, *plain)),
-        digest_size=16,
+        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *schema, *folded, *api, *plain)), digest_size=16
     ).hexdigest()
-
-
-def _lengths_in(ask: Ask, binding: RoleBinding) -> tuple[tuple[str, dict[str, str]], ...]:
-    """Lengths that are shorter than the template's; empty where all fit."""
-    lengths = asked_lengths(ask, binding).items()
-    shorter = {name: str(length) for name, length in lengths if length != ASKED_LENGTHS[name]}
-    return (("lengths", shorter),) if shorter else ()
 
 
 def _beside_sampling(decoding: Decoding) -> tuple[dict[str, object], ...]:
