@@ -36,6 +36,9 @@ class DebateProtocol(ABC):
     """Its settings; the run records a pydantic model."""
     templates: Mapping[str, str] = MappingProxyType({})
     """Its own prompts: a mapping from name to Jinja text."""
+    prompt_folders: AbstractSet[str] | None = None
+    """Folders of moot's prompts that it renders, such as `selene`; a change of others keeps no run of it from being
+    resumed. None: it may render any."""
     sample: str = "sample"
     """The task on which `moot doctor --protocol` tries it."""
 
@@ -86,6 +89,11 @@ class DebateProtocol(ABC):
     """The distance at which its gate decides; None if it tests no distance."""
     threshold_encoder: str | None = None
     """The encoder for which a user set `embedding_threshold`; None if that is a default."""
+
+    def renders(self, template: str) -> bool:
+        """Whether it may render the template of that name."""
+        folder, slash, _ = template.partition("/")
+        return not slash or template in self.templates or self.prompt_folders is None or folder in self.prompt_folders
 
     def replies_for(self, case: Case) -> Mapping[str, Sequence[type[BaseModel]]]:
         """The `replies` that a debate of `case` may ask for."""

@@ -12,7 +12,7 @@ and escapes any such tag inside the text. The name `length` holds the lengths th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b
@@ -143,20 +143,22 @@ class Templates:
 
     Args:
         overrides: a folder whose `NAME.j2` files replace the package's templates of the same name.
+        renders: whether a template of a name can be rendered; the folder's others are left alone, and may be of another
+            version.
 
     Raises:
         ConfigError: the folder does not exist, has an unknown template or one that does not compile.
     """
 
-    def __init__(self, overrides: str | Path | None = None) -> None:
+    def __init__(self, overrides: str | Path | None = None, renders: Callable[[str], bool] = lambda _: True) -> None:
         self._globals = dict(_environment().globals)
         self._sources = dict(_packaged())
         self._compiled: dict[str, Template] = {}
         self._hashes: dict[str, str] = {}
         if overrides is not None:
-            self._override(Path(overrides))
+            self._override(Path(overrides), renders)
 
-    def _override(self, folder: Path) -> None:
+    def _override(self, folder: Path, renders: Callable[[str], bool]) -> None:
         if not folder.is_dir():
             raise ConfigError(f"--prompts {folder}: no such folder")
         found = sorted(folder.rglob("*.j2"))
@@ -166,6 +168,8 @@ class Templates:
             name = path.relative_to(folder).with_suffix("").as_posix()
             if name not in self._sources:
                 raise unknown_name("template", name, self._sources)
+            if not renders(name):
+                continue
             known = self._declared(name)
             try:
                 self.add(name, read_regular_text(path))

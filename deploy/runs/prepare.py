@@ -310,7 +310,7 @@ def _named(config: RunConfig, protocol: object | None, instance: DebateProtocol)
 
 def _templates(prompts: str | None, protocol: DebateProtocol) -> Templates:
     """Templates of the package, overridden by those of `prompts`, and the protocol's own (`templates`)."""
-    templates = Templates(prompts)
+    templates = Templates(prompts, protocol.renders)
     for name, source in protocol.templates.items():
         templates.add(name, source)
     return templates

@@ -77,7 +77,7 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         },
         "simulated": prepared.simulated,
         "price_table": {name: price.model_dump() for name, price in prepared.prices.items()},
-        "templates": {name: templates.hash(name) for name in templates.sources},
+        "templates": {name: templates.hash(name) for name in _rendered(prepared)},
         "task_digest": prepared.checked.digest if prepared.checked else None,
         **_documents(prepared),
         "cases": prepared.total,
@@ -85,6 +85,11 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         "versions": dict(installed_versions(*_PACKAGES, *_ENGINES)),
         "code_revision": code_revision(),
     }
+
+
+def _rendered(prepared: Prepared) -> dict[str, str]:
+    """Name and text of every template that the run may render."""
+    return {name: text for name, text in prepared.templates.sources.items() if prepared.protocol.renders(name)}
 
 
 def _configuration(config: RunConfig) -> dict[str, Any]:
@@ -268,7 +273,7 @@ class RunYaml:
         self._content["sessions"] = [*self.earlier, self._session]
         self._started = time.monotonic()
         if not old:
-            sources = prepared.templates.sources
+            sources = _rendered(prepared)
             folder.put_all({template_file(name): source.encode() for name, source in sources.items()})
         if prepared.classifier is not None:  # readers need it even if the folder moves
             folder.put(CLASSIFIER_CARD, prepared.classifier.card.to_json())

@@ -101,6 +101,7 @@ class Ceda(DebateProtocol):
     sample = "sample-claims"
     speakers = ("vision",)
     needs_claims = True
+    prompt_folders = frozenset({"ceda"})
     reads = frozenset[CaseField]({"passage", "documents", "images"})
     reads_documents = True
     classifies = True

@@ -52,6 +52,7 @@ class ConstructorAuditor(DebateProtocol):
     sample = "sample-problems"
     speakers: tuple[str, ...] = ("constructor", "auditor")
     judges_apart = True
+    prompt_folders = frozenset({"constructor_auditor", "rubric"})
     reads = frozenset[CaseField]({"passage", "choices", "documents", "images"})
     reads_documents = True
     most_members = MappingProxyType({"constructor": 1, "auditor": 1, "synthesizer": 1})

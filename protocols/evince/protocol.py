@@ -179,6 +179,7 @@ class Evince(DebateProtocol):
     settings: EvinceSettings
     needs_labels = True
     reads_documents = True
+    prompt_folders = frozenset({"evince", "crit"})
     sample = "sample-symptoms"
     judges_apart = True
     reply_tokens = MappingProxyType({"agent": 800, "judge": 1500})

@@ -87,6 +87,7 @@ class JudgePanel(DebateProtocol):
     roles = ("judge",)
     speakers = ()
     needs_reply = True
+    prompt_folders = frozenset({"rubric"})
     reads = frozenset[CaseField]({"passage"})
 
     def __init__(self, settings: JudgePanelSettings | None = None) -> None:

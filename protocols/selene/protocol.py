@@ -65,6 +65,7 @@ class Selene(DebateProtocol):
 
     Settings = SeleneSettings
     settings: SeleneSettings
+    prompt_folders = frozenset({"selene"})
     without_logprobs = (
         "the gate can go on without them (`--set gate.intrinsic=none`), or estimate them from further replies "
         "(`--set gate.intrinsic=resampled`)"

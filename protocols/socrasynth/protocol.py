@@ -59,6 +59,7 @@ class SocraSynth(DebateProtocol):
     settings: SocraSynthSettings
     sample = "sample-subjects"
     roles = ("agent", "moderator", "judge")
+    prompt_folders = frozenset({"socrasynth", "crit"})
     reads = frozenset[CaseField]({"passage", "choices", "images"})
     judges_apart = True
     most_members = MappingProxyType({"agent": 2, "moderator": 1})
