@@ -20,7 +20,8 @@ TEMPLATE = "selene/opening"
 
 def opening_slots(case: Case, settings: SeleneSettings) -> dict[str, Any]:
     """Common slots of every agent's template: the case, its retrieved evidence, and the order of the reply."""
-    return case_slots(case) | {"evidence": list(case.documents), "answer_first": settings.answer_first}
+    evidence = {"evidence": list(case.documents)} if case.documents else {}
+    return case_slots(case) | evidence | {"answer_first": settings.answer_first}
 
 
 def _request(case: Case, settings: SeleneSettings, agent: int, path: str, sample: int = 0) -> Request[Position]:
