@@ -48,15 +48,19 @@ LATER_OF_JUDGES = re.compile(r"(judge_stability|flip_rate)\w*_cases|audit_varian
 INTERRUPTED = {"stopped": ("--max-tokens", "1000000"), "killed": ()}
 """What is added to a command to finish it."""
 
+OPPOSED = "EVINCE's judges read no rivals, SocraSynth's read what was said before; closing statements do not cool"
+RUBRIC = "the rubric has a sentence more"
+DRAWN = "a part of a short passage that repeats another is drawn again"
 ASKED_OTHERWISE = {
     "ceda-preset": "the context agent may reply with more tokens, and a debater is told that its items say nothing",
-    **dict.fromkeys(
-        ("judge-panel", "constructor-auditor", "confident-liar", "early-token"), "the rubric has a sentence more"
-    ),
+    **dict.fromkeys(("judge-panel", "constructor-auditor", "confident-liar", "early-token"), RUBRIC),
+    **dict.fromkeys(("evince", "socrasynth", "socrasynth-preset", "socrasynth-labels", "attended", "subject"), OPPOSED),
+    **dict.fromkeys(("selene", "selene-joining", "selene-branches", "always-debate", "stopped"), DRAWN),
 }
 """Records of which some asks are others today, with the same prompts too, and why: they are shown, not reused."""
 
 ALIKE = [name for name in COMMANDS if name not in ASKED_OTHERWISE]
+RESUMED = [name for name in COMMANDS if ASKED_OTHERWISE.get(name, DRAWN) == DRAWN]
 
 Rows = list[dict[str, Any]]
 
@@ -163,7 +167,7 @@ def test_it_is_shown(name: str, kept: Path, copied: Path, command: Command) -> N
     assert texts == (KEPT / f"{name}.txt").read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", ALIKE)
+@pytest.mark.parametrize("name", RESUMED)
 def test_it_is_whole_and_resumed_for_nothing(name: str, kept: Path, copied: Path, command: Command) -> None:
     runs = take(kept, name)
     before = {run: (paid(run), fingerprints(run)) for run in runs}
