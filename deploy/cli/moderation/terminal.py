@@ -80,9 +80,8 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
                 self._wake()
             return decided.result()
         except asyncio.CancelledError:
-            decided.cancel()
             self._withdrawn.add(answer)
-            while self._at_prompt is answer:
+            while not (answer.cancel() or answer.done()):  # the main thread has taken it, and may be about to prompt
                 self._wake()
                 await asyncio.sleep(_WAKE_S)
             raise
@@ -115,8 +114,9 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
         try:
             self._at_prompt, self._interrupted_at_s = answer, None
             decision = self._prompt(asked)
-        except PromptInterrupted:
-            return  # the session ends, and nothing awaits the answer
+        except PromptInterrupted:  # the session ends, and nothing awaits the answer
+            answer.set_result(None)
+            return
         except BaseException as error:
             answer.set_exception(error)
             return
