@@ -128,7 +128,7 @@ def template_headers() -> dict[str, TemplateHeader]:
     """Headers of the package's templates, by name, in order. Raises nothing.
 
     >>> template_headers()["selene/opening"].slots
-    'question, labels, choices, passage, title, answer_first'
+    'question, labels, choices, passage, title, evidence [retrieved texts], answer_first'
     """
     return {name: TemplateHeader.of(source) for name, source in sorted(_packaged().items())}
 

@@ -23,6 +23,9 @@ RecordFiles = frozenset[tuple[str, int]]
 """Names and sizes of a record's files; equal sets have equal content."""
 
 
+_OF_TURNS = ["role", "model", "outcome", "reused_from", "prompt_tokens", "completion_tokens"]
+
+
 @dataclass(frozen=True)
 class RecordState:
     """Snapshot of a record. Reading it, `turns` included, may take long: do not call it on an event loop.
@@ -69,12 +72,12 @@ class RecordState:
 
     @cached_property
     def turns(self) -> pa.Table:
-        """Model and token use of each reply."""
-        return read_table(self.folder, "turns", ["model", "reused_from", "prompt_tokens", "completion_tokens"])
+        """Role, model, outcome and token use of each reply."""
+        return read_table(self.folder, "turns", _OF_TURNS)
 
     def proven_roles(self) -> set[str]:
         """Role families that have had a usable reply."""
-        turns = read_table(self.folder, "turns", ["role", "outcome"]).group_by(["role", "outcome"]).aggregate([])
+        turns = self.turns.group_by(["role", "outcome"]).aggregate([])
         return {family_of(row["role"] or "") for row in turns.to_pylist() if row["outcome"] in USABLE}
 
     def in_progress(self) -> set[str]:

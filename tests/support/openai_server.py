@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import re
 import threading
@@ -33,7 +32,6 @@ from moot.actors.simulated.server.openai_wire import read_request
 from moot.actors.simulated.server.options import SimulateOptions
 from moot.actors.simulated.server.server import SimulatedServer, serve
 from moot.protocols.messages import Decoding, Message
-from moot.protocols.seeds import stable_uniform
 
 KEY = "sk-very-secret-0123456789"
 KEY_ENV = "MOOT_TEST_KEY"
@@ -254,14 +252,6 @@ def serving_in_thread(handler: Handler) -> Iterator[int]:
         server.close()
 
 
-_HANGS = 0.999
-ANSWERS_ONLY_THE_PROBE: dict[str, Any] = {
-    "hang_rate": _HANGS,
-    "seed": next(seed for seed in itertools.count() if stable_uniform(seed, "hang", STEP_KEY, 0) >= _HANGS),
-}
-"""Options of a simulated server that answers only the trial call; all other calls hang."""
-
-
 class _WithAnthropic(SimulatedServer):
     def app(self) -> web.Application:
         made = super().app()
@@ -269,11 +259,29 @@ class _WithAnthropic(SimulatedServer):
         return made
 
 
+class _OnlyForTrials(_WithAnthropic):
+    def _draw_fault(self, fault: str, step_key: str, attempt: int) -> bool:
+        return fault == "hang" and step_key != STEP_KEY
+
+
 @contextmanager
 def simulated_server(key: AnswerKey | None, **options: Any) -> Iterator[int]:
     """`moot simulate` in a thread, together with a fake of Anthropic's API; yields the port."""
     made = _WithAnthropic(SimulateOptions(**options), key)
-    server = _Threaded(lambda ready: serve(made, "127.0.0.1", options.get("port", 0), ready))
+    with _in_thread(made, options.get("port", 0)) as port:
+        yield port
+
+
+@contextmanager
+def server_for_trials() -> Iterator[int]:
+    """`moot simulate` in a thread, which answers the calls of trials only: all others hang; yields the port."""
+    with _in_thread(_OnlyForTrials(SimulateOptions(), None), 0) as port:
+        yield port
+
+
+@contextmanager
+def _in_thread(made: SimulatedServer, port: int) -> Iterator[int]:
+    server = _Threaded(lambda ready: serve(made, "127.0.0.1", port, ready))
     try:
         yield server.port
     finally:

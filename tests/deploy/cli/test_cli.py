@@ -55,8 +55,8 @@ def test_a_damaged_record_fails_with_the_advice_alone_and_is_repaired_by_it(comm
     os.truncate(turns, 100)
     for arguments in (again, ["show", "cut"], ["report", "cut"]):
         code, out, err = command(*arguments)
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert "error: " in err
+        assert (code, out, err.count("error: ")) == (2, "", 1)
+        assert err.splitlines()[-1].startswith("error: ")
         assert "/cut --salvage`" in err or "moot verify cut --salvage`" in err
     code, out, _ = command("verify", "cut")
     assert (code, "`moot verify cut --salvage`" in out) == (2, True)
@@ -65,7 +65,7 @@ def test_a_damaged_record_fails_with_the_advice_alone_and_is_repaired_by_it(comm
     loss, *files = repaired.splitlines()
     assert loss in out
     assert f"turns/{turns.name}: nothing of it can be read" in files
-    assert command(*again)[2].startswith("nothing to do")
+    assert "nothing to do" in command(*again)[2]
 
 
 def test_protocols_are_compared_in_one_command(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai_server import ANSWERS_ONLY_THE_PROBE, simulated_server, stats_of
+from openai_server import server_for_trials, simulated_server, stats_of
 from server_client import until
 from small_runs import stable_rows
 
@@ -54,7 +54,7 @@ def _assert_all_reported(run: Run, why: str) -> None:
 def test_calls_that_a_debates_deadline_has_cancelled_are_unconfirmed(
     tmp_path: Path, engine: dict[str, Any], deadline_s: float
 ) -> None:
-    with simulated_server(None, **ANSWERS_ONLY_THE_PROBE) as port:
+    with server_for_trials() as port:
         model, out = f"http://127.0.0.1:{port}/v1#m", tmp_path / "run"
         done = moot.run(model=model, out=out, structured="off", debate_timeout_s=deadline_s, limit=2, **engine)
     assert done.failed == 2
@@ -66,7 +66,7 @@ async def test_a_stop_leaves_calls_unconfirmed_and_none_repaid(
     tmp_path: Path, engine: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.actors.dispatch.dispatcher.DRAIN_S", 0.2)
-    with simulated_server(None, **ANSWERS_ONLY_THE_PROBE) as port:
+    with server_for_trials() as port:
         model, out = f"http://127.0.0.1:{port}/v1#m", str(tmp_path / "run")
         options = {"model": model, "out": out, "structured": "off", "limit": 4, **engine}
         session = Session(prepare(moot.RunConfig.build(None, options)))

@@ -74,11 +74,11 @@ def test_messages_are_exactly_those_that_were_sent(selene: Path) -> None:
 def test_tokens_spell_the_reply_and_have_the_probabilities_of_the_record(selene: Path) -> None:
     case = debated(selene)
     rows = [row for row in read_table(selene, "tokens").to_pylist() if row["case_id"] == case]
-    recorded = {"".join(row["token"]): row for row in rows}
     shown = [turn["tokens"] for turn in replies_of(page_of(selene, case)) if "tokens" in turn]
-    assert len(shown) == len(rows)
-    for tokens in shown:
-        row = recorded["".join(tokens["token"])]
+    recorded = sorted(rows, key=lambda row: ("".join(row["token"]), row["logprob"]))
+    shown.sort(key=lambda tokens: ("".join(tokens["token"]), tokens["p"]))
+    for tokens, row in zip(shown, recorded, strict=True):
+        assert "".join(tokens["token"]) == "".join(row["token"])
         assert tokens["p"] == pytest.approx([1000 * 2.718281828**value for value in row["logprob"]], abs=0.51)
         assert all(token not in others for token, others in zip(tokens["token"], tokens["other"], strict=True))
         assert [len(q) for q in tokens["q"]] == [len(others) for others in tokens["other"]]
