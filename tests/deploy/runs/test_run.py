@@ -428,7 +428,7 @@ async def test_each_table_is_read_once_at_the_start_and_once_at_the_end(
     assert await reads_of("finished") == resumed, "what was read to see whether anything is left is not read again"
     assert await reads_of("finished") == end, "nothing is left to do"
     stopped = await reads_of("stopped", limit=12, max_tokens=1)
-    assert stopped == {**both, "turns": 2, "events": 2}, "which debates are in progress is read once, at the end"
+    assert stopped == {**resumed, "turns": 3, "events": 2}, "which debates are in progress is read once, at the end"
 
 
 async def test_what_another_owner_has_recorded_meanwhile_is_not_paid_for_again(
