@@ -3,7 +3,8 @@
 A template writes `{{ length.argument(3) }}`, which is "three to six sentences" where the table has six. The reply type
 declares the same name, `asked("argument")`, so that the schema has room for as much. Where a reply's tokens leave less
 room, the agent renders the template with shorter lengths, so that the prompt asks for what fits. A template that is
-loaded has the table's number in its text, `length.argument(3, 6)`, so that records do not depend on the table.
+loaded, moot's or a user's, has the table's number in its text, `length.argument(3, 6)`, so that its hash covers the
+number and records do not depend on the table.
 """
 
 from __future__ import annotations
@@ -53,6 +54,11 @@ class AskedLength:
     def limit(self) -> int:
         """Characters, or items, that a schema permits where a reply's tokens leave room."""
         return self.most if self.unit == "item" else round(_SLACK * self.needed)
+
+    @property
+    def least(self) -> int:
+        """Characters below which lists become shorter before this text does: a short sentence; 0 of words."""
+        return _CHARACTERS["short sentence"] if "sentence" in self.unit else 0
 
     def within(self, room: int) -> AskedLength:
         """The longest such length that fits: fewer units, else a short sentence, else words.
@@ -128,8 +134,7 @@ ASKED_LENGTHS: Mapping[str, AskedLength] = MappingProxyType(
         "statement": AskedLength(5, "sentence"),
         "points": AskedLength(8, "item"),
         "point": AskedLength(2, "sentence"),
-        "answer_points": AskedLength(10, "item"),
-        "answer_point": AskedLength(4, "sentence"),
+        "answer_points": AskedLength(5, "item"),
         "questions": AskedLength(5, "item"),
         "reservations": AskedLength(5, "item"),
         "heard": AskedLength(5, "item"),
@@ -141,14 +146,17 @@ ASKED_LENGTHS: Mapping[str, AskedLength] = MappingProxyType(
 """Lengths by the name that templates and reply types use."""
 
 
-_USE = re.compile(r"\blength\.(\w+)\((\d*)\)")
+_USE = re.compile(r"\blength\.(\w+)\b(?:\(\s*(\d*)\s*\)|(?!\s*\())")
 
 
 def with_numbers(source: str) -> str:
     """A template's text with the table's number in each length that it asks for.
 
-    >>> with_numbers("{{ length.argument(3) }}, {{ length.title() }}, {{ length.title(0, 5) }}")
-    '{{ length.argument(3, 6) }}, {{ length.title(0, 8) }}, {{ length.title(0, 5) }}'
+    Only a least number in digits, or none, is understood; any other expression stays, and takes its number when it is
+    rendered.
+
+    >>> with_numbers("{{ length.argument( 3 ) }}, {{ length.title() }}, {{ length.title }}, {{ length.title(0, 5) }}")
+    '{{ length.argument(3, 6) }}, {{ length.title(0, 8) }}, {{ length.title(0, 8) }}, {{ length.title(0, 5) }}'
     """
     return _USE.sub(_with_number, source)
 

@@ -202,12 +202,12 @@ class Templates:
         return dict(self._sources)
 
     def add(self, name: str, source: str) -> None:
-        """Add a template, or replace one.
+        """Add a template, or replace one; the lengths that it asks for become numbers in its text.
 
         Raises:
             ConfigError: it does not compile.
         """
-        self._sources[name] = source
+        self._sources[name] = with_numbers(source)
         self._hashes.pop(name, None)
         self._compile(name)
 

@@ -275,37 +275,49 @@ def _bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _fitted(schema: dict[str, Any], max_tokens: int, bytes_each: int) -> dict[str, Any]:
     """Shortens all texts by the same factor so that the longest reply fits; short texts are unchanged.
 
-    If the shortest texts do not fit, lists are shortened too.
+    Before a sentence that the prompt asks for becomes less than a short one, the lists whose numbers the prompt states
+    are shortened. If the shortest texts do not fit either, all lists are.
     """
-    room = max_tokens * CHARACTERS_PER_TOKEN
-    length = partial(longest_reply, bytes_each=bytes_each)
-    if length(schema) <= room:
+    shortest = _SHORTEST_TEXT // bytes_each
+
+    def fits(found: Mapping[str, Any]) -> bool:
+        return longest_reply(found, bytes_each) <= max_tokens * CHARACTERS_PER_TOKEN
+
+    if fits(schema):
         return schema
-    cut = partial(_cut, schema, shortest=_SHORTEST_TEXT // bytes_each)
-    if length(cut(0.0)) > room:
-        return _largest(partial(_with_fewer_items, cut(0.0)), lambda found: length(found) <= room)
-    return _largest(cut, lambda found: length(found) <= room)
+    to_sentences = partial(_cut, share=0.0, shortest=shortest, keeps_sentences=True)
+    if not fits(to_sentences(schema)):
+        fewer_asked = partial(_with_fewer_items, schema, only_asked=True)
+        schema = fewer_asked(_largest_share(lambda share: fits(to_sentences(fewer_asked(share)))))
+    cut = partial(_cut, schema, shortest=shortest, keeps_sentences=fits(to_sentences(schema)))
+    if fits(cut(0.0)):
+        return cut(_largest_share(lambda share: fits(cut(share))))
+    fewer = partial(_with_fewer_items, cut(0.0))
+    return fewer(_largest_share(lambda share: fits(fewer(share))))
 
 
-def _largest(cut: Callable[[float], dict[str, Any]], fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Largest factor that fits, by bisection."""
+def _largest_share(fits: Callable[[float], bool]) -> float:
+    """Largest factor that fits, by bisection; 0 if none does."""
     least, most = 0.0, 1.0
     for _ in range(20):  # bisection: the length grows with the share
         middle = (least + most) / 2
-        least, most = (middle, most) if fits(cut(middle)) else (least, middle)
-    return cut(least)
+        least, most = (middle, most) if fits(middle) else (least, middle)
+    return least
 
 
-def _with_fewer_items(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
-    written = through(schema, partial(_with_fewer_items, share=share))
-    if written.get("type") == "array":
+def _with_fewer_items(schema: Mapping[str, Any], share: float, only_asked: bool = False) -> dict[str, Any]:
+    """Shortens lists; with `only_asked`, those whose number of items the prompt states."""
+    written = through(schema, partial(_with_fewer_items, share=share, only_asked=only_asked))
+    if written.get("type") == "array" and (ASKED_LENGTH in written or not only_asked):
         written["maxItems"] = max(1, written.get("minItems", 0), int(written["maxItems"] * share))
     return written
 
 
-def _cut(schema: Mapping[str, Any], share: float, shortest: int) -> dict[str, Any]:
-    written = through(schema, partial(_cut, share=share, shortest=shortest))
+def _cut(schema: Mapping[str, Any], share: float, shortest: int, keeps_sentences: bool) -> dict[str, Any]:
+    """Shortens texts that are longer than `shortest`; with `keeps_sentences`, those of sentences to a short one."""
+    written = through(schema, partial(_cut, share=share, shortest=shortest, keeps_sentences=keeps_sentences))
     if written.get("type") == "string" and written.get("maxLength", 0) > shortest:
-        least = max(shortest, written.get("minLength", 0))
+        asked = ASKED_LENGTHS.get(written.get(ASKED_LENGTH, "")) if keeps_sentences else None
+        least = max(shortest, written.get("minLength", 0), asked.least if asked else 0)
         written["maxLength"] = max(least, int(written["maxLength"] * share))
     return written

@@ -39,14 +39,16 @@ def is_parted(content: StateContent) -> bool:
 
 
 def shows_nothing_on_claim(content: StateContent, debater: str) -> bool:
-    """Whether no item that a debater is shown says anything about the claim, by agent C's statements.
+    """Whether agent C found nothing on the claim in the items that a debater is shown: no statement and no conflict.
 
     False where that is unknown: without a model as agent C, or with quotes that are not in the items.
     """
     stated = content.synthesis
     if stated is None or stated.missing or stated.unfounded or not content.evidence:
         return False
-    return not {source for each in stated.statements for source in each.sources} & set(content.shown_to[debater])
+    found = {source for each in stated.statements for source in each.sources}
+    found |= {item for each in content.conflicts for item in each.between}
+    return found.isdisjoint(content.shown_to[debater])
 
 
 def context_slots(content: StateContent) -> dict[str, Any]:

@@ -211,11 +211,12 @@ class Draft(Reply):
     questions: list[Sentence] = Field(default_factory=list, json_schema_extra=asked("questions"))
 
 
-AnswerPoint = Annotated[str, Field(json_schema_extra=asked("answer_point"))]
+AnswerPoint = Annotated[str, Field(json_schema_extra=asked("statement"))]
 
 
 class SingleAnswer(Reply):
-    """One model's answer to the subject, without a debate: its arguments, each as long as one of a side may be."""
+    """One model's answer to the subject, without a debate: as many arguments as a debate has topics by default, each as
+    long as a side's closing statement on one."""
 
     points: list[AnswerPoint] = Field(min_length=1, json_schema_extra=asked("answer_points"))
 
@@ -282,7 +283,7 @@ class TopicComparison(Marked):
     marks: ClassVar[tuple[str, ...]] = ("first", "second")
 
     topic: TopicNumber
-    rationale: str = Field(default="", json_schema_extra=longest(300))
+    rationale: str = Field(default="", json_schema_extra=asked("one_sentence"))
     first: Mark
     second: Mark
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,10 +17,11 @@ from moot.actors.agent.roles import RoleBinding
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import fitting_lengths, reply_schema
 from moot.actors.models.schema_dialects import DIALECTS, limited_schema
+from moot.actors.simulated.prompt import parse_prompt
 from moot.protocols.asked_lengths import ASKED_LENGTH, ASKED_LENGTHS, AskedLength
 from moot.protocols.messages import Ask
 from moot.protocols.reply_ids import reply_id
-from moot.protocols.socrasynth.replies import Opening
+from moot.protocols.socrasynth.replies import Amendment, Opening, SingleAnswer
 from moot.protocols.templates import Templates
 
 ASKED = [pytest.param(reply, tokens, id=name) for name, reply, tokens in asked()]
@@ -94,8 +97,37 @@ def test_a_prompt_asks_for_less_where_there_is_less_room(
     topics: int, tokens: int, dialect: Any, text: str, said: str
 ) -> None:
     binding = RoleBinding(max_tokens=tokens, profile=ModelProfile(schemas=dialect))
-    system = first_messages(opening(topics, text), Templates(), binding)[0].content
-    assert f'- "argument": {said}.' in system
+    messages = first_messages(opening(topics, text), Templates(), binding)
+    assert f'- "argument": {said}.' in parse_prompt(messages).instructions
+
+
+@pytest.mark.parametrize(("reply", "tokens"), ASKED)
+def test_lists_become_shorter_before_a_sentence_does(reply: type[BaseModel], tokens: int) -> None:
+    """A text asked for in sentences is less than a short one only where the lists that can be shorter have one item."""
+    for room, bytes_each in product((tokens, tokens // 2, tokens // 4), (1, 2, 3)):
+        fitting = fitting_lengths(reply, LABELS, room, tuple((name, 5) for name in PER_TOPIC), bytes_each)
+        if any(ASKED_LENGTHS[name].unit != "word" and length.unit == "word" for name, length in fitting.items()):
+            assert all(length.most == 1 for length in fitting.values() if length.unit == "item")
+
+
+def test_in_another_script_a_list_has_fewer_points_of_a_sentence() -> None:
+    def said(reply: type[BaseModel]) -> dict[str, str]:
+        return {name: str(length) for name, length in fitting_lengths(reply, None, 2000, (), 2).items()}
+
+    assert said(SingleAnswer) == {"answer_points": "at most five", "statement": "at most one sentence"}
+    assert said(Amendment)["points"] == "at most four"
+    assert said(Amendment)["point"] == "at most one short sentence"
+
+
+def test_a_user_s_template_has_the_numbers_in_its_text_and_hash(tmp_path: Path) -> None:
+    written = Templates().sources["socrasynth/opening"].replace("length.argument(3, 6)", "length.argument(3)")
+    (tmp_path / "socrasynth").mkdir()
+    (tmp_path / "socrasynth" / "opening.j2").write_text(written)
+    theirs = Templates(tmp_path)
+    assert "length.argument(3, 6)" in theirs.sources["socrasynth/opening"]
+    assert theirs.hash("socrasynth/opening") == Templates().hash("socrasynth/opening")
+    theirs.add("mine", written)
+    assert theirs.sources["mine"] == theirs.sources["socrasynth/opening"]
 
 
 def test_the_number_of_a_length_is_in_the_template_and_what_shortens_it_in_the_fingerprint() -> None:

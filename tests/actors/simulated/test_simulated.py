@@ -220,7 +220,7 @@ EVIDENCE = ("Emperor penguins dive to 500 metres.", "Many colonies begin on sea 
 class TestOtherReplies:
     def test_paraphrase_keeps_count_and_facts(self) -> None:
         evidence = [*EVIDENCE, 'A "quoted" one, however, was not used in 1999.', "x <b> y"]
-        messages = TEMPLATES.render("selene/paraphrase", {"evidence": evidence})
+        messages = TEMPLATES.render("selene/paraphrase", {"evidence": evidence, "version": 1, "versions": 1})
         sentences = json.loads(model().reply(messages, Decoding(), "a").text)["sentences"]
         assert len(sentences) == len(evidence)
         assert all(new != old for new, old in zip(sentences, evidence, strict=True))

@@ -48,7 +48,7 @@ def test_the_rate_is_recovered(rate: float) -> None:
 def test_invented_words_occur_nowhere_else_and_the_rest_comes_from_the_passage() -> None:
     """Found without knowing the claims: by words that neither the passage nor a reply without a claim has."""
     read = set(WORDS.findall(PASSAGE))
-    framing = {word for n in range(COUNT) for word in WORDS.findall(reply(n, 0.0).text)} - read
+    framing = {word for n in range(COUNT) for word in WORDS.findall(position(reply(n, 0.0))["reasoning"])} - read
     kinds = set()
     for number in range(COUNT):
         text = position(reply(number, 1.0))["reasoning"]

@@ -52,7 +52,7 @@ OPPOSED = "EVINCE's judges read no rivals, SocraSynth's read what was said befor
 RUBRIC = "the rubric has a sentence more"
 DRAWN = "a part of a short passage that repeats another is drawn again"
 ASKED_OTHERWISE = {
-    "ceda-preset": "the context agent may reply with more tokens, and a debater is told that its items say nothing",
+    "ceda-preset": "the context agent may reply with more tokens, and a debater is told where that agent found nothing",
     **dict.fromkeys(("judge-panel", "constructor-auditor", "confident-liar", "early-token"), RUBRIC),
     **dict.fromkeys(("evince", "socrasynth", "socrasynth-preset", "socrasynth-labels", "attended", "subject"), OPPOSED),
     **dict.fromkeys(("selene", "selene-joining", "selene-branches", "always-debate", "stopped"), DRAWN),

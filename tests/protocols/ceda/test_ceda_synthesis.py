@@ -22,6 +22,9 @@ def conflict(one: str, quoted: str, other: str, quoted_2: str) -> dict[str, str]
     return {"item_1": one, "quote_1": quoted, "item_2": other, "quote_2": quoted_2}
 
 
+CONFLICT = conflict("E1", "opened in 1932", "E2", "snowed")
+
+
 def made(*facts: tuple[str, str], conflicts: Any = ()) -> Any:
     told = [{"item": source, "quote": quote} for source, quote in facts]
     statements = [{"text": "It is so.", "facts": told}] if told else []
@@ -103,21 +106,24 @@ async def test_a_statement_is_shown_with_all_of_its_evidence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quoted", "shown", "told"),
+    ("quoted", "opposed", "shown", "told"),
     [
-        ([("E1", "opened in 1932")], "split", [False, True]),
-        ([("E1", "opened in 1932"), ("E2", "snowed")], "split", [False, False]),
-        ([("E1", "opened in 1932")], "shared", [False, False]),
-        ([], "shared", [True, True]),
-        ([("E2", "words that are nowhere")], "split", [False, False]),  # what is made up tells nothing
+        ([("E1", "opened in 1932")], [], "split", [False, True]),
+        ([("E1", "opened in 1932"), ("E2", "snowed")], [], "split", [False, False]),
+        ([("E1", "opened in 1932")], [], "shared", [False, False]),
+        ([], [], "shared", [True, True]),
+        ([("E2", "words that are nowhere")], [], "split", [False, False]),  # what is made up tells nothing
+        ([("E1", "opened in 1932")], [CONFLICT], "split", [False, False]),
+        ([], [CONFLICT], "split", [False, False]),
     ],
 )
-async def test_a_debater_that_is_shown_nothing_on_the_claim_is_told_so(
-    quoted: list[tuple[str, str]], shown: str, told: list[bool]
+async def test_a_debater_in_whose_items_nothing_on_the_claim_is_found_is_told_so(
+    quoted: list[tuple[str, str]], opposed: list[dict[str, str]], shown: str, told: list[bool]
 ) -> None:
+    """It is told what agent C found, not what its items say; an item at odds with another bears on the claim."""
     statements = [{"text": "So it is.", "facts": [{"item": item, "quote": quote}]} for item, quote in quoted]
     said: dict[str, Any] = {
-        "context": {"statements": statements, "conflicts": []},
+        "context": {"statements": statements, "conflicts": opposed},
         "turn/*": {"says": "DENY", "text": "I cannot tell.", "stance": "unclear"},
     }
     floor, verdict = await run_check(
@@ -126,7 +132,9 @@ async def test_a_debater_that_is_shown_nothing_on_the_claim_is_told_so(
         {"context.by": "model", "evidence.shown": shown},
     )
     assert [floor.asks[f"turn/{turn}"].slots.get("nothing_on_claim", False) for turn in (1, 2)] == told
-    assert ["Rest on the evidence" in floor.rendered(f"turn/{turn}")[0] for turn in (1, 2)] == [not it for it in told]
+    instructions = [floor.instructions(f"turn/{turn}") for turn in (1, 2)]
+    assert ["found nothing on the claim" in each for each in instructions] == told
+    assert all("Rest on the evidence" in each for each in instructions)
     assert ("nothing-on-claim" in verdict.flags) == any(told)
 
 

@@ -133,11 +133,11 @@ async def test_with_labels_no_rule_of_a_speaker_contradicts_another(path: str, s
     floor, _ = await run_scripted(
         replace(LABELLED, domain=domain), {"synthesis": {"answer": "Yes"}}, {"sections": sections}
     )
-    system = floor.rendered(path)[0]
-    assert "is exactly one of: Yes, No" in system
-    assert ("The answer is exactly" in system) == ('"Final answer: "' in system) == (domain == "mathematics")
-    assert "number" not in system
-    assert "declare no" not in system
+    told = floor.instructions(path)
+    assert "is exactly one of: Yes, No" in told
+    assert ("The answer is exactly" in told) == ('"Final answer: "' in told) == (domain == "mathematics")
+    assert "number" not in told
+    assert "declare no" not in told
 
 
 CLOSED = Case(id="n", question="Who built the tower?")

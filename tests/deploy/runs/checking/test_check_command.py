@@ -189,9 +189,7 @@ def test_without_any_evidence_the_verdict_says_so(command: Command, debate: Scri
     assert (code, out.splitlines()[0]) == (0, "supported, confidence 0.8 (stated by the judge), no evidence")
     assert "no-evidence" in out
     assert "Evidence ──" not in out
-    assert all(
-        "No evidence was given" in system for mark in ("debater", "judge") for system, _ in debate.messages(mark)
-    )
+    assert all("No evidence was given" in user for mark in ("debater", "judge") for _, user in debate.messages(mark))
 
 
 def test_a_budget_stops_it_and_a_larger_one_resumes(command: Command, debate: ScriptedClaimDebate) -> None:
