@@ -15,8 +15,9 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from moot.protocols.replies import MayBeUnknown
+from moot.protocols.replies import UNSTATED, MayBeUnknown
 from moot.protocols.text.labels import begins_an_answer, read_label, unwrapped
+from moot.protocols.text.numbers import leading_number
 from moot.protocols.validation_messages import InvalidReply, misfit
 
 PLAIN = "plain"
@@ -30,7 +31,11 @@ _MARKS = " \t-*_#>\u2022"
 
 _CLOSING = " \t*_`"
 _OPENING = " \t\"'`*_([{\u2018\u201c\u00ab"
-_NUMBER = re.compile(r"(?:about|around|approximately|~)?\s*(\d*\.?\d+\s?%?)(?:\s*[.,;(].*|\s*)", re.DOTALL)
+_ABOUT = re.compile(r"(?:about|around|approximately|roughly)\s+|[~\u2248]\s*", re.IGNORECASE)
+_ENDS = re.compile(r"[01]\s*/\s*[01]\b(?!\.)")
+"""Both ends of a range, as a copy of the form has them; no fraction."""
+
+_PERCENT = re.compile(r"%|\bper\s?cent\b", re.IGNORECASE)
 _LEAD = r"(?:(?:my|the|final)\s+){{0,2}}{name}[*_`]*\s*[:=\uff1a]"
 
 
@@ -147,11 +152,21 @@ def _place(answer: _Line) -> int | None:
 def _value(field: FieldInfo, said: str) -> str:
     """Value of a field's line: a number without what follows it, one of the field's own words, or the text."""
     text = said.strip(_CLOSING)
-    if (number := _NUMBER.fullmatch(text)) is not None:
-        return number[1].replace(" ", "")
+    if _is_number(field.annotation):
+        stated = text.lstrip(_OPENING)
+        about = _ABOUT.match(stated)
+        number = None if _ENDS.match(stated) else leading_number(stated[about.end() if about else 0 :])
+        return text if number is None else f"{float(number):.15g}{'%' if _PERCENT.search(text) else ''}"
     words = tuple(str(word) for word in get_args(field.annotation)) if get_origin(field.annotation) is Literal else ()
     read = read_label(text, words) if words else None
     return text if read is None else read.label
+
+
+def _is_number(annotation: Any) -> bool:
+    """Whether a field's values are numbers, or None."""
+    if get_origin(annotation) is Literal:
+        return all(type(value) is int for value in get_args(annotation))
+    return annotation in (float, int) or any(map(_is_number, get_args(annotation)))
 
 
 def _may_be_none(field: FieldInfo) -> bool:
@@ -161,10 +176,10 @@ def _may_be_none(field: FieldInfo) -> bool:
 def _validated(value: dict[str, Any], model: type[BaseModel]) -> BaseModel:
     """The reply; a value that does not fit a field that may be None is None."""
     try:
-        return model.model_validate(value)
+        return model.model_validate(value, context=UNSTATED)
     except ValidationError as error:
         wrong = {str(each["loc"][0]) for each in error.errors() if each["loc"]}
         unknown = {name for name in wrong if name in model.model_fields and _may_be_none(model.model_fields[name])}
         if not unknown or unknown != wrong:
             raise misfit(error) from error
-        return model.model_validate(value | dict.fromkeys(unknown))
+        return model.model_validate(value | dict.fromkeys(unknown), context=UNSTATED)

@@ -74,9 +74,22 @@ def _number_of_share(value: Any) -> Any:
         raise ValueError("must be a number, not true or false")
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("must be a finite number")
-    if isinstance(value, str) and value.strip().endswith("%"):
-        return float(value.strip().removesuffix("%")) / 100.0
-    return value
+    return share_of_percent(value) if isinstance(value, str) and value.strip().endswith("%") else value
+
+
+def share_of_percent(text: str) -> float:
+    """Share that a text such as `80%` states.
+
+    Raises:
+        ValueError: it has no number, or one between 0 and 1, such as `0.8%`, which may be meant as a share.
+
+    >>> share_of_percent("80%")
+    0.8
+    """
+    percent = float(text.strip().removesuffix("%"))
+    if 0.0 < percent < 1.0:
+        raise ValueError(f"is {text.strip()!r}, which may be a share or per cent: write a number from 0 to 1")
+    return percent / 100.0
 
 
 Share = Annotated[float, Field(ge=0.0, le=1.0), BeforeValidator(_number_of_share)]
@@ -84,7 +97,9 @@ Share = Annotated[float, Field(ge=0.0, le=1.0), BeforeValidator(_number_of_share
 
 
 class MayBeUnknown:
-    """Marks a field as None where it was not stated, which no JSON may say: there the field must fit `known`.
+    """Marks a field as None where a reply in plain text does not state it. No JSON may: there it must fit `known`.
+
+    None is valid only in the context `UNSTATED`.
 
     Args:
         known: type of the field in JSON, and of its schema.
@@ -98,11 +113,11 @@ class MayBeUnknown:
 
 
 def _none_or_known(value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
-    return None if value is None and info.context != WRITTEN else handler(value)
+    return None if value is None and info.context == UNSTATED else handler(value)
 
 
-WRITTEN = {"written": "json"}
-"""Context of the validation of what a model wrote as JSON."""
+UNSTATED = {"unstated": "none"}
+"""Context of the validation of replies in plain text, and of what was read from replies before."""
 
 
 class Position(Reply):

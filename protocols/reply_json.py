@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import msgspec
 from pydantic import BaseModel
 
-from moot.protocols.replies import WRITTEN
 from moot.protocols.reply_repair import MOST_LEVELS, lost_keys, repaired, too_deep
 from moot.protocols.text.latex_escapes import mend_escapes
 from moot.protocols.validation_messages import InvalidReply, misfit
@@ -77,7 +76,7 @@ def _read(text: str, model: type[BaseModel]) -> JsonReading:
     if not _is_as_written(body, value):
         return _embedded(text, model, whole=True)
     try:
-        return JsonReading(value, model.model_validate(value, context=WRITTEN), span=(start, start + len(body)))
+        return JsonReading(value, model.model_validate(value), span=(start, start + len(body)))
     except ValueError as error:
         if not _has_object(list(value.values())) or _has_all(value, model):
             raise misfit(error) from error
@@ -309,7 +308,7 @@ def _validated(value: Any, model: type[BaseModel]) -> BaseModel:
     if not isinstance(value, dict):
         raise InvalidReply("the reply is not a JSON object")
     try:
-        return model.model_validate(value, context=WRITTEN)
+        return model.model_validate(value)
     except ValueError as error:
         raise misfit(error) from error
 

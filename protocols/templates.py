@@ -1,8 +1,8 @@
 """Template loader: prompts are files, rendered in a sandbox, with every slot treated as data.
 
 A template is a Jinja file with two blocks, `system` and `user`, and a header comment that names its readers. A plain
-template, `NAME_plain`, asks for plain text what NAME asks for as JSON: its blocks stand in place of NAME's, such as
-`task`, which NAME has inside its `user`; the others are NAME's.
+template, `NAME_plain`, asks for plain text what NAME asks for as JSON: it has only the block `form`, the reply's form,
+which stands in place of the one that NAME has inside its `user` or `system`; all other text is NAME's.
 
 Slots with text from outside (passages, other agents' replies) go through the filter `fenced`, which wraps them in tags
 and escapes any such tag inside the text. The name `length` holds the lengths that a prompt asks for

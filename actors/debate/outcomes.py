@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from moot.actors.record.rows import DECISION
 from moot.protocols.errors import REPLAY_DIVERGED, ReplayDiverged
 from moot.protocols.messages import Ask, AskResult, Decision, Failure, Judgment, Missing, Turn
-from moot.protocols.replies import Score
+from moot.protocols.replies import UNSTATED, Score
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -31,7 +31,7 @@ def turn_of(answered: AskResult, role: str, reply: type[R], path: str) -> Turn[R
         role=role,
         model=answered.model,
         text=answered.text,
-        reply=reply.model_validate(answered.data),
+        reply=reply.model_validate(answered.data, context=UNSTATED),
         answer=answered.answer,
         intrinsic=answered.intrinsic,
         usage=answered.usage,

@@ -12,7 +12,7 @@ from pydantic.json_schema import SkipJsonSchema
 from moot.protocols.asked_lengths import asked
 from moot.protocols.ceda.stance import Relation, relation_of
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, SUPPORTED
-from moot.protocols.replies import Reply
+from moot.protocols.replies import Reply, share_of_percent
 from moot.protocols.reply_limits import longest
 from moot.protocols.text.folding import fold
 from moot.protocols.text.labels import read_label
@@ -47,10 +47,10 @@ def _share(value: Any) -> float | None:
         return None
     try:
         text = str(value).strip()
-        number = float(text.removesuffix("%"))
+        number = share_of_percent(text) if text.endswith("%") else float(text)
     except ValueError:
         return None
-    if text.endswith("%") or _LEAST_PERCENT < number <= _WHOLE:
+    if not text.endswith("%") and _LEAST_PERCENT < number <= _WHOLE:
         number /= _WHOLE
     return number if 0.0 <= number <= 1.0 else None
 

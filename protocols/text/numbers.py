@@ -1,7 +1,8 @@
 """Numbers that texts state: one grammar for gold answers and for models' answers.
 
 `plain_number` reads a text that is a number and nothing else, `stated_number` also one among words. Both read a number
-in full or not at all: of `3\\pi`, `e^2`, `1e3.5` and `<5` neither reads a part.
+in full or not at all: of `3\\pi`, `e^2`, `1e3.5` and `<5` neither reads a part. `leading_number` is for a text that
+begins with its number, and gives the reason behind it.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ _LISTED = re.compile(r"(.*?)(?:[,;]|\band\b)(?:\s*and)?\s*[^\W\d_]+\s*", re.DOTA
 _FRACTION = re.compile(
     r"\\[dtc]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}?|(\d)\s*(\d)(?!\d)|(\d)\s*\{(\d+)\}|\{(\d+)\}\s*(\d)(?!\d))"
 )
+_OUT_OF = re.compile(r"\b(?:out\s+of|(?:of|in|to|or)\s+(?:an?\s+)?(?:ten|hundred))\b")
 _CALCULATION = re.compile("<<[^<>]*>>")  # of GSM8K, in front of its result
 _SIZES = re.compile(r"\\(?:left|right)(?![a-z])\s?")
 _DEGREES = re.compile(r"\s?\^\s?(?:\{\s?\\circ\s?\}|\\circ(?![a-z]))")
@@ -189,6 +191,18 @@ def stated_number(text: str) -> Fraction | None:
     if not boxed:
         return _marked(plain)
     return None if len(boxed) > 1 or _BESIDE_BOX.search(plain) else boxed.pop()
+
+
+def leading_number(text: str) -> Fraction | None:
+    """Number that a text begins with, whatever words follow; None where another number follows, or "out of".
+
+    >>> [leading_number(text) for text in ("0.8 - fairly sure", "9/10", "0.7-0.8", "9 out of ten", "see 1")]
+    [Fraction(4, 5), Fraction(9, 10), None, None, None]
+    """
+    if (number := plain_number(text)) is not None:
+        return number
+    plain = _normal(text).strip(_QUOTES)
+    return _single(plain) if _number().match(plain) and not _OUT_OF.search(plain) else None
 
 
 def same_number(one: Fraction, other: Fraction) -> bool:

@@ -31,7 +31,7 @@ def read(text: str, model: Any = Position, labels: tuple[str, ...] | None = LABE
         ("So the answer is B, because it fits.\nConfidence: 0.8", 0.8, "So the answer is B, because it fits."),
         ("Answer: <one of A, B, C>\nAnswer: B\nIt fits.", None, "Answer: <one of A, B, C>\nIt fits."),
         ("Answer: B\nConfidence: high\nIt fits.", None, "It fits."),
-        ("Answer: B\nConfidence: 8/10\nIt fits.", None, "It fits."),
+        ("Answer: B\nConfidence: 8 out of 10\nIt fits.", None, "It fits."),
         ("B) It fits.", None, "B) It fits."),
         ("It fits, and nothing else does.\nB", None, "It fits, and nothing else does."),
         ("Answer: B", None, "Answer: B"),
@@ -47,6 +47,54 @@ def test_the_answer_and_the_confidence_are_read_from_their_lines_the_rest_is_pro
     start = plain_answer_start(text, model, LABELS, (), ())
     assert start is not None
     assert text[start] == "B"
+
+
+NUMBERS = {
+    **dict.fromkeys(("0.8 because it fits", "0.8 that it is right", "0.8 - fairly sure", "0.8: sure", "0.8. So"), 0.8),
+    **dict.fromkeys(("0.8]", "[0.8]", '0.8"', "0,8", "~.8", "about 0.8, I think", "0.8/1.0", "8/10"), 0.8),
+    **dict.fromkeys(("80 %", "80% sure", "80 per cent"), 0.8),
+    **dict.fromkeys(("0", "0 %", "0 as nothing tells"), 0.0),
+    **dict.fromkeys(("0.7-0.8", "0.7 to 0.8", "0.9 out of 1", "1 out of ten", "0/1", "0-1", "0.8 or 0.9", "0.8,0.9")),
+    **dict.fromkeys(("0.8 %", "0.8%", "0.8 percent", "150 %", "8", "-0.8", "0.8x", "> 0.8", "at least 0.8", "not 0.8")),
+    **dict.fromkeys(("high", "high, as passage 1 says", "0.8, but the answer is 1", "a number from 0 to 1")),
+}
+"""What a line says, and the number that it is; None where it may be another."""
+
+
+@pytest.mark.parametrize(("said", "number"), [*NUMBERS.items(), ("80", None)])
+def test_a_number_is_read_in_full_or_is_unknown(said: str, number: float | None) -> None:
+    assert read(f"Answer: B\nIt fits.\nConfidence: {said}").data["confidence"] == number
+    score = f"It fits.\nSupport: supported\nScore: {said}"
+    if number is None:
+        with pytest.raises(InvalidReply):
+            read(score, Score)
+    else:
+        assert read(score, Score).data["score"] == number
+
+
+@pytest.mark.parametrize(("said", "number"), [*NUMBERS.items(), ("80", 0.8)])
+def test_a_judge_of_claims_states_a_confidence_likewise(said: str, number: float | None) -> None:
+    assert read(f"It holds.\nVerdict: 1\nConfidence: {said}", JudgeReply).data["confidence"] == number
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("1 because it holds", 1),
+        ("0 - it is wrong", 0),
+        ("1 (correct)", 1),
+        ("0, as evidence 1 shows", 0),
+        ("none", None),
+    ],
+)
+def test_a_verdict_is_the_number_that_its_line_begins_with(said: str, verdict: int | None) -> None:
+    assert read(f"It holds.\nVerdict: {said}", JudgeReply).data["verdict"] == verdict
+
+
+@pytest.mark.parametrize("said", ["0/1", "1 or 0", "hallucinated, as evidence 1 shows", "0.5"])
+def test_a_line_that_begins_with_no_verdict_is_none(said: str) -> None:
+    with pytest.raises(InvalidReply):
+        read(f"It holds.\nVerdict: {said}", JudgeReply)
 
 
 @pytest.mark.parametrize(

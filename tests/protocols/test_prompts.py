@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from scripted_floor import Scripted, ScriptedFloor
 from shared_prefixes import repeated_tokens
 
+from moot.actors.simulated.prompt import parse_prompt
 from moot.protocols.asked_lengths import ASKED_LENGTH
 from moot.protocols.case import Case, JudgedReply
 from moot.protocols.lookups import Passage
@@ -185,19 +186,24 @@ async def test_every_template_is_sent() -> None:
     assert {name for name in TEMPLATES.sources if "/" in name} <= sent | {TEMPLATES.plain_form(name) for name in sent}
 
 
-@pytest.mark.parametrize("name", ["ceda", "constructor-auditor factual QA", "selene", "selene, answer last"])
+_FORM = re.compile(r"(?<=\{% block form %\}).*?(?=\{% endblock %\})", re.DOTALL)
+_FORMLESS = Templates.from_sources({name: _FORM.sub("", source) for name, source in TEMPLATES.sources.items()})
+
+
+@pytest.mark.parametrize("name", [name for name in DEBATES if name.startswith(("ceda", "constructor", "selene"))])
 async def test_a_plain_prompt_shows_the_same_and_asks_for_the_fields_in_lines_in_their_order(name: str) -> None:
+    """Only the form of the reply differs, whatever else a prompt says."""
     for request in (await held(name)).asks.values():
         if (plain := TEMPLATES.plain_form(request.template)) == request.template:
             continue
         reply = Score if request.reply is BaseModel else request.reply
         assert has_plain_form(reply), plain
-        (system, user), (_, shown) = (TEMPLATES.render(each, request.slots) for each in (plain, request.template))
-        assert user == shown
-        assert "JSON" not in system.content
-        assert "Ignore the above" not in system.content
+        without, shown = (_FORMLESS.render(each, request.slots) for each in (plain, request.template))
+        assert without == shown != TEMPLATES.render(plain, request.slots)
+        instructions = parse_prompt(TEMPLATES.render(plain, request.slots)).instructions
+        assert "JSON" not in instructions
         fields = reply.model_fields
-        asked = [line.partition(":")[0].lower() for line in system.content.splitlines()]
+        asked = [line.partition(":")[0].lower() for line in instructions.splitlines()]
         lines = [each for each in asked if each in fields]
         assert lines == [each for each in reply.model_json_schema()["properties"] if each in lines], plain
         assert {each for each, field in fields.items() if field.is_required()} <= set(lines), plain

@@ -58,10 +58,11 @@ class ProseServer:
 
     async def answer(self, request: web.Request) -> web.Response:
         body = json.loads(await request.read())
-        trial, system = request.headers[REQUEST_ID_HEADER] == STEP_KEY, body["messages"][0]["content"]
+        trial = request.headers[REQUEST_ID_HEADER] == STEP_KEY
+        prompt = "\n".join(message["content"] for message in body["messages"])
         self.calls += not trial
-        self.openings += trial and "JSON object" in system
-        text = next((said for start, said in FORMS.items() if start in system), self.says)
+        self.openings += trial and "JSON object" in prompt
+        text = next((said for start, said in FORMS.items() if start in prompt), self.says)
         given = None
         if self.tokens and body.get("logprobs"):
             words = text.replace(" ", "| ").replace("\n", "|\n").split("|")
