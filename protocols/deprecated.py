@@ -1,10 +1,10 @@
-"""Deprecated names: documented old names keep working, with a warning that names the new one."""
+"""Deprecated names and values: documented old ones keep working, with a warning that names the new one."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -23,3 +23,20 @@ def deprecated_names(module: str, **names: str) -> Callable[[str], Any]:
         return getattr(sys.modules[module], names[name])
 
     return look_up
+
+
+def deprecated_values(setting: str, values: Mapping[str, str]) -> Callable[[object], object]:
+    """A validator for a setting's old values: each becomes the new value, with a `DeprecationWarning`.
+
+    Args:
+        setting: the setting's name, for the warning.
+        values: new value by old value.
+    """
+
+    def renamed(value: object) -> object:
+        if not isinstance(value, str) or value not in values:
+            return value
+        warnings.warn(f"{setting}={value} is now called {values[value]}", DeprecationWarning, stacklevel=2)
+        return values[value]
+
+    return renamed

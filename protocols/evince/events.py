@@ -243,7 +243,7 @@ class ConsensusPayload(EventData):
             in nats.
         jsd: Jensen-Shannon divergence after the last round, in nats.
         converged: whether the sides no longer moved in the last round, and agreed, by `epsilon` and `tau`; whatever
-            ended the debate; None in older records.
+            ended the debate. False of an ensemble; None if a side was silent in the last round, and in older records.
         distributions, arguments: the last distributions and the arguments, by side.
         follow_ups: questions and tests that the sides propose; None if there are none.
     """

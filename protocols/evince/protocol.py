@@ -321,6 +321,14 @@ def _flags(turn_loop: TurnLoop, completed: Sequence[RoundResult], consensus: Con
     return tuple(name for name, holds in found.items() if holds)
 
 
+def _converged(completed: Sequence[RoundResult], settings: EvinceSettings) -> bool | None:
+    """Whether the sides had converged in the end; False of an ensemble, None where the last round cannot show it."""
+    last = completed[-1]
+    if last.comparable:
+        return last.rest(settings.epsilon, settings.tau) == "converged"
+    return None if settings.debates else False
+
+
 def _verdict(
     turn_loop: TurnLoop,
     completed: Sequence[RoundResult],
@@ -342,7 +350,7 @@ def _verdict(
         mixture_entropy_first=completed[0].numbers.mixture_entropy,
         mixture_entropy_last=completed[-1].numbers.mixture_entropy,
         jsd=completed[-1].numbers.jsd,
-        converged=completed[-1].rest(settings.epsilon, settings.tau) == "converged",
+        converged=_converged(completed, settings),
         distributions={side_state.name: side_state.cleaned.named() for side_state in side_states},
         arguments={side_state.name: list(side_state.arguments) for side_state in side_states},
         follow_ups=follow_ups,

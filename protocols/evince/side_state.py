@@ -123,16 +123,17 @@ class SideState:
             "withheld": withheld,
         }
 
-    def document(self, case: Case, evidence: tuple[str, ...]) -> CritDocument:
-        """Document for judges: the turn's own arguments and the given facts, and nothing that another side said.
+    def document(self, case: Case) -> CritDocument:
+        """Document for judges: the turn's own arguments and the case's facts, without what another side said and what
+        was retrieved for a second debate.
 
-        That is what the source's final scores read (figure 7.1, step 3). All turns of all sides are read in this one
+        That is what the source's final scores read (figure 7.1, step 3). All turns of both debates are read in this one
         way, because scores weigh the sides and are compared from round to round.
         """
         label, _ = self.cleaned.top
         claim = f"The most likely label is {label_in_words(case, label)}."
         choices = [label_in_words(case, each) for each in case.labels or ()] if case.choices else []
-        facts = "\n".join(part for part in (case.question, *choices, case.passage, *evidence) if part)
+        facts = "\n".join(part for part in (case.question, *choices, case.passage) if part)
         return CritDocument(claim=claim, text=self.text, facts=facts, sources=case.documents)
 
 

@@ -61,7 +61,7 @@ class TurnLoop:
     Attributes:
         turns: every valid turn, in order.
         failed: paths of turns that failed.
-        evidence: retrieved texts that every prompt shows.
+        evidence: retrieved texts that the prompts of the sides show, but not those of the judges.
     """
 
     case: Case
@@ -153,7 +153,7 @@ class TurnLoop:
 
     async def _have_read(self, side_states: Sequence[SideState], *, gated: bool) -> None:
         """Let the judges read the turns concurrently; notes and keeps the gate's decisions."""
-        documents = [(f"crit/{_path(s)}", s.document(self.case, self.evidence)) for s in side_states]
+        documents = [(f"crit/{_path(s)}", s.document(self.case)) for s in side_states]
         self._read.update(map(_path, side_states))
         results = await crit_all(self.floor, documents, self.settings.crit)
         for side_state, result in zip(side_states, results, strict=True):

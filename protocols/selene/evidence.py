@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -148,6 +148,28 @@ async def paraphrase_variants(floor: Floor, sentences: Sequence[str], k: int, pa
         if not isinstance(turn, Failure)
     )
     return tuple(pieces for pieces in rewritten if len(pieces) >= math.ceil(len(sentences) / 2))
+
+
+@dataclass(slots=True)
+class CaseVariants:
+    """The variants of a case's evidence, made once for equal evidence: an audit of the judging pays for no paraphrase
+    that the judging has.
+
+    Args:
+        floor: of the case.
+        k, kind: as in `perturb`.
+    """
+
+    floor: Floor
+    k: int
+    kind: Literal["subset", "paraphrase"]
+    _made: dict[Evidence, Variants] = field(default_factory=dict)
+
+    async def of(self, evidence: Evidence, path: str = "evidence") -> Variants:
+        """Variants of the evidence; paths begin with `path` where they are paraphrased anew."""
+        if evidence not in self._made:
+            self._made[evidence] = await perturb(self.floor, evidence, self.k, self.kind, path=path)
+        return self._made[evidence]
 
 
 async def perturb(

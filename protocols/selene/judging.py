@@ -14,7 +14,7 @@ from moot.protocols.messages import Missing
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.agent_state import AgentState, comparable_intrinsic, known_part, mean_known
 from moot.protocols.selene.events import AnswerVotes, CandidatesJudged, VotesCounted
-from moot.protocols.selene.evidence import Evidence, Variants, evidence_of, perturb
+from moot.protocols.selene.evidence import CaseVariants, Evidence, Variants, evidence_of
 from moot.protocols.selene.scoring import (
     Candidate,
     CandidateChoice,
@@ -107,7 +107,11 @@ def _candidate(
 
 
 async def rule_on_candidates(
-    case: Case, floor: Floor, agent_states: Sequence[AgentState], judging: JudgingSettings
+    case: Case,
+    floor: Floor,
+    agent_states: Sequence[AgentState],
+    judging: JudgingSettings,
+    case_variants: CaseVariants,
 ) -> SeleneRuling:
     """Judge the final answers; paths `judge/candidate/I`; the event `judging` at path `judge`.
 
@@ -121,11 +125,7 @@ async def rule_on_candidates(
     candidates = candidates_of(case, agent_states, judging)
     evidence = await evidence_of(case, floor, agent_states)
     perturbed = judging.method == "evidence-weighted" and len(candidates) > 1
-    variants = (
-        await perturb(floor, evidence, judging.k, judging.variants)
-        if perturbed
-        else Variants((evidence.sentences,), "none")
-    )
+    variants = await case_variants.of(evidence) if perturbed else Variants((evidence.sentences,), "none")
     passes = judging.repeats if perturbed else 1
     scored = await _judge_all(case, floor, candidates, variants, judging, "judge/candidate", passes)
     choice = choose(scored, floor.seed)
@@ -178,17 +178,23 @@ def _counted(floor: Floor, agent_states: Sequence[AgentState], path: str) -> Vot
     return ballot
 
 
-async def audit_judging(case: Case, floor: Floor, agent_states: Sequence[AgentState], judging: JudgingSettings) -> None:
+async def audit_judging(
+    case: Case,
+    floor: Floor,
+    agent_states: Sequence[AgentState],
+    judging: JudgingSettings,
+    case_variants: CaseVariants,
+) -> None:
     """Judge the distinct answers over K variants, outside the verdict: `audit/judge/candidate/I`.
 
-    The variants are of the configured kind, whatever the method: the paper compares systems over paraphrases; those of
-    the audit are at `audit/evidence/paraphrase/K`. Notes the event `judging` at path `audit/judge`: the same passes for
-    every compared system.
+    The variants are of the configured kind, whatever the method: the paper compares systems over paraphrases. Where the
+    judging has made some of the same evidence, they are used; others are at `audit/evidence/paraphrase/K`. Notes the
+    event `judging` at path `audit/judge`: the same passes for every compared system.
     """
     same = JudgingSettings(k=judging.k, variants=judging.variants, weighting="printed")
     candidates = candidates_of(case, agent_states, same)
     evidence = await evidence_of(case, floor, agent_states)
-    variants = await perturb(floor, evidence, same.k, same.variants, path="audit/evidence")
+    variants = await case_variants.of(evidence, path="audit/evidence")
     scored = await _judge_all(case, floor, candidates, variants, same, "audit/judge/candidate", 1)
     choice = choose(scored, floor.seed)
     answer = None if choice.index is None else scored[choice.index].candidate.answer

@@ -17,7 +17,7 @@ from moot.protocols.seeds import seeded
 from moot.protocols.selene.agent_state import AgentState, answer_shares, comparable_intrinsic, known_part, mean_known
 from moot.protocols.selene.debate import discuss
 from moot.protocols.selene.events import BranchesCompared, SelenePayload, SkipAudited
-from moot.protocols.selene.evidence import Paraphrase, with_retrieved
+from moot.protocols.selene.evidence import CaseVariants, Paraphrase, with_retrieved
 from moot.protocols.selene.gate import (
     GateDecision,
     GateSignals,
@@ -116,15 +116,16 @@ class Selene(DebateProtocol):
         """
         settings = self.settings
         case = await with_retrieved(case, floor, settings.evidence.passages)
+        variants = CaseVariants(floor, settings.judging.k, settings.judging.variants)
         agent_states = await open_debate(case, floor, settings)
         if settings.gate.when == "never":
-            branch = await self._undebated(case, floor, agent_states)
+            branch = await self._undebated(case, floor, agent_states, variants)
             payload = SelenePayload()
         else:
             signals = await self._signals(case, floor, agent_states)
             decision = decide(signals, settings.gate)
             floor.note(gate_event(signals, decision, settings.gate))
-            branch = await self._branches(case, floor, agent_states, signals, decision)
+            branch = await self._branches(case, floor, agent_states, variants, signals, decision)
             payload = SelenePayload(
                 skip=decision.skip,
                 reasons=list(decision.reasons),
@@ -133,7 +134,7 @@ class Selene(DebateProtocol):
                 p=signals.mean_intrinsic,
             ).model_copy(update=_coverage(signals))
         if settings.audit_judging:
-            await audit_judging(case, floor, branch.states, settings.judging)
+            await audit_judging(case, floor, branch.states, settings.judging, variants)
         if len(agent_states) < settings.agents * settings.vote.samples:
             branch = dataclasses.replace(branch, flags=("opening-failed", *branch.flags))
         return _verdict(case, branch, payload)
@@ -144,15 +145,23 @@ class Selene(DebateProtocol):
         signals = signals_of(agent_states, await floor.embed(texts), self.settings.agents)
         return dataclasses.replace(signals, embedded=tuple(text_hashes(texts)))
 
-    async def _undebated(self, case: Case, floor: Floor, agent_states: Sequence[AgentState]) -> Branch:
-        ruling = await rule_on_candidates(case, floor, agent_states, self.settings.judging)
+    async def _undebated(
+        self, case: Case, floor: Floor, agent_states: Sequence[AgentState], variants: CaseVariants
+    ) -> Branch:
+        ruling = await rule_on_candidates(case, floor, agent_states, self.settings.judging, variants)
         if self.settings.judging.method != "none":
             return Branch(ruling, "judged", agent_states)
         alone = self.settings.agents * self.settings.vote.samples == 1
         return Branch(ruling, "single" if alone else "vote", agent_states)
 
     async def _branches(
-        self, case: Case, floor: Floor, agent_states: Sequence[AgentState], signals: GateSignals, decision: GateDecision
+        self,
+        case: Case,
+        floor: Floor,
+        agent_states: Sequence[AgentState],
+        variants: CaseVariants,
+        signals: GateSignals,
+        decision: GateDecision,
     ) -> Branch:
         """Run the branch chosen by the gate; for an audit or calibration also the other one."""
         both = self.settings.both_branches
@@ -162,7 +171,7 @@ class Selene(DebateProtocol):
             ruling = await rule_on_consensus(case, floor, agent_states, self.settings.judging)
             skipped = Branch(ruling, "skipped", agent_states)
         if not decision.skip or both or audited:
-            debated = await self._debated(case, floor, agent_states, signals.disagreement)
+            debated = await self._debated(case, floor, agent_states, variants, signals.disagreement)
         if skipped is not None and debated is not None:
             floor.note(_compared(BranchesCompared if both else SkipAudited, skipped, debated, decision))
         chosen = skipped if decision.skip else debated
@@ -170,10 +179,15 @@ class Selene(DebateProtocol):
         return chosen
 
     async def _debated(
-        self, case: Case, floor: Floor, agent_states: Sequence[AgentState], disagreement: float | None
+        self,
+        case: Case,
+        floor: Floor,
+        agent_states: Sequence[AgentState],
+        variants: CaseVariants,
+        disagreement: float | None,
     ) -> Branch:
         talk = await discuss(case, floor, agent_states, disagreement, self.settings)
-        ruling = await rule_on_candidates(case, floor, talk.states, self.settings.judging)
+        ruling = await rule_on_candidates(case, floor, talk.states, self.settings.judging, variants)
         flags = ("revision-failed",) if talk.revision_failed else ()
         return Branch(ruling, talk.stop, talk.states, talk.rounds, flags)
 

@@ -179,7 +179,8 @@ class SeleneSettings(Settings):
             the consensus.
         audit_judging: judge the final answers of every case once more over `judging.k` variants of the kind
             `judging.variants`, outside the verdict, so that the same passes measure judge stability and flip rate for
-            every system compared. Paraphrases for it take `judging.k` calls of their own.
+            every system compared. It uses the paraphrases that the judging has made of the same evidence; where there
+            are none, because the judging had one candidate or another method, it takes `judging.k` calls for them.
         both_branches: run the skip branch and the debate on every case, for calibration.
     """
 

@@ -81,7 +81,7 @@ class ArgumentQuality:
         return fmean(known) if len(known) == len(SIDES) else None
 
     def weak(self, side: Side) -> tuple[str, ...]:
-        """The weakest reasons of a side."""
+        """The reasons of a side that are below `crit.weak_below` and do not contradict the given facts, at most two."""
         return self.results[side].weak if side in self.results else ()
 
     def contradicted(self, side: Side) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ from pydantic import BeforeValidator, Field
 
 from moot.protocols.contentiousness import START
 from moot.protocols.crit.settings import CritSettings
+from moot.protocols.deprecated import deprecated_values
 from moot.protocols.settings import Settings, Share
-from moot.protocols.socrasynth.schedule import DELTA, Schedule
+from moot.protocols.socrasynth.schedule import DELTA, RENAMED, Schedule
 
 
 def _none_in_words(value: object) -> object:
@@ -55,8 +56,8 @@ class SocraSynthSettings(Settings):
         openings: `blind`: both at the same time, without seeing the other's; `answered`: B sees A's and answers it (the
             source's printed transcripts). On a closed list they are always blind: each side names its own answer.
         schedule: how contentiousness falls from `kappa.start`: `geometric` divides it while it is above 0.1 (twelve
-            rounds from 0.9 by 1.2), `three-phase` has 0.7, 0.5 and 0.1, `two-phase` and `fixed` keep the level in all
-            rounds.
+            rounds from 0.9 by 1.2), `three-phase` has 0.7, 0.5 and 0.1, `fixed` keeps the level in all rounds. The old
+            name `two-phase` means `fixed`.
         max_rounds: maximum number of refutation rounds after the opening; 0: closing statements follow the opening.
         patience: stop after this number of rounds without a rise of Gamma, the panel's mean over both sides.
         min_delta: the smallest rise of Gamma that counts; Gamma is in [0, 1].
@@ -78,7 +79,7 @@ class SocraSynthSettings(Settings):
     topics: TopicSettings = TopicSettings()
     kappa: SocraSynthContentiousnessSettings = SocraSynthContentiousnessSettings()
     openings: Literal["blind", "answered"] = "blind"
-    schedule: Schedule = "geometric"
+    schedule: Annotated[Schedule, BeforeValidator(deprecated_values("schedule", RENAMED))] = "geometric"
     max_rounds: int = Field(default=5, ge=0, le=50)
     patience: int = Field(default=2, ge=1, le=50)
     min_delta: float = Field(default=0.01, ge=0.0, le=1.0, allow_inf_nan=False)

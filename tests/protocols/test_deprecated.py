@@ -7,6 +7,7 @@ import importlib
 import pytest
 
 from moot import RunConfig
+from moot.protocols.registry import make_protocol
 
 
 @pytest.mark.parametrize(
@@ -28,3 +29,9 @@ def test_the_old_name_of_a_configurations_preset() -> None:
     config = RunConfig(preset="selene")
     with pytest.warns(DeprecationWarning, match="loaded_preset"):
         assert config.stated() == config.loaded_preset()
+
+
+def test_an_old_value_of_a_setting_is_read_as_the_new_one() -> None:
+    with pytest.warns(DeprecationWarning, match="schedule=two-phase is now called fixed"):
+        old = make_protocol("socrasynth", {"schedule": "two-phase"})
+    assert old.settings == make_protocol("socrasynth", {"schedule": "fixed"}).settings

@@ -15,6 +15,9 @@ from moot.metrics.brier import brier_multiclass
 from moot.protocols.distribution import OTHER
 from moot.protocols.evince.events import ConsensusPayload
 
+_CONVERGED = {"converged": True, "stalled": False, "ensemble": False, "alone": False}
+"""Whether the sides had converged, where the end of a debate says so by itself."""
+
 
 @dataclass(frozen=True)
 class ConsensusVerdict:
@@ -26,7 +29,7 @@ class ConsensusVerdict:
         correct: whether the answer is right; None when unknown.
         confidence: probability of the answer; None when unknown.
         crit_mean: mean CRIT score of the sides, in [0, 1]; None when unknown.
-        converged: whether the sides had converged, whatever rule ended the debate.
+        converged: whether the sides had converged, whatever rule ended the debate; None when unknown.
         labels: the closed set.
         distribution: probabilities of the labels and of other answers; None when it is not recorded.
     """
@@ -38,7 +41,7 @@ class ConsensusVerdict:
     correct: bool | None
     confidence: float | None
     crit_mean: float | None
-    converged: bool
+    converged: bool | None
     labels: tuple[str, ...]
     distribution: Distribution | None
 
@@ -82,7 +85,7 @@ def consensus_verdicts(record: RunRecord) -> list[ConsensusVerdict]:
                 correct=verdict.correct,
                 confidence=confidence,
                 crit_mean=payload.crit_mean,
-                converged=verdict.how == "converged" if payload.converged is None else payload.converged,
+                converged=_CONVERGED.get(verdict.how) if payload.converged is None else payload.converged,
                 labels=tuple(labels or ()),
                 distribution=decode_json(distribution) if distribution else None,
             )

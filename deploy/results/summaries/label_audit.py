@@ -51,7 +51,8 @@ class LabelAudit(FrozenModel):
     Attributes:
         confidence_from, crit_from: the lower bounds, both in [0, 1].
         compared: cases with a converged consensus and a label.
-        unknown: cases whose consensus contradicts the label with an unknown confidence or CRIT score.
+        unknown: cases whose consensus contradicts the label, of which the confidence, the CRIT score, or whether the
+            sides had converged is unknown.
         note: the limits of the audit.
     """
 
@@ -82,8 +83,9 @@ def audit_labels(folder: str | Path, confidence: float = CONFIDENCE, crit: float
         if not 0.0 <= bound <= 1.0:
             raise ConfigError(f"{flag} {bound:g}: a number from 0 to 1 is expected")
     facts = read_run_info(folder)
-    compared = converged(consensus_verdicts(folder))
-    against = [verdict for verdict in compared if not verdict.correct]
+    verdicts = consensus_verdicts(folder)
+    compared = converged(verdicts)
+    against = [each for each in _comparable(verdicts) if not each.correct and each.converged is not False]
     return LabelAudit(
         schema_version=facts.schema_version,
         run=facts.name,
@@ -91,15 +93,18 @@ def audit_labels(folder: str | Path, confidence: float = CONFIDENCE, crit: float
         confidence_from=confidence,
         crit_from=crit,
         compared=len(compared),
-        unknown=sum(verdict.confidence is None or verdict.crit_mean is None for verdict in against),
+        unknown=sum(None in (each.confidence, each.crit_mean, each.converged) for each in against),
         labels=contradicted(compared, confidence, crit),
     )
 
 
 def converged(verdicts: Iterable[ConsensusVerdict]) -> list[ConsensusVerdict]:
-    """Converged verdicts that can be compared with a label."""
-    answered = [verdict for verdict in verdicts if verdict.answer is not None and verdict.correct is not None]
-    return [verdict for verdict in answered if verdict.converged]
+    """Verdicts that can be compared with a label, and whose sides are known to have converged."""
+    return [verdict for verdict in _comparable(verdicts) if verdict.converged]
+
+
+def _comparable(verdicts: Iterable[ConsensusVerdict]) -> list[ConsensusVerdict]:
+    return [verdict for verdict in verdicts if verdict.answer is not None and verdict.correct is not None]
 
 
 def contradicted(
@@ -124,12 +129,13 @@ def contradicted(
 
 
 def _head(found: LabelAudit) -> str:
+    unknown = "confidence, CRIT or whether the sides converged is unknown"
+    more = f"; of {found.unknown:,} more that might, {unknown}" if found.unknown else ""
     if not found.compared:
-        return "no case has a label and a converged consensus that could contradict it"
+        return f"no case has a label and a converged consensus that could contradict it{more}"
     bounds = f"confidence >= {number(found.confidence_from)} and CRIT >= {out_of_ten(found.crit_from)}"
     of = f"{number_of_cases(found.compared)} with a label and a converged consensus"
     verb = "contradicts" if found.compared == 1 else "contradict"
-    more = f"; of {found.unknown:,} more that would, confidence or CRIT is unknown" if found.unknown else ""
     return f"{len(found.labels):,} of {of} {verb} the label with {bounds}{more}"
 
 

@@ -97,7 +97,7 @@ def panel_verdict_rows(found: PanelVerdictCounts) -> Iterable[tuple[str, str]]:
     if found.versus is not None:
         yield "debate or answer", counts_in_words(found.versus)
     if found.versus_topics is not None:
-        yield "answer by topic", counts_in_words(found.versus_topics)
+        yield "debate or answer, by topic", counts_in_words(found.versus_topics)
 
 
 class RoleReasoning(FrozenModel):

@@ -31,7 +31,7 @@ async def debate(script: Script, case: Case, passages: list[Passage], **settings
 async def test_an_uncertain_debate_searches_the_library() -> None:
     verdict, floor = await debate(SCRIPT, CASE, PASSAGES)
     assert "HAV: food." not in floor.prompt("round/1/agent/0")
-    for path in ("round/2/agent/0", "round/2/agent/1", "crit/round/2/agent/0/judge/0"):
+    for path in ("round/2/agent/0", "round/2/agent/1"):
         assert "HAV: food." in floor.prompt(path)
     found = floor.event("retrieved")
     assert found["passages"] == [

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 from scripted_evince import (
     CASE,
@@ -154,6 +155,23 @@ class TestStops:
         assert silence["crit"]["agent/0"] is not None
         assert (verdict.how, verdict.rounds, verdict.answer) == ("converged", 3, HCV)
 
+    @pytest.mark.parametrize(
+        ("silent", "settings", "converged"),
+        [
+            ("round/2/agent/1", {}, None),
+            ("round/1/agent/1", {}, True),
+            ("none", {"schedule": "ensemble"}, False),
+        ],
+    )
+    async def test_whether_a_silent_side_has_converged_is_unknown(
+        self, silent: str, settings: dict[str, Any], converged: bool | None
+    ) -> None:
+        script: Script = {silent: None, "round/*": says(FIRST_A), **JUDGED}
+        rising: Script = {f"crit/round/{n}/*": reads(6 + n) for n in range(4)}
+        more = settings or {"stop": "printed", "max_rounds": 2}
+        verdict, _ = await debate({**rising, **script}, **more)
+        assert verdict.payload["converged"] is converged
+
 
 class TestSchedules:
     async def test_random_levels_hang_on_the_case_alone(self) -> None:
@@ -229,10 +247,22 @@ class TestWhatIsShown:
         assert "weak_argument" not in prompt
         assert not {"contradiction", "weak_argument"} & set(re.findall(r"\w+", floor.prompt("round/1/agent/1")))
 
-    @pytest.mark.parametrize("settings", [{}, {"gate": False}, {"agents": 3}, {"gate": False, "crit_turns": "last"}])
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {},
+            {"gate": False},
+            {"agents": 3},
+            {"gate": False, "crit_turns": "last"},
+            {"retrieve": 1, "retrieve_from": 0.0},
+        ],
+    )
     async def test_judges_read_every_turn_in_the_same_way(self, settings: dict[str, Any]) -> None:
-        """Scores of one debate are compared with each other: in weights, in bars, and from first to last round."""
-        _, floor = await debate({"round/*": numbered(FIRST_A, FIRST_B), **JUDGED}, **settings)
+        """Scores of one case are compared with each other: in weights, in bars, and from first to last round."""
+        case = msgspec.structs.replace(CASE, documents=("Retrieved.",) if "retrieve" in settings else ())
+        _, floor = await debate({"round/*": numbered(FIRST_A, FIRST_B), **JUDGED}, case, **settings)
+        again = [request for path, request in floor.asks.items() if request.slots.get("evidence")]
+        assert bool(again) is ("retrieve" in settings)
         read = {path: dict(request.slots) for path, request in floor.asks.items() if path.startswith("crit/")}
         assert {slots["text"] for slots in read.values()} == {f"Said at {path[5:-8]}." for path in read}
         own = {"claim", "text"}
@@ -368,7 +398,6 @@ class TestAfterwards:
         assert floor.event("retrieved")["documents"] == [0, 1]
         assert "HCV: blood." not in floor.prompt("round/1/agent/0")
         assert "HCV: blood." in floor.prompt("round/2/agent/0")
-        assert "HCV: blood." in floor.prompt("crit/round/2/agent/0/judge/0"), "judges know the evidence, too"
         assert floor.event("contentiousness", "round/1")["why"] == "debated once more"
         assert floor.event("stop", "stop/again")["reason"] == "converged"
         assert "retrieved" in verdict.flags

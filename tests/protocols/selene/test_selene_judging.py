@@ -15,7 +15,8 @@ from scripted_floor import ScriptedFloor
 from moot.protocols.case import Case
 from moot.protocols.messages import Judgment, Missing
 from moot.protocols.selene.agent_state import AgentState
-from moot.protocols.selene.judging import candidates_of, rule_on_candidates, rule_on_consensus
+from moot.protocols.selene.evidence import CaseVariants
+from moot.protocols.selene.judging import SeleneRuling, candidates_of, rule_on_candidates, rule_on_consensus
 from moot.protocols.selene.scoring import (
     Candidate,
     ScoredCandidate,
@@ -117,11 +118,17 @@ def test_the_winner_has_the_best_score(rows: list[list[float | None]], seed: int
         assert best >= max(present) - 1e-9
 
 
+async def rule(
+    case: Case, floor: ScriptedFloor, agent_states: Sequence[AgentState], judging: JudgingSettings
+) -> SeleneRuling:
+    return await rule_on_candidates(
+        case, floor, agent_states, judging, CaseVariants(floor, judging.k, judging.variants)
+    )
+
+
 async def test_variants_are_shared_by_all_candidates_and_keep_at_least_half() -> None:
     floor = ScriptedFloor(CASE, {"judge/candidate/0/*": 0.3, "judge/candidate/1/*": 0.7}, judges=2)
-    ruling = await rule_on_candidates(
-        CASE, floor, [stand(0, "Yes"), stand(1, "Yes"), stand(2, "No")], JudgingSettings(repeats=2)
-    )
+    ruling = await rule(CASE, floor, [stand(0, "Yes"), stand(1, "Yes"), stand(2, "No")], JudgingSettings(repeats=2))
     assert ruling.answer == "No"
     assert ruling.score == pytest.approx(0.7)
     assert len(floor.paths("judge/candidate/0/")) == 2 * 3 * 2
@@ -141,7 +148,7 @@ async def test_per_variant_weights_use_the_repeats() -> None:
     noisy = {"*/variant/0/pass/0": 0.0, "*/variant/0/pass/1": 1.0}
     floor = ScriptedFloor(CASE, {"judge/candidate/1/*": 0.1, **noisy, "*": 0.9})
     judging = JudgingSettings(weighting="per-variant", repeats=2, k=2)
-    ruling = await rule_on_candidates(CASE, floor, [stand(0, "Yes"), stand(1, "No")], judging)
+    ruling = await rule(CASE, floor, [stand(0, "Yes"), stand(1, "No")], judging)
     assert ruling.answer == "Yes"
     assert ruling.score is not None
     assert 0.7 < ruling.score < 0.9
@@ -149,7 +156,7 @@ async def test_per_variant_weights_use_the_repeats() -> None:
 
 async def test_a_single_candidate_takes_one_pass_on_the_unchanged_evidence() -> None:
     floor = ScriptedFloor(CASE, {"*": 0.2})
-    ruling = await rule_on_candidates(CASE, floor, [stand(0, "Yes"), stand(1, "Yes")], JudgingSettings())
+    ruling = await rule(CASE, floor, [stand(0, "Yes"), stand(1, "Yes")], JudgingSettings())
     assert (ruling.answer, ruling.score) == ("Yes", 0.2)
     assert floor.paths() == ["judge/candidate/0/judge/0/variant/0/pass/0"]
     assert floor.asks[floor.paths()[0]].slots["evidence"] == ["One.", "Two.", "Three.", "Four."]
@@ -159,7 +166,7 @@ async def test_a_single_candidate_takes_one_pass_on_the_unchanged_evidence() -> 
 async def test_without_any_score_the_majority_rules_and_is_flagged() -> None:
     floor = ScriptedFloor(CASE, {"*": None})
     stands = [stand(0, "No"), stand(1, "Yes"), stand(2, "Yes")]
-    ruling = await rule_on_candidates(CASE, floor, stands, JudgingSettings())
+    ruling = await rule(CASE, floor, stands, JudgingSettings())
     assert (ruling.answer, ruling.score, ruling.flags) == ("Yes", None, ("judges-missing",))
     event = floor.event("judging")
     assert event["winner"] is None
@@ -218,7 +225,7 @@ class _SelfContradictingJudge(ScriptedFloor):
 async def test_judgments_that_contradict_themselves_are_counted_and_flagged() -> None:
     stands = [stand(0, "Yes"), stand(1, "No")]
     floor = _SelfContradictingJudge(CASE, {"judge/candidate/0/*": 0.2, "judge/candidate/1/*": 0.9})
-    ruling = await rule_on_candidates(CASE, floor, stands, JudgingSettings())
+    ruling = await rule(CASE, floor, stands, JudgingSettings())
     assert (ruling.answer, ruling.flags) == ("No", ("judge-at-odds",))
     assert floor.event("judging")["at_odds"] == 3
 
@@ -229,9 +236,7 @@ async def test_judgments_that_contradict_themselves_are_counted_and_flagged() ->
 async def test_one_sentence_has_no_subset_and_the_verdict_says_so(variants: Any, flags: tuple[str, ...]) -> None:
     case = msgspec.structs.replace(CASE, passage="Penguins swim.")
     floor = ScriptedFloor(case, {"evidence/*": ["They swim."], "*": 0.7})
-    ruling = await rule_on_candidates(
-        case, floor, [stand(0, "Yes"), stand(1, "No")], JudgingSettings(variants=variants)
-    )
+    ruling = await rule(case, floor, [stand(0, "Yes"), stand(1, "No")], JudgingSettings(variants=variants))
     assert ruling.flags == flags
     event = floor.event("judging")
     assert event["unperturbed"] is (variants == "subset")

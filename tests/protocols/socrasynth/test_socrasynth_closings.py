@@ -16,7 +16,7 @@ from moot.protocols.messages import Decision
         ({"max_rounds": 5}, 0.9),
         ({"max_rounds": 0}, 0.9),
         ({"schedule": "three-phase"}, 0.9),
-        ({"schedule": "two-phase", "max_rounds": 1}, 0.9),
+        ({"schedule": "fixed", "max_rounds": 1}, 0.9),
         ({"schedule": "fixed", "max_rounds": 1, "kappa.start": 0.5}, 0.5),
         ({"kappa.start": 0.2, "max_rounds": 1}, 0.2),
         ({"kappa.closing": 0.3}, 0.3),
@@ -36,7 +36,7 @@ async def test_the_panel_judges_closings_of_opponents_and_the_proposal_is_concil
     assert {floor.asks[path].slots["contentiousness"]["level"] for path in floor.paths("joint/")} == {"0.30"}
 
 
-@pytest.mark.parametrize("schedule", ["geometric", "three-phase", "two-phase", "fixed"])
+@pytest.mark.parametrize("schedule", ["geometric", "three-phase", "fixed"])
 @pytest.mark.parametrize("then", ["go on", "end"])
 async def test_a_level_that_a_person_set_holds_for_the_closings(schedule: str, then: str) -> None:
     set_to = {"moderation/round/0": Decision("set kappa", "0.6"), "moderation/round/0/1": Decision(then)}

@@ -117,7 +117,6 @@ class TestSchedules:
 
     def test_the_others(self) -> None:
         assert all_levels("three-phase", 50) == [0.9, 0.7, 0.5, 0.1]
-        assert all_levels("two-phase", 3) == [0.9] * 4
         assert all_levels("geometric", 0) == [0.9]
 
     @pytest.mark.parametrize("level", [0.9, 0.7, 0.5, 0.3, 0.1])
@@ -126,7 +125,7 @@ class TestSchedules:
 
     def test_a_level_that_a_person_set_is_the_new_start(self) -> None:
         assert next_level("geometric", 3, 0.6) == pytest.approx(0.5)
-        assert next_level("two-phase", 3, 0.6) == 0.6
+        assert next_level("fixed", 3, 0.6) == 0.6
         assert next_level("three-phase", 3, 0.6) == 0.1
         assert next_level("three-phase", 2, 0.3) == 0.3, "a level that was lowered does not rise again"
         assert next_level("geometric", 3, 0.0) is None

@@ -164,6 +164,9 @@ def questionable(session: PlantedSession) -> Path:
     add("by-the-printed-rule", how="printed", payload=PAYLOAD | {"converged": True}, confidence=0.85)
     add("in-the-last-round", how="max_rounds", payload=PAYLOAD | {"converged": True}, confidence=0.84)
     add("swapped", how="printed", payload=PAYLOAD | {"converged": False})
+    add("silent-at-the-end", how="max_rounds", payload=PAYLOAD | {"converged": None})
+    add("silent-and-agrees", answer="Yes", how="max_rounds", payload=PAYLOAD | {"converged": None})
+    add("ensemble", how="ensemble")
     add("no-label", gold=None)
     add("no-answer", answer=None, confidence=None)
     add("no-crit", payload=PAYLOAD | {"crit_mean": None})
@@ -183,7 +186,7 @@ def test_exactly_the_confident_contradictions_are_listed_the_surest_first(questi
         "at-the-bounds",
     ]
     assert (found.labels[0].gold, found.labels[0].consensus, found.labels[0].crit_mean) == ("Yes", "No", 0.75)
-    assert found.unknown == 1
+    assert found.unknown == 2, "no-crit and silent-at-the-end"
     assert summarise(questionable).labels_questioned == 5
     assert [each.case_id for each in audit_labels(questionable, confidence=0.0, crit=0.72).labels] == [
         "surer",

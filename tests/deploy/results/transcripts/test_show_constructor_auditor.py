@@ -146,7 +146,8 @@ def test_debates_compared_with_an_answer_are_counted_in_all_and_by_topic(
     assert found.versus_topics == {"debate": 2, "answer": 2, "tie": 1, "none": 2}
     shown = " ".join(printed(show, folder).split())
     assert (
-        "debate or answer debate 1, answer 1, tie 1, none 1 answer by topic debate 2, answer 2, tie 1, none 2" in shown
+        "debate or answer debate 1, answer 1, tie 1, none 1 "
+        "debate or answer, by topic debate 2, answer 2, tie 1, none 2" in shown
     )
 
 
