@@ -32,7 +32,7 @@ class NothingUsable(Exception):
     kind = "unusable"
 
 
-class Standing(msgspec.Struct, frozen=True):
+class AskCounts(msgspec.Struct, frozen=True):
     """Asks of a role family by one process, until one gets a usable reply.
 
     Attributes:
@@ -57,7 +57,7 @@ class Admission(msgspec.Struct, frozen=True):
         admitted: whether it may; the ask then counts as under way.
         usable: whether some process got a usable reply: no ask needs to be admitted any more.
         failed: number of asks without a usable reply, over all processes.
-        role, why: of the last one of a process; see `Standing`.
+        role, why: of the last one of a process; see `AskCounts`.
     """
 
     admitted: bool = False
@@ -76,29 +76,29 @@ class FirstAskCounts:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._standings: dict[str, dict[str, Standing]] = {}
+        self._by_family: dict[str, dict[str, AskCounts]] = {}
 
-    def exchange(self, sender: str, family: str, standing: Standing, *, wants: bool) -> Admission:
-        """Note the standing of a process, without the ask that it wants to make, if any."""
-        its = self._standings.setdefault(family, {})
-        its[sender] = standing
+    def exchange(self, sender: str, family: str, stated: AskCounts, *, wants: bool) -> Admission:
+        """Note what a process states, without the ask that it wants to make, if any."""
+        its = self._by_family.setdefault(family, {})
+        its[sender] = stated
         failed, usable = sum(each.failed for each in its.values()), any(each.usable for each in its.values())
         admitted = wants and not usable and failed + sum(each.in_flight for each in its.values()) < self._most
         if admitted:
-            its[sender] = msgspec.structs.replace(standing, in_flight=standing.in_flight + 1)
-        last = max((standing, *its.values()), key=lambda each: bool(each.why))
+            its[sender] = msgspec.structs.replace(stated, in_flight=stated.in_flight + 1)
+        last = max((stated, *its.values()), key=lambda each: bool(each.why))
         return Admission(admitted, usable, failed, last.role, last.why)
 
     def forget(self, sender: str) -> None:
         """Drop what a process stated, as it was lost with what it had under way."""
-        for its in self._standings.values():
+        for its in self._by_family.values():
             its.pop(sender, None)
 
 
 class FirstAskExchange(Protocol):
     """Exchange with the counts of all processes of a run."""
 
-    async def __call__(self, family: str, standing: Standing, *, wants: bool) -> Admission:
+    async def __call__(self, family: str, stated: AskCounts, *, wants: bool) -> Admission:
         """See `FirstAskCounts.exchange`."""
         ...
 
@@ -106,8 +106,8 @@ class FirstAskExchange(Protocol):
 def local_exchange(counts: FirstAskCounts, sender: str = "") -> FirstAskExchange:
     """Exchange with counts in the same process."""
 
-    async def exchange(family: str, standing: Standing, *, wants: bool) -> Admission:
-        return counts.exchange(sender, family, standing, wants=wants)
+    async def exchange(family: str, stated: AskCounts, *, wants: bool) -> Admission:
+        return counts.exchange(sender, family, stated, wants=wants)
 
     return exchange
 
@@ -116,13 +116,13 @@ def local_exchange(counts: FirstAskCounts, sender: str = "") -> FirstAskExchange
 class _Role:
     """Asks of a role family without a usable reply so far."""
 
-    standing: Standing = field(default_factory=Standing)
+    stated: AskCounts = field(default_factory=AskCounts)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     sending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def add(self, in_flight: int) -> None:
-        self.standing = msgspec.structs.replace(self.standing, in_flight=self.standing.in_flight + in_flight)
+        self.stated = msgspec.structs.replace(self.stated, in_flight=self.stated.in_flight + in_flight)
 
     def wake(self) -> None:
         self.changed.set()
@@ -198,13 +198,13 @@ class FirstAsks:
 
     def _learn(self, role: str, its: _Role, result: AskResult | None) -> None:
         if result is not None and result.data is not None:
-            its.standing = msgspec.structs.replace(its.standing, usable=True)
+            its.stated = msgspec.structs.replace(its.stated, usable=True)
             self._proven.add(family_of(role))
         elif result is not None and result.outcome == "failed" and result.failure not in _NO_REPLIES:
             error = result.error.partition(" (")[0]  # without a remedy in brackets: the run's end has one
             why = f"{result.model}: {result.failure}: {error[:_LONGEST_WHY]}"
-            failed = its.standing.failed + 1
-            its.standing = msgspec.structs.replace(its.standing, failed=failed, role=role, why=why)
+            failed = its.stated.failed + 1
+            its.stated = msgspec.structs.replace(its.stated, failed=failed, role=role, why=why)
 
     def _report(self, family: str, its: _Role) -> None:
         """Tell the other processes, in the background."""
@@ -213,8 +213,8 @@ class FirstAsks:
         task.add_done_callback(self._reports.discard)
 
     async def _send(self, family: str, its: _Role, *, wants: bool) -> Admission:
-        async with its.sending:  # the last standing to arrive is the latest
-            found = await self._exchange(family, its.standing, wants=wants)
+        async with its.sending:  # the last statement to arrive is the latest
+            found = await self._exchange(family, its.stated, wants=wants)
             if found.admitted:
                 its.add(1)
         if not wants:

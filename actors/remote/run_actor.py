@@ -27,7 +27,7 @@ from moot.actors.debate.context_factory import (
     build_limiter_client,
     services,
 )
-from moot.actors.debate.first_asks import Admission, FirstAskCounts, FirstAskExchange, Standing
+from moot.actors.debate.first_asks import Admission, AskCounts, FirstAskCounts, FirstAskExchange
 from moot.actors.debate.moderator import Moderator
 from moot.actors.debate.run_spec import RunSpec
 from moot.actors.limits.envelopes import Grant, UsageReport
@@ -203,11 +203,11 @@ class LimiterActor(RunActor):
             self._meter.set(BUDGET_USED, ratio, budget)
         return msgspec.msgpack.encode(grant)
 
-    async def first_ask(self, sender: str, family: str, standing: bytes, wants: bool) -> bytes:
+    async def first_ask(self, sender: str, family: str, stated: bytes, wants: bool) -> bytes:
         """See `FirstAskCounts.exchange`."""
         await self._up()
-        stated = msgspec.msgpack.decode(standing, type=Standing)
-        return msgspec.msgpack.encode(self._first_asks.exchange(sender, family, stated, wants=wants))
+        counts = msgspec.msgpack.decode(stated, type=AskCounts)
+        return msgspec.msgpack.encode(self._first_asks.exchange(sender, family, counts, wants=wants))
 
     async def forget_first_asks(self, sender: str) -> None:
         """See `FirstAskCounts.forget`."""
@@ -327,9 +327,9 @@ class ModeratorActor(RunActor):
             with suppress(ActorGone):
                 await limiter.call_until_done("forget_first_asks", name)
 
-        async def exchange(family: str, standing: Standing, *, wants: bool) -> Admission:
+        async def exchange(family: str, stated: AskCounts, *, wants: bool) -> Admission:
             try:
-                raw = await limiter.call_until_done("first_ask", name, family, msgspec.msgpack.encode(standing), wants)
+                raw = await limiter.call_until_done("first_ask", name, family, msgspec.msgpack.encode(stated), wants)
             except ActorGone:  # the agents hear of it with their next call
                 return Admission(admitted=wants)
             return msgspec.msgpack.decode(raw, type=Admission)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from moot.actors.debate.first_asks import FirstAskCounts, FirstAsks, NothingUsable, Standing, local_exchange
+from moot.actors.debate.first_asks import AskCounts, FirstAskCounts, FirstAsks, NothingUsable, local_exchange
 from moot.protocols.errors import REPLAY_DIVERGED, UNSENT
 from moot.protocols.messages import AskResult
 
@@ -69,7 +69,7 @@ async def test_a_usable_reply_in_one_process_lets_those_of_the_others_pass() -> 
 
 async def test_asks_of_a_lost_process_do_not_hold_those_of_others() -> None:
     counts, (one,) = processes(1, 1)
-    counts.exchange("lost", "agent", Standing(), wants=True)
+    counts.exchange("lost", "agent", AskCounts(), wants=True)
     waiting = asyncio.create_task(ask(one, USABLE))
     await asyncio.sleep(0.01)
     assert not waiting.done()
