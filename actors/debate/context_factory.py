@@ -10,7 +10,7 @@ from moot.actors.agent.backend_factory import make_model
 from moot.actors.agent.roles import RoleBinding, Roles
 from moot.actors.classifiers.classifier import LoadedClassifier, load_classifier
 from moot.actors.debate.context import AgentPool, DebateContext, RecordClient
-from moot.actors.debate.first_asks import FirstAsks
+from moot.actors.debate.first_asks import FirstAskExchange, FirstAsks
 from moot.actors.debate.reuse import ReplyCache
 from moot.actors.debate.run_spec import RunSpec
 from moot.actors.encoders.resolve import make_encoder
@@ -116,7 +116,11 @@ def build_limiter_client(spec: RunSpec, exchange: Exchange) -> LimiterClient:
 
 
 def build_debate_context(
-    spec: RunSpec, agent_pool: AgentPool, record_client: RecordClient, telemetry: Telemetry = NO_TELEMETRY
+    spec: RunSpec,
+    agent_pool: AgentPool,
+    record_client: RecordClient,
+    telemetry: Telemetry = NO_TELEMETRY,
+    first_ask_exchange: FirstAskExchange | None = None,
 ) -> DebateContext:
     """Builds the debate context of this process. Reads a library of documents as a whole: not for an event loop."""
     return DebateContext(
@@ -129,7 +133,7 @@ def build_debate_context(
         attended=spec.attended,
         drain=asyncio.Event(),
         reuse=ReplyCache(spec.reuse, spec.save_tokens) if spec.reuse else None,
-        first_asks=FirstAsks(spec.max_unusable, spec.proven),
+        first_asks=FirstAsks(spec.max_unusable, spec.proven, first_ask_exchange),
         classifier=_classifier(spec),
         retriever=StoredLibrary(spec.library, spec.encoder) if spec.library else None,
         telemetry=telemetry,

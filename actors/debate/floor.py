@@ -36,7 +36,6 @@ from moot.protocols.messages import (
     Missing,
     Slots,
     Turn,
-    family_of,
 )
 from moot.protocols.replies import DecisionReply, Score
 from moot.protocols.reply_ids import reply_id
@@ -261,7 +260,7 @@ class CaseFloor(Lookups):
         if self._reuse is not None and (reused := await self._reuse.answer(ask)) is not None:
             return reused
         try:
-            async with self._context.first_asks.admitted(family_of(ask.role)) as admitted:
+            async with self._context.first_asks.admitted(ask.role) as admitted:
                 answered = admitted.result = await self._ask_agents(ask)
         except NothingUsable as why:
             raise RunStopping(f"{why.kind}: {why}") from None

@@ -52,6 +52,9 @@ how long."""
 _MOST_LOAD = 1.25
 """Calls in flight at a server over the mean of those available, rounded up: with more it has no room."""
 
+_ALWAYS_ROOM = 8
+"""Calls in flight for which a server has room whatever the mean: the parallel asks of a case share their beginning."""
+
 _CHECK_S = 5.0
 """Seconds within which a server that generates a long reply still lists its models."""
 
@@ -203,6 +206,8 @@ class ServerPool:
         except ModelError as error:
             if error.kind == "rate_limited":
                 member.full_until = self._clock() + (error.retry_after_s or FULL_S)
+                if any(other.full_until <= now and other.takes_calls(now) for other in self._members):
+                    error.retry_after_s = None  # the wait is one server's, and another takes the next call
             if error.kind in _DEAD or member.untried:
                 self._leave_out(member, error.message)
             if self._is_own_fault(member, error, logprobs=logprobs):
@@ -301,11 +306,15 @@ class ServerPool:
 
 
 def _first_with_room(members: Sequence[_Member], debate: str, now: float) -> _Member:
-    """First member with room, in the debate's order of them (rendezvous hashing)."""
-    most = math.ceil(_MOST_LOAD * (sum(member.in_flight for member in members) + 1) / len(members))
-    free = [member for member in members if member.in_flight < most]  # never empty: some are below the mean
-    willing = [member for member in free if member.full_until <= now] or free
-    return min(willing, key=lambda member: stable_digest(debate, member.model.base_url))
+    """First member with room, in the debate's order of them (rendezvous hashing); see `_MOST_LOAD`.
+
+    One that refused a call counts only where all of them did: it leaves its share of the load to the others.
+    """
+    willing = [member for member in members if member.full_until <= now] or members
+    mean = (sum(member.in_flight for member in willing) + 1) / len(willing)
+    most = max(_ALWAYS_ROOM, math.ceil(_MOST_LOAD * mean))
+    free = [member for member in willing if member.in_flight < most]  # never empty: some are below the mean
+    return min(free, key=lambda member: stable_digest(debate, member.model.base_url))
 
 
 def servers_of(model: Model) -> tuple[Model, ...]:

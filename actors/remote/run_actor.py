@@ -27,6 +27,7 @@ from moot.actors.debate.context_factory import (
     build_limiter_client,
     services,
 )
+from moot.actors.debate.first_asks import Admission, AskCounts, FirstAskCounts, FirstAskExchange
 from moot.actors.debate.moderator import Moderator
 from moot.actors.debate.run_spec import RunSpec
 from moot.actors.limits.envelopes import Grant, UsageReport
@@ -42,6 +43,7 @@ from moot.actors.telemetry.failpoints import failpoint
 from moot.actors.telemetry.log import configure_json
 from moot.actors.telemetry.meter import ACTOR_RESTARTS, BUDGET_USED, METRICS, Meter, Metric
 from moot.actors.telemetry.telemetry import Telemetry, Tracing
+from moot.protocols.errors import ActorGone
 
 _PROTOCOL = "protocol"
 
@@ -162,8 +164,8 @@ class RunActor(ABC):
         meter = RayMeter(self._spec.protocol)
         with warnings.catch_warnings():  # Ray's own property calls a method that Ray deprecates
             warnings.simplefilter("ignore", DeprecationWarning)
-            restarted = ray.get_runtime_context().was_current_actor_reconstructed
-        meter.add(ACTOR_RESTARTS, float(restarted), self.kind)
+            self._restarted = bool(ray.get_runtime_context().was_current_actor_reconstructed)
+        meter.add(ACTOR_RESTARTS, float(self._restarted), self.kind)
         return meter
 
     @abstractmethod
@@ -191,6 +193,7 @@ class LimiterActor(RunActor):
     async def _set_up(self) -> None:
         self._limiter = build_limiter(self._spec)
         self._deduplicator = ReportDeduplicator(self._limiter.exchange)
+        self._first_asks = FirstAskCounts(self._spec.max_unusable)
 
     async def exchange(self, raw: bytes) -> bytes:
         """See `Limiter.exchange`."""
@@ -199,6 +202,17 @@ class LimiterActor(RunActor):
         for budget, ratio in self._limiter.used_ratios().items():
             self._meter.set(BUDGET_USED, ratio, budget)
         return msgspec.msgpack.encode(grant)
+
+    async def first_ask(self, sender: str, family: str, stated: bytes, wants: bool) -> bytes:
+        """See `FirstAskCounts.exchange`."""
+        await self._up()
+        counts = msgspec.msgpack.decode(stated, type=AskCounts)
+        return msgspec.msgpack.encode(self._first_asks.exchange(sender, family, counts, wants=wants))
+
+    async def forget_first_asks(self, sender: str) -> None:
+        """See `FirstAskCounts.forget`."""
+        await self._up()
+        self._first_asks.forget(sender)
 
     async def state(self) -> bytes:
         """See `Limiter.state`."""
@@ -294,10 +308,33 @@ class ModeratorActor(RunActor):
         assert agent_pool is not None
         places = max(1, self._spec.max_open // len(self._directory.moderators))
         self._context = await asyncio.to_thread(
-            build_debate_context, self._spec, agent_pool, self._record_client, telemetry
+            build_debate_context,
+            self._spec,
+            agent_pool,
+            self._record_client,
+            telemetry,
+            await self._first_ask_exchange(name),
         )
         self._moderator = Moderator(protocol, self._context, places, self._spec.debate_timeout_s)
         self._channel = ReliableChannelServer(self._moderator)
+
+    async def _first_ask_exchange(self, name: str) -> FirstAskExchange | None:
+        """Exchange with the first asks of all moderators; None when nothing is limited, so that nothing is paid for."""
+        if not self._directory.limiter:
+            return None
+        (limiter,) = self._directory.peers([self._directory.limiter])
+        if self._restarted:
+            with suppress(ActorGone):
+                await limiter.call_until_done("forget_first_asks", name)
+
+        async def exchange(family: str, stated: AskCounts, *, wants: bool) -> Admission:
+            try:
+                raw = await limiter.call_until_done("first_ask", name, family, msgspec.msgpack.encode(stated), wants)
+            except ActorGone:  # the agents hear of it with their next call
+                return Admission(admitted=wants)
+            return msgspec.msgpack.decode(raw, type=Admission)
+
+        return exchange
 
     async def exchange(self, raw: bytes, wait: bool) -> bytes:
         """See `ReliableChannelServer.exchange`."""

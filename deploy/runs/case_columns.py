@@ -27,8 +27,7 @@ _MOST_NAMED = 3
 class CaseColumns:
     """Counts, case by case, the fields with material and those of them that a protocol does not read.
 
-    A field that the protocol reads by default, and not by the user's settings, counts as neither. Nothing is counted
-    as unread of a protocol that does not declare what it reads.
+    Nothing is counted as unread of a protocol that does not declare what it reads.
 
     Args:
         protocol: the run's.
@@ -82,16 +81,19 @@ class CaseColumns:
         """Which columns of the counted cases are read, and which are not."""
         held = [field for field in FIELDS if self._held[field]]
         read = ["question", "labels", *(field for field in held if field not in self._unread)]
-        said = f"{self._protocol.name} reads {', '.join(_named(field, columns) for field in read)}"
-        unread = [_named(field, columns) for field in held if field in self._unread]
-        return f"{said}; not read: {', '.join(unread)}" if unread else said
+        said = [f"{self._protocol.name} reads {', '.join(_named(field, columns) for field in read)}"]
+        for off, unread_words in ((False, "not read"), (True, "not read under these settings")):
+            unread = [field for field in held if self._is_off(field) is off]
+            said += [f"{unread_words}: {', '.join(_named(field, columns) for field in unread)}"] * bool(unread)
+        return "; ".join(said)
+
+    def _is_off(self, field: CaseField) -> bool | None:
+        """Whether the user's settings are why a field is not read; None for one that is read."""
+        return _is_off(self._protocol, field, self._unread[field][1]) if field in self._unread else None
 
     def _is_unread(self, field: CaseField, case: Case) -> bool:
         read = self._protocol.reads_of(case)
-        if read is None or field in read:
-            return False
-        usual = _by_default(self._protocol.name)
-        return usual is None or field not in (usual.reads_of(case) or ())
+        return read is not None and field not in read
 
 
 def _held(case: Case) -> Iterator[CaseField]:
@@ -108,9 +110,18 @@ def _held(case: Case) -> Iterator[CaseField]:
 def _unread_words(
     protocol: DebateProtocol, field: CaseField, case: Case | None, columns: Mapping[str, str] | None = None
 ) -> str:
+    column = _named(field, columns or {})
+    if _is_off(protocol, field, case):
+        return f"{column}, which {protocol.name} does not read under these settings; by default it reads them"
     readers = _readers(field, case)
     named = f"{', '.join(readers[:_MOST_NAMED])} {'reads' if len(readers) == 1 else 'read'} them"
-    return f"{_named(field, columns or {})}, which {protocol.name} does not read{f': {named}' if readers else ''}"
+    return f"{column}, which {protocol.name} does not read{f': {named}' if readers else ''}"
+
+
+def _is_off(protocol: DebateProtocol, field: CaseField, case: Case | None) -> bool:
+    """Whether the protocol would read an unread field with its default settings."""
+    usual = _by_default(protocol.name)
+    return usual is not None and field in ((usual.reads if case is None else usual.reads_of(case)) or ())
 
 
 def _named(field: str, columns: Mapping[str, str]) -> str:

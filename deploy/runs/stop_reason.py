@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
+from moot.actors.agent.roles import Roles
 from moot.actors.debate.first_asks import NothingUsable
 from moot.actors.limits.limiter_client import GIVE_UP_S, EndpointDown, LimiterGone
 from moot.actors.models.prices import Price
@@ -99,12 +100,11 @@ def describe_stop(why: str, config: RunConfig, bindings: Bindings, rest: Remaini
 
 def _describe_unusable(what: str, bindings: Bindings) -> str:
     """That the first asks of a role were in vain, with the command that examines its model."""
-    family, _, reason = what.partition(DETAIL_SEPARATOR)
-    members = bindings[family]
-    member = next((each for each in members if each.model in reason), members[0])
+    role, _, reason = what.partition(DETAIL_SEPARATOR)
+    command = doctor_command(Roles(bindings).binding(role))
     return (
-        f"{reason}; `{doctor_command(member)}` examines the model. Then run the same command again, with "
-        "--retry-failed for the failed cases; --max-unusable 0 goes on in any case"
+        f"{reason}; `{command}` examines the model. Then run the same command again, with --retry-failed for the "
+        "failed cases; --max-unusable 0 goes on in any case"
     )
 
 

@@ -29,6 +29,7 @@ class Servers:
         self.calls: Counter[int] = Counter()
         self.failing: set[int] = set()
         self.status = 500
+        self.headers: dict[str, str] = {}
         self.arrived = asyncio.Event()
         self.lists_models = True
         self.gate = asyncio.Event()
@@ -46,7 +47,7 @@ class Servers:
             self.gate.set()
         await self.gate.wait()
         if number in self.failing:
-            return web.json_response({"error": {"message": "out of order"}}, status=self.status)
+            return web.json_response({"error": {"message": "out of order"}}, status=self.status, headers=self.headers)
         return web.json_response(completion())
 
 
@@ -92,16 +93,39 @@ async def test_a_server_without_room_leaves_calls_to_the_others(servers: Servers
     assert max(servers.calls.values()) <= 25
 
 
-async def test_a_server_that_refuses_a_call_for_its_rate_has_no_room_for_a_while(servers: Servers) -> None:
-    servers.failing, servers.status = {0}, 429
+async def test_parallel_calls_of_a_debate_share_an_idle_server(servers: Servers) -> None:
+    servers.gate.clear()
+    servers.awaited = 4
     async with pool(servers) as model:
-        with pytest.raises(ModelError):
+        await asyncio.gather(*(ask(model) for _ in range(4)))
+    assert servers.calls == {0: 4}
+
+
+@pytest.mark.parametrize(("headers", "full_s"), [({}, FULL_S), ({"Retry-After": "30"}, 30.0)])
+async def test_a_server_that_refuses_a_call_for_its_rate_has_no_room_for_a_while(
+    servers: Servers, headers: dict[str, str], full_s: float
+) -> None:
+    servers.failing, servers.status, servers.headers = {0}, 429, headers
+    async with pool(servers) as model:
+        with pytest.raises(ModelError) as refused:
             await ask(model)
+        assert refused.value.retry_after_s is None, "the other server takes the next call at once"
+        servers.gate.clear()
+        servers.awaited = 41
+        await asyncio.gather(*(ask(model, place) for place in range(40)))
+        assert servers.calls == {0: 1, 1: 40}, "the other one has room for all"
+        servers.failing, servers.now = set(), servers.now + full_s
         await ask(model)
-        assert servers.calls == {0: 1, 1: 1}
-        servers.failing, servers.now = set(), servers.now + FULL_S
-        await ask(model)
-    assert servers.calls == {0: 2, 1: 1}
+    assert servers.calls == {0: 2, 1: 40}
+
+
+async def test_where_all_servers_refuse_calls_their_wait_is_kept_and_each_gets_some(servers: Servers) -> None:
+    servers.failing, servers.status, servers.headers = {0, 1}, 429, {"Retry-After": "30"}
+    async with pool(servers) as model:
+        refusals = [await asyncio.gather(ask(model, place), return_exceptions=True) for place in (0, 0, 1, 0)]
+    waits = [each.retry_after_s for (each,) in refusals if isinstance(each, ModelError)]
+    assert waits == [None, 30.0, 30.0, 30.0]
+    assert servers.calls == {0: 2, 1: 2}
 
 
 async def test_a_server_that_fails_is_left_out_and_tried_again(servers: Servers) -> None:

@@ -141,9 +141,27 @@ def test_of_constructor_auditor_the_documents_beside_a_passage_are_unread() -> N
     assert "1 of 2 cases have `documents`, which constructor-auditor does not read" in said
 
 
-def test_what_the_users_settings_or_own_protocol_leave_out_is_no_warning() -> None:
+@pytest.mark.parametrize(
+    ("protocol", "off"),
+    [
+        ("selene", {"evidence.passages": 0}),
+        ("single-agent", {"evidence.passages": 0}),
+        ("evince", {"retrieve": False, "crit.max_depth": 0}),
+        ("constructor-auditor", {"passages": 0}),
+    ],
+)
+def test_what_the_settings_switch_off_is_a_warning_that_says_so(protocol: str, off: dict[str, Any]) -> None:
     given = {**SHOP, "documents": TEXTS}
-    assert warnings(prepared("selene", given, set={"evidence.passages": 0})) == ""
+    run = prepared(protocol, given, set=off)
+    assert f"have `documents`, which {protocol} does not read under these settings" in warnings(run)
+    read = f"{protocol} reads `question`, `labels`"
+    assert run.columns_read == f"{read}; not read under these settings: `documents`"
+    usual = prepared(protocol, given)
+    assert (warnings(usual), usual.columns_read) == ("", f"{read}, `documents`")
+
+
+def test_what_an_own_protocol_leaves_out_is_no_warning() -> None:
+    given = {**SHOP, "documents": TEXTS}
     config = RunConfig.build(None, {"engine": "inline", "out": "runs/x"})
     assert warnings(prepare(config, task=[given], protocol=RetrievalProtocol())) == ""
 
