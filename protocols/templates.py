@@ -267,8 +267,8 @@ class Templates:
             context = template.new_context({**self._globals, _LENGTH: asked, **slots}, shared=True)
             form = "".join(template.blocks[_FORM](context)) if base and _FORM in template.blocks else ""
             if base:
-                moved = {_FORM: [lambda _: iter(())]} if form else {}
-                context.blocks.update({block: [body] for block, body in blocks.items()} | moved)
+                context.blocks.update({block: [body] for block, body in blocks.items()})
+                context.blocks[_FORM] = [lambda _: iter(())]
             system, user = ("".join(blocks[block](context)).strip() for block in ("system", "user"))
         except TemplateError as error:
             raise ConfigError(f"template {name!r}: {self._explain(error, name, slots)}") from error
