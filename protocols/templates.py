@@ -2,7 +2,8 @@
 
 A template is a Jinja file with two blocks, `system` and `user`, and a header comment that names its readers. A plain
 template, `NAME_plain`, asks for plain text what NAME asks for as JSON: it has only the block `form`, the reply's form,
-which stands in place of the one that NAME has inside its `user` or `system`; all other text is NAME's.
+which takes the place of the one that NAME has inside its `user` or `system`, and ends the system text: weak models
+keep to it there, and continue the material where it follows that. All other text is NAME's.
 
 Slots with text from outside (passages, other agents' replies) go through the filter `fenced`, which wraps them in tags
 and escapes any such tag inside the text. The name `length` holds the lengths that a prompt asks for
@@ -33,6 +34,7 @@ PLAIN_SUFFIX = "_plain"
 _PROMPTS = Path(__file__).parent / "prompts"
 _HEADER = re.compile(r"Read by:? (?P<readers>[^#]*?)\.\s+(?:[^#]*?\s)?Slots:(?P<slots>[^#]*)\.\s*#}")
 _LENGTH = "length"
+_FORM = "form"
 _DETAIL = re.compile(r"\(.*?\)|\[.*?\]|\{.*?\}", re.DOTALL)
 _LESS, _MORE = "<\uff1c\ufe64", ">\uff1e\ufe65"
 _ANGLES = "\u02c2\u1438\u2039\u2329\u276e\u27e8\u29fc\u3008\u300a\u226a\u00ab"
@@ -263,11 +265,14 @@ class Templates:
             # `shared` spares Jinja a merge of its globals, look-up by look-up, for each prompt
             asked = {**ASKED_LENGTHS, **lengths}
             context = template.new_context({**self._globals, _LENGTH: asked, **slots}, shared=True)
+            form = "".join(template.blocks[_FORM](context)) if base and _FORM in template.blocks else ""
             if base:
                 context.blocks.update({block: [body] for block, body in blocks.items()})
+                context.blocks[_FORM] = [lambda _: iter(())]
             system, user = ("".join(blocks[block](context)).strip() for block in ("system", "user"))
         except TemplateError as error:
             raise ConfigError(f"template {name!r}: {self._explain(error, name, slots)}") from error
+        system = f"{system}\n\n{form.strip()}".strip()
         if persona:
             system = f"{persona.strip()}\n\n{system}" if system else persona.strip()
         messages = (Message("user", user),)
