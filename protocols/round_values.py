@@ -65,11 +65,19 @@ def _value(figures: Any) -> float | None:
 
 
 def _number(value: Any) -> float | None:
-    """The value if it is a finite number: one odd value of a user's protocol must not hide the others."""
-    return float(value) if type(value) in (int, float) and math.isfinite(value) else None
+    """The value if it is a number that a float can hold: one odd value of a user's protocol must not hide the others,
+    nor fail its debates."""
+    if type(value) not in (int, float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def mean_over_sides(values: Sequence[float | None]) -> float | None:
-    """Mean over the sides, or pairs of sides; unknown if one is unknown, or without any."""
+    """Mean over the sides, or pairs of sides; unknown if one is unknown, without any, or if their sum overflows."""
     known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
+    mean = sum(known) / len(known) if known and len(known) == len(values) else math.inf
+    return mean if math.isfinite(mean) else None

@@ -48,10 +48,10 @@ def rows_of(
     rows = pa.Table.from_batches([completed(batch, schema) for batch in batches], schema)
     if table == "judgments":
         return _judgments(rows if only is None else rows.filter(only)).select(names)
-    rows = rows.select(list(dict.fromkeys([*names, *KEYS[table], *(["token"] if table == "tokens" else [])])))
+    there = pc.is_valid(rows["token"]) if table == "tokens" else None
+    rows = rows.select(list(dict.fromkeys([*names, *KEYS[table]]))).combine_chunks()  # a filter takes long per batch
+    rows = rows if there is None else rows.filter(there)
     rows = rows if only is None else rows.filter(only)
-    if table == "tokens":
-        rows = rows.filter(pc.is_valid(rows["token"]))
     return rows.select(names).cast(pa.schema([TABLES[table].field(name) for name in names]))
 
 
@@ -135,7 +135,7 @@ def chunked(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
     size = 0
     for batch in batches:
         chunk.append(batch)
-        size += batch.nbytes
+        size += batch.get_total_buffer_size()  # `nbytes` takes longer than everything else that is done to a batch
         if size >= _CHUNK_BYTES:
             yield chunk
             chunk, size = [], 0

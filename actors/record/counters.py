@@ -46,11 +46,13 @@ FAILURES = frozenset(
 
 OTHER = "other"
 
-_ROUND_METRICS = {
+ROUND_METRICS = {
     **dict.fromkeys(("jsd", "generalised_jsd", "kl", "mi", "ce", "entropy", "mixture_entropy"), ROUND_NATS),
     **dict.fromkeys(("kappa", "crit", "gamma", "nmi", "m"), ROUND_RATIO),
     **dict.fromkeys(("d", "wd"), ROUND_DISTANCE),
 }
+"""Metric of each exported round measure. `information_gain` may be negative, which no histogram counts, and `changed`
+is a small whole number, of which quantiles say nothing."""
 
 _INSIDE = frozenset({"invalid", "cut"})
 """Outcomes of replies that do not end their ask."""
@@ -87,8 +89,8 @@ class RecordCounters:
         """Count an appended event."""
         if (noted := read_round_values(event.kind, event.data)) is not None:
             for measure, value in noted.values.items():
-                if value is not None and measure in _ROUND_METRICS:
-                    self._meter.observe(_ROUND_METRICS[measure], value, measure, round_label(noted.round))
+                if value is not None and measure in ROUND_METRICS:
+                    self._meter.observe(ROUND_METRICS[measure], value, measure, round_label(noted.round))
         for disagreement in judge_disagreements(event):
             self._meter.observe(JUDGE_DISAGREEMENT, disagreement)
 

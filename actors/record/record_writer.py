@@ -30,13 +30,13 @@ from moot.actors.record.recovery import (
     recorded_results,
     recorded_rounds,
     recover,
-    recover_signals,
 )
 from moot.actors.record.reply_leases import ReplyLeases
 from moot.actors.record.rows import DECISION, SHARED, USAGE, case_columns, sorted_json, tokens_of, verdict_columns
 from moot.actors.record.schema import ABANDONED, CANCELLED, DUPLICATE, RESUMED, CaseKey
 from moot.actors.record.signal_aggregator import SignalAggregator
 from moot.actors.record.signal_file import SignalFile
+from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.writer_cache import WriterCache
 from moot.actors.telemetry.failpoints import failpoint
 from moot.actors.telemetry.meter import SILENT, Meter
@@ -117,7 +117,7 @@ class RecordWriter:
         self._cases_written = state.cases
         self._finished |= state.finished
         self.progress = state.progress
-        signals = await asyncio.to_thread(recover_signals, self._folder, self._mine, self._memory)
+        signals = await asyncio.to_thread(recover_signals, self._folder, self._mine)
         self.signals = SignalAggregator(signals, self._earlier_rounds)
         self._signal_file.begin(self.signals)
 

@@ -9,11 +9,14 @@ from zlib import crc32
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.record.debate_result import VERDICT_COLUMNS, DebateResult, ModelUsage
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.open_debate import SAMPLING_COLUMNS, OpenDebate, SampledLogprobs
+from moot.actors.record.parts import Groups
 from moot.actors.record.progress import Progress
 from moot.actors.record.rows import (
     DECISION,
@@ -27,15 +30,18 @@ from moot.actors.record.rows import (
     tokens_of,
 )
 from moot.actors.record.schema import CANCELLED, RESUMED, CaseKey
-from moot.actors.record.signal_aggregator import SignalBatch, add_assessment, belongs_to_debate
-from moot.actors.record.signals import Signals
-from moot.actors.record.tables import of_cases, read_raw_rows, read_table
+from moot.actors.record.signal_aggregator import add_assessment, belongs_to_debate
+from moot.actors.record.tables import of_cases, read_raw_pieces, read_raw_rows, read_table
 from moot.actors.record.writer_cache import WriterCache
 from moot.protocols.messages import Ask, Event, Unreadable
 from moot.protocols.round_values import ROUND_EVENTS, RoundValues
 from moot.protocols.rubrics.events import ReplyAssessed
 
-_DEBATES_TOGETHER, _ROUNDS_TOGETHER = 500, 5_000
+EVENT_COLUMNS = ["case_id", "attempt", "kind", "path", "data", "at"]
+"""Columns of `events` for `replay_event`."""
+
+_TOKENS_OF = ("case_id", "attempt", "path", "reply_id")
+_REPLY_COLUMNS = [*_TOKENS_OF, "supersedes", *USAGE, *SAMPLING_COLUMNS]
 _AS_JSON = ("distribution", "payload")
 
 
@@ -115,45 +121,45 @@ def recover(folder: RunFolder, mine: Callable[[str], bool], memory: WriterCache)
 def recorded_debates(folder: RunFolder, keys: Collection[CaseKey], memory: WriterCache) -> dict[CaseKey, OpenDebate]:
     """Recovers debates with their log-probabilities, as if they had no verdict yet."""
     found = {key: OpenDebate() for key in keys}
-    for debate, row in _rows_of(
-        found, folder, memory, "turns", "path", "reply_id", "supersedes", *USAGE, *SAMPLING_COLUMNS
-    ):
-        _replay_reply(debate, row)
-    for debate, row in _rows_of(found, folder, memory, "tokens", "path", "reply_id", "logprob"):
-        sampled = debate.logprobs.get(row["path"])
-        if sampled is not None and row["logprob"] is not None and debate.reply_ids[row["path"]] == row["reply_id"]:
-            debate.logprobs[row["path"]] = sampled._replace(logprobs=np.array(row["logprob"], np.float32))
+    case_ids = {case_id for case_id, _ in keys}
+    for row in reply_rows(folder, of_cases(case_ids), memory.groups_of(case_ids)) if keys else ():
+        if (debate := found.get((row["case_id"], row["attempt"]))) is not None:
+            replay_reply(debate, row)
     _replay_events(found, folder, memory)
     return found
 
 
-def _rows_of(
-    debates: Mapping[CaseKey, OpenDebate],
-    folder: RunFolder,
-    memory: WriterCache,
-    table: str,
-    *columns: str,
-    only: pc.Expression | None = None,
-) -> Iterator[tuple[OpenDebate, dict[str, Any]]]:
-    """Rows of a table of these debates, as they were written."""
-    case_ids = {case_id for case_id, _ in debates}
-    mine = of_cases(case_ids) if only is None else of_cases(case_ids) & only
-    for batch in (
-        read_raw_rows(folder, table, ["case_id", "attempt", *columns], mine, memory.groups_of(case_ids))
-        if case_ids
-        else ()
-    ):
-        for row in batch.to_pylist():
-            if (debate := debates.get((row["case_id"], row["attempt"]))) is not None:
-                yield debate, row
+def reply_rows(
+    folder: RunFolder, only: pc.Expression | None = None, groups: Groups | None = None
+) -> Iterator[dict[str, Any]]:
+    """Rows of replies as they were written, for `replay_reply`: with `logprob` where there are any, an array."""
+    columns = {"turns": _REPLY_COLUMNS, "tokens": [*_TOKENS_OF, "logprob"]}
+    for piece in read_raw_pieces(folder, columns, only, groups):
+        logprobs = _logprobs(piece["tokens"]) if "tokens" in piece else {}
+        for row in piece["turns"].to_pylist() if "turns" in piece else ():
+            row["logprob"] = logprobs.get(tuple(row[name] for name in _TOKENS_OF))
+            yield row
+
+
+def _logprobs(tokens: pa.Table) -> dict[tuple[Any, ...], npt.NDArray[np.float32]]:
+    """Log-probabilities of each reply with any, copied, so that the table can be freed."""
+    column = tokens["logprob"].combine_chunks()
+    offsets, known = column.offsets.to_numpy(), column.is_valid().to_pylist()
+    values = column.values.to_numpy(zero_copy_only=False)
+    keys = zip(*(tokens[name].to_pylist() for name in _TOKENS_OF), strict=True)
+    return {key: values[offsets[row] : offsets[row + 1]].copy() for row, key in enumerate(keys) if known[row]}
 
 
 def _replay_events(
     debates: Mapping[CaseKey, OpenDebate], folder: RunFolder, memory: WriterCache, only: pc.Expression | None = None
 ) -> None:
-    rows = _rows_of(debates, folder, memory, "events", "kind", "path", "data", "at", only=only)
-    for debate, row in sorted(rows, key=lambda pair: pair[1]["at"]):
-        _replay_event(debate, row)
+    case_ids = {case_id for case_id, _ in debates}
+    mine = of_cases(case_ids) if only is None else of_cases(case_ids) & only
+    rows = []
+    for batch in read_raw_rows(folder, "events", EVENT_COLUMNS, mine, memory.groups_of(case_ids)) if case_ids else ():
+        rows += [row for row in batch.to_pylist() if (row["case_id"], row["attempt"]) in debates]
+    for row in sorted(rows, key=lambda row: row["at"]):
+        replay_event(debates[row["case_id"], row["attempt"]], row)
 
 
 def recorded_rounds(folder: RunFolder, keys: Collection[CaseKey], memory: WriterCache) -> list[RoundValues]:
@@ -163,15 +169,18 @@ def recorded_rounds(folder: RunFolder, keys: Collection[CaseKey], memory: Writer
     return [values for debate in found.values() for values in debate.rounds.values()]
 
 
-def _replay_reply(debate: OpenDebate, row: dict[str, Any]) -> None:
+def replay_reply(debate: OpenDebate, row: dict[str, Any]) -> None:
+    """Add a row of `reply_rows` to its debate."""
     if debate.accept(row["path"], row["reply_id"], row["supersedes"]):
         tokens = tokens_of(*(row[name] for name in USAGE))
         debate.use(row["reply_id"], row["supersedes"], row["model"], *tokens)
         if belongs_to_debate(row["case_id"], row["path"]):
-            debate.logprobs[row["path"]] = SampledLogprobs.of(None, *(row[name] for name in SAMPLING_COLUMNS))
+            sampled = SampledLogprobs.of(row["logprob"], *(row[name] for name in SAMPLING_COLUMNS))
+            debate.logprobs[row["path"]] = sampled
 
 
-def _replay_event(debate: OpenDebate, row: dict[str, Any]) -> None:
+def replay_event(debate: OpenDebate, row: dict[str, Any]) -> None:
+    """Add a row of `EVENT_COLUMNS` to its debate; rows come in the order of `at`."""
     if row["kind"] in (CANCELLED, RESUMED):
         debate.cancelled = row["kind"] == CANCELLED
     debate.events[row["kind"], row["path"]] = crc32(row["data"].encode())
@@ -179,58 +188,6 @@ def _replay_event(debate: OpenDebate, row: dict[str, Any]) -> None:
         add_assessment(debate, msgspec.json.decode(row["data"]), row["case_id"])
     elif row["kind"] in ROUND_EVENTS:
         debate.replace_round(Event(row["kind"], row["path"], msgspec.json.decode(row["data"])))
-
-
-def recover_signals(folder: RunFolder, mine: Callable[[str], bool], memory: WriterCache | None = None) -> Signals:
-    """Recovers the signals from the record, for the cases by `mine(case_id)`.
-
-    Rounds are those of each case's latest attempt with a verdict, and of attempts without one after it. Reads the
-    log-probabilities of the ended debates that have any: keep it off an event loop.
-    """
-    verdicts = [
-        row for row in read_table(folder, "verdicts", ["failed", "correct"]).to_pylist() if mine(row["case_id"])
-    ]
-    correct = {(row["case_id"], row["attempt"]): row["correct"] for row in verdicts if not row["failed"]}
-    latest: dict[str, int] = {}
-    for row in verdicts:
-        latest[row["case_id"]] = max(row["attempt"], latest.get(row["case_id"], 0))
-    with_rounds, assessed = _debates_with_events(folder, mine)
-    has_tokens = any(batch.num_rows for batch in read_raw_rows(folder, "tokens", ["case_id"]))
-    with_replies = {key: None for key in (correct if has_tokens else assessed) if key in correct}
-    memory = memory or WriterCache()
-    signals = Signals()
-
-    def counts(key: CaseKey) -> bool:
-        return key[1] >= latest.get(key[0], 0)
-
-    for keys in _chunks([key for key in with_rounds if counts(key) and key not in with_replies], _ROUNDS_TOGETHER):
-        signals = signals.merge(SignalBatch(rounds=recorded_rounds(folder, keys, memory)).signals())
-    for keys in _chunks(list(with_replies), _DEBATES_TOGETHER):
-        batch = SignalBatch()
-        for key, debate in recorded_debates(folder, keys, memory).items():
-            batch.add_replies(debate, correct[key])
-            batch.rounds += debate.rounds.values() if counts(key) else ()
-        signals = signals.merge(batch.signals())
-    return signals
-
-
-def _debates_with_events(
-    folder: RunFolder, mine: Callable[[str], bool]
-) -> tuple[dict[CaseKey, None], dict[CaseKey, None]]:
-    """Debates with values by round, and with assessments, in the order of the record."""
-    with_rounds: dict[CaseKey, None] = {}
-    assessed: dict[CaseKey, None] = {}
-    kinds = pc.field("kind").isin((*ROUND_EVENTS, ReplyAssessed.kind))
-    for batch in read_raw_rows(folder, "events", ["case_id", "attempt", "kind"], kinds):
-        for case_id, attempt, kind in zip(*batch.to_pydict().values(), strict=True):
-            if mine(case_id):
-                (assessed if kind == ReplyAssessed.kind else with_rounds)[case_id, attempt] = None
-    return with_rounds, assessed
-
-
-def _chunks(keys: Sequence[CaseKey], size: int) -> Iterator[Sequence[CaseKey]]:
-    """Consecutive parts of a sequence."""
-    return (keys[first : first + size] for first in range(0, len(keys), size))
 
 
 def recorded_results(folder: RunFolder, case_ids: Sequence[str], memory: WriterCache) -> dict[str, DebateResult]:

@@ -38,7 +38,7 @@ class RoundBands:
         n: `(R,)`, number of known values.
         unknown: `(R,)`, number of unknown ones, which are in none of the following.
         mean: `(R,)`, NaN where n is 0, as are all the following.
-        low_10, low_25, median, high_75, high_90: `(R,)`, quantiles, at most 0.25 % off, or 0.0001 next to 0.
+        low_10, low_25, median, high_75, high_90: `(R,)`, quantiles, with the error of `ValueHistogram`.
     """
 
     round: Ints

@@ -343,7 +343,7 @@ BOOKKEEPING_EVENTS = frozenset({ASKED, ABANDONED, CANCELLED, RESUMED})
 
 def completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Batch with all columns of `schema`: columns newer than the batch are null."""
-    if len(batch.schema) == len(schema):
+    if batch.num_columns == len(schema):
         return batch
     known = set(batch.schema.names)
     columns = [

@@ -1,7 +1,9 @@
 """Signals on file: what each writer of a run has aggregated, for other processes that show it.
 
-runs/NAME/signals/eEPOCH-wWRITER.msgpack, replaced about once a second while it changes. The files of the latest owner
-cover the whole record. They can be computed again from it, and are no part of it.
+runs/NAME/signals/eEPOCH-wWRITER.msgpack, replaced about once a second while it changes, and at the end. The files of
+the latest owner cover the record up to their last write: what a killed owner recorded after it is missing until the run
+is resumed, and a writer of the next owner has no file until it has read the record. They can be computed again from the
+record, and are no part of it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +48,7 @@ def read_table(
         raise RecordError(folder.missing())
     names = _with_key(table, columns)
     schema = pa.schema([TABLES[table].field(name) for name in names])
-    pieces = list(_pieces(folder, table, names, only, groups))
+    pieces = [piece[table] for piece in _pieces(folder, {table: names}, only, groups)]
     whole = pa.concat_tables([piece.cast(schema) for piece in pieces]) if pieces else schema.empty_table()
     if table in ("tokens", "judgments"):
         whole = whole.filter(pc.invert(pc.is_in(whole["reply_id"], value_set=_superseded_ids(folder, only, groups))))
@@ -69,8 +69,19 @@ def read_raw_rows(
     Args:
         columns, only, groups: see `read_table`.
     """
-    for piece in _pieces(folder, table, list(columns), only, groups):
-        yield from piece.to_batches()
+    for piece in _pieces(folder, {table: list(columns)}, only, groups):
+        yield from piece[table].to_batches()
+
+
+def read_raw_pieces(
+    folder: RunFolder,
+    columns: Mapping[str, Sequence[str]],
+    only: pc.Expression | None = None,
+    groups: Groups | None = None,
+) -> Iterator[dict[str, pa.Table]]:
+    """Reads columns of several tables of one stream, see `read_raw_rows`: a part, or a piece of a segment, at a time.
+    What `turns` and `tokens` have of a reply is in the same piece. A table without rows may be left out."""
+    yield from _pieces(folder, {table: list(names) for table, names in columns.items()}, only, groups)
 
 
 def of_cases(case_ids: Iterable[str]) -> pc.Expression:
@@ -79,35 +90,45 @@ def of_cases(case_ids: Iterable[str]) -> pc.Expression:
 
 
 def _pieces(
-    folder: RunFolder, table: str, names: list[str], only: pc.Expression | None, groups: Groups | None
-) -> Iterator[pa.Table]:
+    folder: RunFolder, wanted: Mapping[str, list[str]], only: pc.Expression | None, groups: Groups | None
+) -> Iterator[dict[str, pa.Table]]:
     """Parts, then segments. Segments are listed first: what becomes a part meanwhile is read twice, never missed."""
-    segments = complete_segments(folder, stream_of(table))
+    (stream,) = {stream_of(table) for table in wanted}
+    segments = complete_segments(folder, stream)
     read: set[str] = set()
 
-    def further_parts() -> Iterator[pa.Table]:
+    def further_parts() -> Iterator[dict[str, pa.Table]]:
         for part in folder.committed_parts():
-            if table in part.tables and part.tables[table] not in read:
-                read.add(part.tables[table])
-                path = folder.table_file(part, table)
-                chosen = None if groups is None else groups(path)
-                if chosen != []:  # empty tables of many parts would take longer than the parts that are read
-                    yield _part(path, table, names, only, chosen)
+            found = {}
+            for table, names in wanted.items():
+                if table in part.tables and part.tables[table] not in read:
+                    read.add(part.tables[table])
+                    path = folder.table_file(part, table)
+                    chosen = None if groups is None else groups(path)
+                    if chosen != []:  # empty tables of many parts would take longer than the parts that are read
+                        found[table] = _part(path, table, names, only, chosen)
+            if found:
+                yield found
 
     yield from further_parts()
     for segment in segments:
         try:
-            yield from _segment_rows(segment, table, names, only)
+            yield from _segment_rows(segment, wanted, only)
         except FileNotFoundError:  # a live run has just turned it into a part
             yield from further_parts()
 
 
-def _segment_rows(segment: Segment, table: str, names: list[str], only: pc.Expression | None) -> Iterator[pa.Table]:
+def _segment_rows(
+    segment: Segment, wanted: Mapping[str, list[str]], only: pc.Expression | None
+) -> Iterator[dict[str, pa.Table]]:
     """Rows of a segment, copied a few batches at a time: a batch takes more memory than what is read of it, and a row
     that is no copy keeps the whole file open."""
     for batches in chunked(read_segment(*segment)):
-        rows = rows_of(table, batches, names, only)
-        yield pa.concat_tables([rows, rows.slice(0, 0)]).combine_chunks()  # of one chunk alone it makes no copy
+        found = {}
+        for table, names in wanted.items():
+            rows = rows_of(table, batches, names, only)
+            found[table] = pa.concat_tables([rows, rows.slice(0, 0)]).combine_chunks()  # of one chunk it makes no copy
+        yield found
 
 
 def _part(path: Path, table: str, names: list[str], only: pc.Expression | None, groups: list[int] | None) -> pa.Table:

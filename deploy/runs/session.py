@@ -16,7 +16,7 @@ from moot.actors.debate.pending_decisions import Person
 from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.limits.limiter_client import BudgetSpent
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recovery import recover_signals
+from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.signals import Signals
 from moot.deploy.runs.checks import check_models
 from moot.deploy.runs.listener import Listener

@@ -1,4 +1,4 @@
-"""Online distribution of one quantity: a sparse histogram over all real numbers, with its sum; mergeable."""
+"""Online distribution of one quantity: a sparse histogram over all real numbers, with sums by bin; mergeable."""
 
 from __future__ import annotations
 
@@ -13,18 +13,27 @@ from moot.metrics.online.quantile_bands import LogprobBins
 Ints = npt.NDArray[np.int64]
 
 BINS = LogprobBins(0.005, 1e-4)
-"""Bins of a value's distance from 0; the error of a quantile is at most 0.25 % for a distance in [0.0001, 100]."""
+"""Bins of a value's distance from 0, up to `_MOST`; further out there is one for each power of 2."""
+
+_MOST, _LAST_NARROW = 100.0, 6
+"""End of the narrow bins, and the exponent of 2 before it."""
+
+_UNIT = 2.0**64
+"""Unit of the sums: those of the largest numbers do not overflow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueHistogram:
     """Counts of values by bin.
 
+    The error of a quantile is at most 0.25 % for a distance from 0 in [0.0001, 100], 0.0001 below, and a factor of 1.42
+    above. Values of a bin are of one size: those that are taken out leave no error of their size in the mean.
+
     Attributes:
         bins: `(C,)`, ascending: 0 for values closer to 0 than 0.0001, else the number of the bin of the value's
             distance from 0, negative for a negative value.
         counts: `(C,)`, number of values in each.
-        total: sum of the known values.
+        sums: `(C,)`, sum of the values in each, in units of 2^64.
         unknown: number of unknown values, which are in no bin.
 
     >>> some = ValueHistogram.of(np.array([0.2, 0.0, np.nan])).merge(ValueHistogram.of(np.array([-0.4])))
@@ -36,22 +45,21 @@ class ValueHistogram:
 
     bins: Ints
     counts: Ints
-    total: float
+    sums: Floats
     unknown: int
 
     @classmethod
     def empty(cls) -> ValueHistogram:
         """Histogram of no value."""
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), 0.0, 0)
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), 0)
 
     @classmethod
     def of(cls, values: Floats) -> ValueHistogram:
-        """Histogram of values `(N,)`; NaN is unknown."""
-        known = values[~np.isnan(values)]
-        distance = np.abs(known)
-        number = np.where(distance < BINS.surest, 0, BINS.count - BINS.index(-distance))
-        bins, counts = np.unique(np.sign(known).astype(np.int64) * number, return_counts=True)
-        return cls(bins, counts.astype(np.int64), float(known.sum()), len(values) - len(known))
+        """Histogram of values `(N,)`; what is not finite is unknown."""
+        known = values[np.isfinite(values)]
+        bins, inverse, counts = np.unique(_bins(known), return_inverse=True, return_counts=True)
+        sums = np.bincount(inverse, known / _UNIT, len(bins)).astype(np.float64)
+        return cls(bins, counts.astype(np.int64), sums, len(values) - len(known))
 
     def merge(self, other: ValueHistogram) -> ValueHistogram:
         """Histogram of the values of both."""
@@ -63,11 +71,11 @@ class ValueHistogram:
 
     def _combined(self, other: ValueHistogram, times: int) -> ValueHistogram:
         bins, inverse = np.unique(np.concatenate((self.bins, other.bins)), return_inverse=True)
-        counts = np.zeros(len(bins), np.int64)
+        counts, sums = np.zeros(len(bins), np.int64), np.zeros(len(bins))
         np.add.at(counts, inverse, np.concatenate((self.counts, times * other.counts)))
+        np.add.at(sums, inverse, np.concatenate((self.sums, times * other.sums)))
         kept = counts != 0
-        total = self.total + times * other.total
-        return ValueHistogram(bins[kept], counts[kept], total, self.unknown + times * other.unknown)
+        return ValueHistogram(bins[kept], counts[kept], sums[kept], self.unknown + times * other.unknown)
 
     @property
     def is_empty(self) -> bool:
@@ -82,7 +90,7 @@ class ValueHistogram:
     @property
     def mean(self) -> float:
         """Mean of the known values; NaN without any."""
-        return self.total / self.n if self.n else float("nan")
+        return float(self.sums.sum() / self.n * _UNIT) if self.n else float("nan")
 
     def quantiles(self, shares: tuple[float, ...]) -> Floats:
         """Quantiles `(len(shares),)`: the centre of the bin of the smallest value that at least the given share does
@@ -91,5 +99,20 @@ class ValueHistogram:
             return np.full(len(shares), np.nan)
         ranks = np.maximum(np.ceil(np.asarray(shares) * self.n - 1e-9), 1.0)
         number = self.bins[np.searchsorted(np.cumsum(self.counts), ranks)]
-        distance = -BINS.centre(BINS.count - np.abs(number))
-        return np.where(number == 0, 0.0, np.sign(number) * distance)
+        return np.sign(number) * _centres(np.abs(number))
+
+
+def _bins(values: Floats) -> Ints:
+    """Number of the bin of each finite value."""
+    distance = np.abs(values)
+    narrow = np.where(distance < BINS.surest, 0, BINS.count - BINS.index(-distance))
+    exponent = np.frexp(distance)[1].astype(np.int64)
+    number = np.where(distance <= _MOST, narrow, BINS.count + exponent - _LAST_NARROW)
+    return np.sign(values).astype(np.int64) * number
+
+
+def _centres(number: Ints) -> Floats:
+    """Distance from 0 of the centre of each bin."""
+    narrow = -BINS.centre(BINS.count - np.minimum(number, BINS.count))
+    wide = np.maximum(_MOST, np.exp2(np.maximum(number - BINS.count, 1) + _LAST_NARROW - 0.5))
+    return np.where(number == 0, 0.0, np.where(number <= BINS.count, narrow, wide))

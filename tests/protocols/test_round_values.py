@@ -12,6 +12,7 @@ from moot.protocols.round_values import ROUND_MEASURES, RoundValues, mean_over_s
 
 ODD: list[Any] = [None, 0, 0.5, -1, True, "0.5", math.nan, math.inf, [], ["a", "b"], {}, {"a": 0.5, "b": 1}]
 ODD += [{"a": None, "b": 0.5}, {"a": "x", "b": 0.5}, {"a": True}, {"a": [1.0]}]
+ODD += [10**400, -(10**400), {"a": 10**400, "b": 0.5}, {"a": 10**300}]
 
 
 @pytest.mark.parametrize("value", ODD)
@@ -22,6 +23,12 @@ def test_they_are_read_as_the_figures_of_a_round(value: Any) -> None:
     expected = mean_over_sides(list(read.values())) if isinstance(read, dict) else read
     expected = float(len(expected)) if isinstance(expected, list) else expected
     assert read_round_values("round", {"round": 2, "jsd": value}) == RoundValues(2, {"jsd": expected})
+
+
+def test_a_mean_that_no_float_holds_is_unknown() -> None:
+    assert mean_over_sides([1e308, 1e308]) is None
+    assert read_round_values("round", {"round": 1, "jsd": {"a": 1e308, "b": 1e308}}) == RoundValues(1, {"jsd": None})
+    assert read_round_values("round", {"round": 10**400, "d": 10**400}) == RoundValues(10**400, {"d": None})
 
 
 @pytest.mark.parametrize("number", [None, "1", 1.0, True])

@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 from moot.actors.models.sampling import Sampling
 from moot.actors.record import token_confidence
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recovery import recover_signals
 from moot.actors.record.round_bands import LAST_ROUND
 from moot.actors.record.signal_file import SignalFile, SignalReader
+from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.signals import Signals, decode_signals, encode_signals
 from moot.actors.record.token_confidence import Speaker, SpokenReply, TokenConfidence
 from moot.protocols.errors import ConfigError

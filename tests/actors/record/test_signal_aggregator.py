@@ -13,9 +13,8 @@ from structlog.testing import capture_logs
 
 from moot.actors.models.sampling import Sampling
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recovery import recorded_debates
+from moot.actors.record.recovery import reply_rows
 from moot.actors.record.signals import Signals, decode_signals, encode_signals
-from moot.actors.record.writer_cache import WriterCache
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
 
@@ -153,13 +152,14 @@ async def test_a_record_without_anything_to_aggregate_is_not_read_for_signals(
         writer.add_replies(said(0, "r0", None))
         writer.add_events([("c000", 0, Event("note", "here", {"mine": True}), 1.0)])
         await writer.commit([debate_result("c000", {"a": "r0"})])
-    read: list[Any] = []
+    read: list[str] = []
 
-    def watched(folder: RunFolder, keys: Any, memory: WriterCache) -> Any:
-        read.extend(keys)
-        return recorded_debates(folder, keys, memory)
+    def watched(*args: Any) -> Any:
+        for row in reply_rows(*args):
+            read.append(row["case_id"])
+            yield row
 
-    monkeypatch.setattr("moot.actors.record.recovery.recorded_debates", watched)
+    monkeypatch.setattr("moot.actors.record.signal_recovery.reply_rows", watched)
     async with open_writer(folder, compact=False) as writer:
         assert not read
         await writer.register([labelled(0), labelled(1)])
@@ -167,7 +167,7 @@ async def test_a_record_without_anything_to_aggregate_is_not_read_for_signals(
         writer.add_events([assessment(1)])
         await writer.commit([debate_result("c001", {"a": "r1"})])
     async with open_writer(folder, compact=False) as writer:
-        assert read == [("c001", 0)]
+        assert read == ["c000", "c001"]
         assert (await writer.signals.signals()).replies == 1
 
 

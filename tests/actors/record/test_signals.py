@@ -16,7 +16,7 @@ from small_runs import run_debates
 from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts
-from moot.actors.record.recovery import recover_signals
+from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.signals import Signals
 
 CASES = 60

@@ -32,9 +32,10 @@ from moot.actors.record.debate_result import WITHDRAWN, DebateEnd, DebateResult,
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.parts import read_groups
 from moot.actors.record.record_writer import RecordWriter
-from moot.actors.record.recovery import recorded_results, recover_signals
+from moot.actors.record.recovery import recorded_results
 from moot.actors.record.rows import INVALID_SUFFIX, SHARED
 from moot.actors.record.schema import CANCELLED, RESUMED
+from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tables import read_table
 from moot.actors.record.writer_cache import WriterCache
 from moot.actors.remote.peers import Peer

@@ -28,8 +28,8 @@ from small_runs import ENCODER
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import FLUSH_ROWS, FLUSH_S
-from moot.actors.record.recovery import recover_signals
 from moot.actors.record.signal_file import SignalReader
+from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tables import read_table
 
 ACTORS = ("moderator", "agent", "judge", "writer", "limiter")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -25,13 +26,18 @@ from openai_server import simulated_server
 from places import ROOT, TESTS
 from waiting import wait_until
 
+from moot.actors.record.counters import ROUND_METRICS
 from moot.actors.record.tables import read_table
 from moot.actors.telemetry.meter import METRICS
+from moot.protocols.round_values import ROUND_MEASURES
 
 DEPLOY = ROOT / "deploy" / "ops"
 RULES = DEPLOY / "prometheus" / "moot.rules.yml"
 DASHBOARD = json.loads((DEPLOY / "grafana" / "moot.json").read_text())
-VARIABLES = {"$protocol": ".*", "$model": ".*", "$__rate_interval": "30s"}
+VARIABLES = {"$protocol": ".*", "$model": ".*", "$__rate_interval": "30s", "${speaker:raw}": 'model=~".+", role=~".+"'}
+OF_OTHER_RUNS = {"Gamma by round", "Jensen-Shannon divergence of all sides by round"}
+"""Panels of what SocraSynth notes, or EVINCE with more than two sides."""
+
 LATENCY_MS = 250.0
 OPENING = ("round", "round/0")
 PRICE = {"input": 2.0, "output": 8.0}
@@ -66,6 +72,19 @@ def test_the_dashboard_and_the_rules_ask_for_every_metric_and_for_no_other() -> 
     ids = [panel["id"] for panel in DASHBOARD["panels"]]
     assert len(set(ids)) == len(ids)
     assert all("description" in p for p in DASHBOARD["panels"] if p["type"] != "row")
+
+
+def test_a_panel_shows_one_measure_and_pools_no_roles_or_models() -> None:
+    """Every exported measure has its panel, and the monitoring page says why the others have none."""
+    measures = [(title, re.findall(r'measure="(\w+)"', expression)) for title, expression in _expressions()]
+    assert all(len(named) <= 1 for _, named in measures), measures
+    assert {name for _, named in measures for name in named} == set(ROUND_METRICS)
+    page = (ROOT / "docs" / "operate" / "monitoring.md").read_text()
+    assert all(f"`{name}` is not exported" in page for name in {*ROUND_MEASURES, "m"} - set(ROUND_METRICS))
+    for panel in DASHBOARD["panels"]:
+        for target in panel.get("targets", ()):
+            if "surprisal" in target["expr"]:
+                assert "by (le, model, role)" in target["expr"] or panel.get("repeat") == "speaker"
 
 
 @needs_promtool
@@ -230,7 +249,8 @@ class TestWatchedRuns:
         ]
         for title, expression in [*_expressions(), *recorded]:
             found = watched.prometheus.ask(expression, watched.at)
-            assert any(math.isfinite(value) for _, value in found), (title, expression, found)
+            is_there = any(math.isfinite(value) for _, value in found)
+            assert is_there == (title not in OF_OTHER_RUNS), (title, expression, found)
 
     def test_the_counters_end_where_the_record_does(self, watched: MonitoredRuns) -> None:
         ask, total = watched.ask, watched.total

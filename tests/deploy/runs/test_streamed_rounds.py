@@ -10,8 +10,8 @@ from journal_writer import assert_same_signals
 
 import moot
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recovery import recover_signals
 from moot.actors.record.signal_file import SignalReader
+from moot.actors.record.signal_recovery import recover_signals
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.rounds.dynamics import round_dynamics
 from moot.deploy.results.rounds.round_trace import MEASURES, OPENINGS
