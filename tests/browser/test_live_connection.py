@@ -88,6 +88,51 @@ def test_a_page_connects_to_a_server_that_starts_again(run: Path, open_page: Ope
     opened.said.clear()  # the browser's own errors of a broken connection
 
 
+def test_the_first_verdict_brings_its_columns(owned: tuple[Path, Ownership], apart: Apart, open_page: OpenPage) -> None:
+    run, owner = owned
+    session = PlantedSession(compacts=False)
+    session.case("opposed")
+    session.verdict("opposed", "Yes", "converged")
+    with viewed(run.parent) as address:
+        page = open_page(f"{address}runs/open/").page
+        heads = page.locator(".case-table .tabulator-col-title")
+        page.get_by_label("Filter by Case").fill("op")
+        page.get_by_role("gridcell", name="open", exact=True).first.wait_for()
+        before = heads.all_inner_texts()
+        apart(lambda: extend(run, session, owner))
+        page.get_by_text("Under way: 1 of 2").wait_for()
+        page.get_by_label("Filter by Case").blur()
+        page.get_by_role("gridcell", name="converged").wait_for()
+        after = heads.all_inner_texts()
+        assert {"Answer", "How it ended", "Rounds"} <= {*after} - {*before}
+        assert after == page.evaluate(
+            "fetch('cases.json').then((r) => r.json()).then((r) => r.columns.map((c) => c.title))"
+        )
+        assert page.get_by_label("Filter by Case").input_value() == "op"
+
+
+def test_a_page_follows_a_run_that_is_resumed_after_its_process_has_died(
+    owned: tuple[Path, Ownership], apart: Apart, open_page: OpenPage
+) -> None:
+    run, owner = owned
+    later = PlantedSession(compacts=False)
+    later.case("next")
+    later.verdict("next", "Yes", "converged")
+    with viewed(run.parent) as address:
+        page = open_page(f"{address}runs/open/").page
+        page.get_by_text(UNDER_WAY).wait_for()
+        owner.release()
+        page.get_by_text("Its process has died: 0 of 2 cases").wait_for()
+        resumed = Ownership.acquire(RunFolder(run))
+        try:
+            page.get_by_text(UNDER_WAY).wait_for()
+            assert page.get_by_role("link", name="Report so far").count()
+            apart(lambda: extend(run, later, resumed))
+            page.get_by_text("Under way: 1 of 2").wait_for()
+        finally:
+            resumed.release()
+
+
 def test_a_debate_that_is_refused_says_why_and_is_followed_again(
     run: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,7 +79,7 @@ def _rounds(signals: Signals) -> Iterator[Chart]:
         top = None if panel is None or panel.top is None else (0.0, panel.top)
         if bands.n.any():
             later = " Later rounds are of the debates that had not ended." if (bands.n > 0).sum() > 1 else ""
-            note = f"Over {_n(bands)} debates so far.{later}"
+            note = f"{_over(bands.n, 'debate', 'debates')} so far.{later}"
             yield _by_round(f"live-{_plain(measure.key)}", _title(measure), measure, bands, note, top)
 
 
@@ -132,12 +132,15 @@ def _shown(bands: RoundBands, measure: Measure) -> dict[str, list[float]]:
     return {name: (measure.times * getattr(bands, name)).tolist() for name in names}
 
 
-def _n(bands: RoundBands) -> str:
-    known = bands.n[bands.n > 0]
-    low, high = int(known.min()), int(known.max())
-    return count(high) if low == high else f"{count(low)} to {count(high)}"
+def _over(n: npt.NDArray[np.int64], one: str, more: str) -> str:
+    """Over how many the bands are, as a range where it differs by place."""
+    high = int(n.max())
+    low = int(n[n > 0].min(initial=high))
+    range_ = count(high) if low == high else f"{count(low)} to {count(high)}"
+    return f"Over {range_} {one if high == 1 else more}"
 
 
+_REPLIES = ("reply", "replies")
 _LOGPROB = Measure("logprob", "mean log-probability", "nat")
 
 
@@ -148,7 +151,7 @@ def _speakers(signals: Signals) -> Iterator[Chart]:
         name, whose = f"live-tokens-{_name(*speaker)}", _whose(signals, speaker)
         by_round = signals.spoken_rounds(speaker)
         if (by_round.n > 0).sum() > 1:
-            note = f"Over {_n(by_round)} replies of debates with a verdict."
+            note = f"{_over(by_round.n, *_REPLIES)} of debates with a verdict."
             yield _by_round(f"{name}-by-round", f"Token confidence of {whose}", _LOGPROB, by_round, note)
         yield _along(name, f"Token confidence along the replies of {whose}", signals.spoken(speaker))
 
@@ -183,7 +186,7 @@ def _along(name: str, title: str, bands: LogprobBands) -> Chart:
         x_label="from the first token (0) to the last (1)",
         y_label="log-probability, nat",
         x_range=(0.0, 1.0),
-        note=f"Over {count(int(bands.n.max()))} replies of debates with a verdict.",
+        note=f"{_over(bands.n.max(keepdims=True), *_REPLIES)} of debates with a verdict.",
     )
 
 

@@ -78,6 +78,7 @@ def make_view(catalogue: RunCatalogue, token: str | None = None, process: OwnPro
             Route(run, routes.with_slash),
             Route(f"{run}/", routes.run),
             Route(f"{run}/ready.json", routes.ready),
+            Route(f"{run}/live.json", routes.live),
             Route(f"{run}/events", routes.events),
             Route(f"{run}/stop", routes.stop, methods=["POST"]),
             Route(f"{run}/decisions.json", routes.pending),
@@ -165,6 +166,11 @@ class _Routes:
         run = await self._find(request)
         wait = self._cache.cases_within if request.query_params.get("of") == "cases" else self._cache.report
         return _json({"ready": await wait(run, _READY_S) is not None})
+
+    async def live(self, request: Request) -> Response:
+        """Whether a process works on a run: a page whose run has ended asks whether it was resumed."""
+        run = await self._find(request)
+        return _json({"live": await asyncio.to_thread(run.is_live)})
 
     async def events(self, request: Request) -> Response:
         """Server-sent events of a run in progress: its figures and charts."""

@@ -114,14 +114,14 @@ class CaseIndex:
         return {"all": self.total, "counts": counts, "of_run": self._of_run, "read_at": self._read_at}
 
     def page(self, query: CaseQuery) -> dict[str, Any]:
-        """A page of rows, how many cases there are that match, and those of `described`, which grow with a run.
+        """A page of rows, how many cases there are that match, and what `described` has, which grows with a run.
 
         Raises:
             RequestError: 422, the table has no such column.
         """
         order = self._order(query)
         rows = self._table.take(order.slice(query.offset, query.limit)).drop_columns([*_INTERNAL])
-        return {"total": len(order), "rows": rows.to_pylist(), **self._totals}
+        return {"total": len(order), "rows": rows.to_pylist(), **self.described()}
 
     def _order(self, query: CaseQuery) -> pa.Array:
         """Indices of the matching cases, in the requested order."""

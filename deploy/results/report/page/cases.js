@@ -84,6 +84,15 @@
     return moot.tableColumn(column, name === "case" ? link : text, filter);
   }
 
+  // The first verdict brings columns; those that are there keep their filters.
+  function widen(now) {
+    const before = new Set(columns.map(({ name }) => name));
+    columns = now;
+    now.forEach((column, i) => {
+      if (!before.has(column.name)) table.addColumn(definition(column), false, now[i - 1].name);
+    });
+  }
+
   function settings(data) {
     const common = {
       index: "case", layout: "fitColumns", rowHeight: 30, minHeight: LEAST_HEIGHT, maxHeight: MOST_HEIGHT, columns: columns.map(definition),
@@ -100,7 +109,8 @@
       const answer = await fetch(`cases.json?${query}`);
       if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
       const { total, rows: found, ...all } = await answer.json();
-      refill(all);  // a run under way has more cases than when the page was opened
+      refill(all);  // a run under way has more cases than when the page was opened, and more columns
+      widen(all.columns);
       read = all;
       tell(total, all);
       return { last_page: Math.ceil(total / size), data: found };

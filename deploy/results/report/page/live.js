@@ -5,6 +5,8 @@
   const MOST_ROWS = 200; // of a chart's table
   const GROW_MS = 3000; // between two updates of the table of cases
   const OLD_MS = 20000; // after which figures are said to be old: they come every two seconds at least
+  const AGAIN_MS = 3000; // between two requests of whether a run that has ended was resumed
+  const REPORT = "Report so far";
   const READING = "Reading the record ...";
 
   function make(tag, className, text, ...children) {
@@ -173,7 +175,7 @@
     const bar = make("progress");
     bar.setAttribute("aria-label", "cases with a verdict");
     const { button, status, setAlive } = stopButton();
-    const report = make("a", "", "Report so far");
+    const report = make("a", "", REPORT);
     report.href = "?report";
     const [figures, charts, debates, forms] = [new Facts(), new Charts(), new Debates(), new moot.Forms("decisions.json")];
     const simulated = make("p", "warning");
@@ -219,6 +221,20 @@
       }
     }
 
+    // The same command resumes a run that has ended: the page then follows it again.
+    async function awaitResumption() {
+      for (;;) {
+        await new Promise((done) => setTimeout(done, document.hidden ? 5 * AGAIN_MS : AGAIN_MS));
+        const answer = await fetch("live.json").catch(() => null); // null: the server does not answer
+        if (answer && answer.ok && (await answer.json()).live) break;
+      }
+      write(report, REPORT);
+      stream.open();
+      stream.heard();
+      watch = setInterval(showState, 1000);
+      moot.readOn();
+    }
+
     function showEnd(end) {
       if (end.status === "live" && !end.reason && !end.hint) {
         stream.reopen(); // the server has stopped, or the run was resumed as it ended
@@ -240,6 +256,7 @@
       if (!end.hint) {
         moot.growCases();
         if (of) forms.update(of.waiting);
+        awaitResumption();
         return;
       }
       debates.box.hidden = others.hidden = true;
@@ -250,6 +267,6 @@
     const stream = new moot.LiveStream(address, {
       figures: showFigures, charts: (data) => charts.update(data), heartbeat: showState, end: showEnd,
     });
-    const watch = setInterval(showState, 1000);
+    let watch = setInterval(showState, 1000);
   };
 })();

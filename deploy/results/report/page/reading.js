@@ -12,7 +12,19 @@
       this.stream = new moot.LiveStream(`cases/${encodeURIComponent(id)}/events`, {
         note: () => this.refresh(), heartbeat: () => this.showState(), end: ({ reason }) => this.end(reason),
       });
+      this.observe();
+    }
+
+    observe() {
       this.watch = setInterval(() => this.showState(), 1000);
+    }
+
+    // After the debate, or its run, has ended: the run was resumed.
+    resume() {
+      this.close();
+      this.stream.open();
+      this.stream.heard();
+      this.observe();
     }
 
     refresh() {
@@ -69,6 +81,7 @@
   window.addEventListener("hashchange", () => {
     if (!location.hash.startsWith("#case=")) stopReading();
   });
+  moot.readOn = () => reading && reading.resume();
   moot.openTranscript = (article, id) => {
     stopReading();
     reading = new Reading(article, id);

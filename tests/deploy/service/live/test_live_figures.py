@@ -76,6 +76,13 @@ def test_at_the_end_they_are_those_of_the_summary(task: str, protocol: str, tmp_
         assert accuracy["y"][-1] == pytest.approx(summary.accuracy, rel=1e-4)
 
 
+def test_notes_of_charts_count_one_debate_as_one(tmp_path: Path) -> None:
+    moot.run(task="sample", protocol="evince", limit=1, engine="inline", out=tmp_path / "run")
+    notes = [chart.note for chart in live_charts(followed(tmp_path / "run"), SignalReader(tmp_path / "run").signals())]
+    assert any(note.startswith("Over 1 debate so far.") for note in notes)
+    assert not any(word in note for note in notes for word in ("Over 1 debates", "Over 1 replies"))
+
+
 @pytest.mark.parametrize(("shared", "last"), [("", "again"), ("One page", "again"), ("", "too")])
 def test_claims_that_the_classifier_was_trained_on_are_in_no_accuracy(shared: str, last: str, tmp_path: Path) -> None:
     known = card([text_hash(GOOD)], trained_on_groups=(text_hash("The page"),))
