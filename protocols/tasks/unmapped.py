@@ -10,8 +10,8 @@ from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks.row import Row
 from moot.protocols.tasks.text_in_cells import TextInCells
 
-_ROWS = 10_000
-"""Number of the first rows in which text is looked for: a fraction of a second."""
+_ROWS = 2_000
+"""Number of the first rows in which text is looked for: tenths of a second."""
 
 _MOST_NAMED = 5
 
