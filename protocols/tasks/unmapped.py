@@ -8,32 +8,32 @@ from itertools import islice
 
 from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks.row import Row
+from moot.protocols.tasks.text_in_cells import TextInCells
 
-_ROWS = 50
-"""Number of the first rows in which text is looked for."""
-
-_WORDS = 5
-"""Fewest words of a text; a name, a category or an address has fewer."""
+_ROWS = 2_000
+"""Number of the first rows in which text is looked for: tenths of a second."""
 
 _MOST_NAMED = 5
 
 
 def unmapped_text(rows: Iterable[Row], used_in: Callable[[Row], Collection[str]]) -> tuple[str, ...]:
-    """Columns without a field that hold text in one of the first rows, in their order; none of unreadable rows.
+    """Columns without a field that hold text in the first rows, in their order; none of unreadable rows.
 
     Args:
         rows: of the table.
         used_in: the columns of a row that some field takes, or that the user has excluded.
     """
-    found: dict[str, None] = {}
+    found: dict[str, TextInCells] = {}
     try:
         for row in islice(rows, _ROWS):
             if row.problem is None:
                 used = used_in(row)
-                found |= dict.fromkeys(name for name, value in row.values.items() if name not in used and _holds(value))
+                for name, value in row.values.items():
+                    if name not in used:
+                        found.setdefault(name, TextInCells()).add(value)
     except TaskFileError:  # such as a column of Parquet of a type that no field has
         return ()
-    return tuple(found)
+    return tuple(name for name, cells in found.items() if cells.hold_text)
 
 
 def unmapped_remark(columns: Collection[str], remedy: str) -> str:
@@ -57,11 +57,5 @@ def fixed_remarks(read: Callable[[], Iterator[Row]], fields: Collection[str]) ->
 
 def _of_fixed(read: Callable[[], Iterator[Row]], fields: Collection[str]) -> tuple[str, ...]:
     columns = unmapped_text(read(), lambda row: fields)
-    return (unmapped_remark(columns, f"the columns of this task are {', '.join(fields)}"),)
-
-
-def _holds(value: object) -> bool:
-    """Whether a cell holds text, or a list with one."""
-    if isinstance(value, list | tuple):
-        return any(map(_holds, value[:5]))
-    return isinstance(value, str) and len(value.split(maxsplit=_WORDS)) >= _WORDS
+    remedy = f"if models may see one, put it into a column of this task ({', '.join(fields)}), else remove it"
+    return (unmapped_remark(columns, remedy),)

@@ -11,6 +11,7 @@ from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Note
 from moot.deploy.results.rounds.case_means import GroupOf, mean_over_cases
 from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.round_charts import round_charts
+from moot.deploy.results.summaries.panel_verdicts import outcomes
 from moot.deploy.results.text import cases, count, counts_in_words, number, signed
 from moot.protocols.socrasynth.closing_events import (
     AnswerCompared,
@@ -178,9 +179,9 @@ def _versus(run: RunData) -> Iterator[Block]:
 
 def _versus_row(case_id: str, versus: AnswerCompared) -> tuple[str, ...]:
     marks = (None, None) if versus.totals is None else (versus.totals.A, versus.totals.B)
-    by_topic: Counter[str] = Counter(better or "unknown" for better in versus.by_topic)
+    by_topic = counts_in_words(outcomes(versus.by_topic) or {})
     words = [f"{versus.words[name]:,}" if name in versus.words else "-" for name in ("debate", "answer")]
-    return (case_id, *map(number, marks), versus.winner or "unknown", counts_in_words(by_topic), *words)
+    return (case_id, *map(number, marks), versus.winner or "unknown", by_topic, *words)
 
 
 def _of_these(n: int) -> str:

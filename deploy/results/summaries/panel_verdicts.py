@@ -64,12 +64,12 @@ def count_panel_verdicts(record: RunRecord, finished: Sequence[VerdictRow]) -> P
         first_mover_advantage=mean_of(biases),
         judgings=len(biases),
         joint={name: joint[name] for name in ("both consent", "reservations", "not known", "no proposal")},
-        versus=_outcomes([payload.versus for payload in compared]),
-        versus_topics=_outcomes([better for payload in compared for better in payload.versus_topics]),
+        versus=outcomes([payload.versus for payload in compared]),
+        versus_topics=outcomes([better for payload in compared for better in payload.versus_topics]),
     )
 
 
-def _outcomes(found: Sequence[Better | None]) -> dict[str, int] | None:
+def outcomes(found: Sequence[Better | None]) -> dict[str, int] | None:
     """Comparisons with a single answer by their outcome; None without any."""
     counts = Counter(better or "none" for better in found)
     return {name: counts[name] for name in ("debate", "answer", "tie", "none")} if found else None

@@ -272,7 +272,9 @@ class _OwnCases:
                 f"columns: {listed(header or tuple(seen))}"
             )
         unmapped = self._unmapped_text(header)
-        remedy = f"name the field of one, as in cases:{self._table.file}:passage={unmapped[0]}" if unmapped else ""
+        mapped = f"cases:{self._table.file}:passage=COLUMN"
+        # no column as the example: the one that is left over is often the right answer or its explanation
+        remedy = f"if models may see one, map it to a field, as in {mapped}, else remove it"
         self._unmapped = unmapped_remark(unmapped, remedy)
         self._survey = survey
 

@@ -209,6 +209,7 @@ UNMAPPED = "this column holds a few words of text"
         ("subjects:{}", {"subject": "Is it?", "context": UNMAPPED}, "`context`"),
         ("replies:{}", {"reply": "It is.", "context": UNMAPPED}, "`context`"),
         ("boolq:{}", {"question": "is it", "answer": True, "idx": UNMAPPED}, ""),
+        ("cases:{}", {"question": "Why?", "answer": "so", "meta": {"by": [{"notes": UNMAPPED}]}}, "`meta`"),
     ],
 )
 def test_text_that_no_field_takes_is_remarked_on(task: str, row: dict[str, Any], named: str, tmp_path: Path) -> None:
@@ -231,3 +232,51 @@ def test_text_that_no_field_takes_is_found_in_csv_and_parquet(tmp_path: Path) ->
         summary = open_task(f"cases:{file}").validate()
         assert summary is not None
         assert ["`notes`" in remark for remark in summary.remarks] == [True]
+
+
+def unmapped_in(rows: list[dict[str, Any]], file: Path) -> list[str]:
+    file.write_text(
+        "\n".join(json.dumps({"question": f"Why {n}?", "answer": "so"} | row) for n, row in enumerate(rows))
+    )
+    summary = open_task(f"cases:{file}").validate()
+    assert summary is not None
+    return [remark for remark in summary.remarks if "no field of a case" in remark]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["from the website"],
+        ["from the website", "from the editor"],
+        ["ウェブサイトから引用した"],
+        ["从网站上抄下来的文字"],
+        ["웹사이트에서 가져온 글"],
+        ["यह जानकारी वेबसाइट से"],
+        [*[""] * 400, UNMAPPED],
+        [UNMAPPED] * 5,
+    ],
+)
+def test_short_and_late_text_that_no_field_takes_is_remarked_on(cells: list[str], tmp_path: Path) -> None:
+    (remark,) = unmapped_in([{"notes": each} for each in cells], tmp_path / "rows.jsonl")
+    assert "`notes`" in remark
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["college medicine exam", "college physics exam", *["college medicine exam"] * 4],
+        ["https://a.org/why-it-is-so", "see https://b.org/and/so/on"],
+        ["2024-11-28T10:00:00", "Sat Nov 28 22:33:04 UTC 2026", "28 November 2026", "2026年11月28日"],
+        ["3f2504e0-4f89-11d3-9a0c", "claude-3-haiku-20240307", "cases_of_the_first_file"],
+        ["0.1 0.2 0.3 0.4 0.5 0.6", "[1, 2, 3, 4, 5, 6, 7]", "A B C D E F"],
+        ["東京都", "大阪府", "Ada Lovelace", "internationalisation"],
+    ],
+)
+def test_names_categories_dates_and_numbers_are_no_text(cells: list[str], tmp_path: Path) -> None:
+    assert unmapped_in([{"notes": each} for each in cells], tmp_path / "rows.jsonl") == []
+
+
+def test_the_remedy_does_not_offer_the_column_itself_which_may_be_the_right_answer(tmp_path: Path) -> None:
+    (remark,) = unmapped_in([{"explanation": UNMAPPED}], tmp_path / "rows.jsonl")
+    assert "=explanation" not in remark
+    assert "if models may see" in remark

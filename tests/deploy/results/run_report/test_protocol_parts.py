@@ -248,8 +248,8 @@ def test_debates_and_single_answers_are_shown_side_by_side(session: PlantedSessi
     blocks = list(socrasynth(RunData(session.plant())))
     (table,) = (block for block in blocks if isinstance(block, Table))
     assert list(table.rows) == [
-        ("a", "7", "5", "debate", "debate 1, tie 1", "1,200", "300"),
-        ("b", "unknown", "unknown", "unknown", "unknown 1, tie 1", "-", "-"),
+        ("a", "7", "5", "debate", "debate 1, answer 0, tie 1, none 0", "1,200", "300"),
+        ("b", "unknown", "unknown", "unknown", "debate 0, answer 0, tie 1, none 1", "-", "-"),
     ]
     (said,) = (block.text for block in blocks if isinstance(block, Note) and "single answer" in block.text)
     assert "debate 1, answer 0, tie 0, none 1. By topic: debate 1, answer 0, tie 2, none 1." in said
