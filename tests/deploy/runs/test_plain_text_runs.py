@@ -137,6 +137,14 @@ async def test_a_protocol_that_needs_more_is_refused_before_it_is_paid_for(
     assert (prose.calls, prose.openings, (tmp_path / "run").exists()) == (0, 2, False)
 
 
+async def test_a_server_that_ignores_schemas_is_refused_where_they_are_required(
+    tmp_path: Path, prose: ProseServer
+) -> None:
+    with pytest.raises(CapabilityMissing, match="--structured off"):
+        await run_prose(tmp_path / "run", prose.url, structured="on")
+    assert (prose.calls, (tmp_path / "run").exists()) == (0, False)
+
+
 async def test_a_model_that_writes_json_is_asked_for_it(tmp_path: Path, prose: ProseServer) -> None:
     prose.says = f"Here it is: {OBJECT}"
     done = await run_prose(tmp_path / "run", prose.url)
