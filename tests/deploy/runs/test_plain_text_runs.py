@@ -129,7 +129,7 @@ async def test_the_answer_is_found_among_the_tokens_and_an_unstated_confidence_i
     assert all(gate["p"] is not None for gate in gates)
 
 
-PARAPHRASE = {"judging.variants": "paraphrase"}
+PARAPHRASE = {"judging.variants": "paraphrase", "gate.intrinsic": "none"}
 CA = {"logprobs": False}
 
 
