@@ -21,7 +21,10 @@ from moot.actors.models.resolve import ModelBinding
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.tables import read_table
+from moot.deploy.results.summaries.gate_tests import run_warnings
 from moot.deploy.results.summaries.model_replies import by_role, model_replies
+from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.summaries.summary_rows import summary_rows
 from moot.deploy.runs.doctor import examine
 from moot.deploy.runs.doctor_protocol import try_protocol
 from moot.deploy.runs.flag_parsers import parse_settings
@@ -198,6 +201,8 @@ async def test_a_run_whose_first_asks_are_in_vain_stops_and_goes_on_when_the_mod
         assert f"moot doctor --model '{prose.url}'" in stopped.stopped_by
         assert prose.calls == session * 2 * 5, "each ask is repeated once"
     assert "'agent'" in read_run_yaml(RunFolder(out))["sessions"][-1]["stopped_by"]
+    assert run_warnings(out) == [], "the reason of the stop says it, with the names filled in"
+    assert max(len(line) for _, text in summary_rows(summarise(out)) for line in text.splitlines()) <= 100
     prose.says = PROSE
     done = await run_prose(out, prose.url, retry_failed=True, **options)
     assert (done.status, done.done, done.failed) == ("finished", 4, 0)
