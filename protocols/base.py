@@ -48,6 +48,8 @@ class DebateProtocol(ABC):
     """How to use a model without log-probabilities; shown if such a model is refused."""
     goes_on_without_logprobs: bool = False
     """Whether it continues if a server gives no log-probabilities for replies that are constrained to a schema."""
+    without_json: str = ""
+    """How to use a model that writes no JSON; shown if such a model is refused."""
     needs_labels: bool = False
     """Whether to refuse a task whose cases have no labels."""
     needs_reply: bool = False

@@ -35,12 +35,13 @@ def reply_id(model: type[BaseModel]) -> str:
 
 
 def reply_name(path: str) -> str:
-    """Name of the reply type in an id, without its module and the factory's text.
+    """Name of the reply type in an id, without its module: of one that a factory made, the factory's as a class.
 
     >>> reply_name("moot.protocols.replies:Position"), reply_name('moot.protocols.rubrics.sheet:mark_sheet({"a":1})')
-    ('Position', 'mark_sheet')
+    ('Position', 'MarkSheet')
     """
-    return path.partition(":")[2].partition("(")[0] or path
+    name, made, _ = path.partition(":")[2].partition("(")
+    return "".join(map(str.capitalize, name.split("_"))) if made else name or path
 
 
 Factory = TypeVar("Factory", bound=Callable[[str], type[BaseModel]])

@@ -154,7 +154,6 @@ class SchemaProbe:
     def __init__(self, model: Model, trial: ProbeRequest, calls: ProbeCalls) -> None:
         self._model, self._trial, self._calls = model, trial, calls
         self._tried: dict[ReplySchema, str] = {}
-        self._ignores = False
         self._stages: dict[str, ConstrainedStage] = {}
         self.replies: TrialReplies | None = None
         self.refused = self.why = self.mixed_stages = ""
@@ -221,12 +220,7 @@ class SchemaProbe:
                 self.replies = self.replies or replies
                 self._note_stages(replies)
             return ""
-        if not self._trial.insists:
-            return why
-        if not self._ignores:
-            _log.warning("replies may not be constrained to their schemas", model=self._model.name, why=why)
-        self._ignores = True
-        return ""
+        return why
 
     async def _constrained(self, schema: ReplySchema, *, logprobs: bool) -> TrialReplies:
         """Constrained replies; without log-probabilities where a server refuses them."""

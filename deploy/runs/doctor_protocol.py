@@ -14,9 +14,11 @@ from moot.actors.record.tables import read_table
 from moot.deploy.results.summaries.model_replies import USABLE, ModelReplies, commonest_failure, model_replies
 from moot.deploy.runs.capabilities import schema_mode_rows
 from moot.deploy.runs.checks import recorded_profiles
+from moot.deploy.runs.plain_forms import NeedsJson
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session import Session
+from moot.protocols.errors import CapabilityMissing
 from moot.protocols.messages import family_of
 from moot.protocols.registry import make_protocol
 
@@ -110,7 +112,10 @@ async def try_protocol(binding: ModelBinding, config: RunConfig, cases: int) -> 
             "engine": "inline",
             "out": str(folder),
         }
-        done = await Session(prepare(RunConfig.build(config, fields))).run()
+        try:
+            done = await Session(prepare(RunConfig.build(config, fields))).run()
+        except NeedsJson as error:  # which names the command that is running
+            raise CapabilityMissing(error.needs) from None
         summary = done.summary
         (profile,) = (recorded_profiles(RunFolder(folder)) or {}).values()
         asked = {role: protocol.replies.get(role, ()) for role in protocol.roles}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator
 
 from moot.actors.agent.roles import RoleBinding
 from moot.deploy.runs.model_trials import needed_replies
 from moot.deploy.runs.prepare import Prepared
+from moot.deploy.runs.run_config import RunConfig
+from moot.protocols.base import DebateProtocol
 from moot.protocols.errors import CapabilityMissing
 from moot.protocols.plain_replies import has_plain_form
 from moot.protocols.registry import PROTOCOLS, make_protocol
@@ -15,11 +18,28 @@ from moot.protocols.replies import FreeText
 from moot.protocols.reply_ids import reply_id, reply_name
 
 
+class NeedsJson(CapabilityMissing):
+    """A model that writes no JSON is asked for a reply that has no plain form.
+
+    Args:
+        needs: what asks for it, and what helps.
+        command: command that examines the model.
+    """
+
+    def __init__(self, needs: str, command: str) -> None:
+        super().__init__(needs, command)
+        self.needs = needs
+        self._command = command
+
+    def __str__(self) -> str:
+        return f"{self.needs}; `{self._command}` shows what the model writes"
+
+
 def check_plain_forms(prepared: Prepared) -> None:
     """Check that every reply of a model that writes no JSON has a plain form.
 
     Raises:
-        CapabilityMissing: one has none; names the role, the reply and the command that examines the model.
+        NeedsJson: one has none; names the role, the reply and the command that examines the model.
     """
     if not any(member.profile is not None and not member.profile.writes_json for member in prepared.members):
         return
@@ -30,26 +50,34 @@ def check_plain_forms(prepared: Prepared) -> None:
                 continue
             for member in members:
                 if member.writes_prose(name := reply_id(reply)):
-                    raise CapabilityMissing(_refusal(prepared.protocol.name, family, member, reply_name(name)))
+                    needs = _needs(prepared.protocol, family, member, reply_name(name))
+                    raise NeedsJson(needs, doctor_command(member, prepared.config))
 
 
-def _refusal(protocol: str, family: str, member: RoleBinding, reply: str) -> str:
+def _needs(protocol: DebateProtocol, family: str, member: RoleBinding, reply: str) -> str:
+    hint = f"{protocol.without_json}; or use" if protocol.without_json else "use"
     return (
-        f"model {member.model!r} writes no JSON where a prompt asks for it, and protocol {protocol!r} needs it of the "
-        f"role {family!r} ({reply}): `{doctor_command(member)}` shows what it writes. Use another model, or a server "
-        f"that constrains replies to a schema; in plain text these protocols work: {', '.join(_plain_protocols())}"
+        f"model {member.model!r} writes no JSON where a prompt asks for it, and protocol {protocol.name!r} needs it of "
+        f"the role {family!r} ({reply}): {hint} another model, or a server that constrains replies to a schema. With "
+        f"default settings these protocols work in plain text: {', '.join(_plain_protocols())}"
     )
 
 
-def doctor_command(member: RoleBinding) -> str:
-    """Command that examines the model of a role.
+def doctor_command(member: RoleBinding, config: RunConfig) -> str:
+    """Command that examines the model of a role under the run's protocol and settings.
 
-    >>> doctor_command(RoleBinding(model="http://127.0.0.1:8000/v1#m", api_key_env="KEY"))
-    "moot doctor --model 'http://127.0.0.1:8000/v1#m' --api-key-env KEY"
+    >>> member = RoleBinding(model="http://127.0.0.1:8000/v1#m", api_key_env="KEY")
+    >>> doctor_command(member, RunConfig(protocol="evince", set={"agents": 2}))
+    "moot doctor --model 'http://127.0.0.1:8000/v1#m' --api-key-env KEY --protocol evince --set agents=2"
     """
     words = ["moot", "doctor", "--model", member.model]
     words += [] if member.api_key_env is None else ["--api-key-env", member.api_key_env]
     words += [] if member.base_url is None else ["--base-url", member.base_url]
+    words += ["--protocol", config.protocol]
+    words += [] if config.preset is None else ["--preset", config.preset]
+    settings = config.set if config.agents is None else {**config.set, "agents": config.agents}
+    for key, value in settings.items():
+        words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words)
 
 

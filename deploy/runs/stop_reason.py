@@ -87,7 +87,7 @@ def describe_stop(why: str, config: RunConfig, bindings: Bindings, rest: Remaini
     if kind == LimiterGone.kind:
         return f"the rate limiter is unreachable ({what})"
     if kind == NothingUsable.kind:
-        return _describe_unusable(what, bindings)
+        return _describe_unusable(what, config, bindings)
     budget, *amounts = what.split()
     needed, left = map(float, amounts)
     if budget == "usd":
@@ -98,10 +98,10 @@ def describe_stop(why: str, config: RunConfig, bindings: Bindings, rest: Remaini
     return f"{bound} does not allow another call{DETAIL_SEPARATOR}the next {need}; {suggestion}"
 
 
-def _describe_unusable(what: str, bindings: Bindings) -> str:
+def _describe_unusable(what: str, config: RunConfig, bindings: Bindings) -> str:
     """That the first asks of a role were in vain, with the command that examines its model."""
     role, _, reason = what.partition(DETAIL_SEPARATOR)
-    command = doctor_command(Roles(bindings).binding(role))
+    command = doctor_command(Roles(bindings).binding(role), config)
     return (
         f"{reason}; `{command}` examines the model. Then run the same command again, with --retry-failed for the "
         "failed cases; --max-unusable 0 goes on in any case"

@@ -59,6 +59,7 @@ class ConstructorAuditor(DebateProtocol):
     without_logprobs = (
         "`--set logprobs=false` continues without them: such replies are counted and left out of the signal analysis"
     )
+    without_json = "`--set judge.when=never` asks no judge"
 
     def __init__(self, settings: ConstructorAuditorSettings | None = None) -> None:
         self.settings = settings if settings is not None else ConstructorAuditorSettings()

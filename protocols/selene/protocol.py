@@ -70,6 +70,7 @@ class Selene(DebateProtocol):
         "the gate can go on without them (`--set gate.intrinsic=none`), or estimate them from further replies "
         "(`--set gate.intrinsic=resampled`)"
     )
+    without_json = "`--set judging.variants=subset` asks for no paraphrases"
 
     def __init__(self, settings: SeleneSettings | None = None, name: str = "selene") -> None:
         self.settings = settings if settings is not None else SeleneSettings()

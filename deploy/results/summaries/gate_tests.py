@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.run_record import RunRecord, once_per_record
-from moot.deploy.results.summaries.model_replies import model_replies, warnings_of
+from moot.deploy.results.summaries.model_replies import FOLLOWED_BY, model_replies, warnings_of
 from moot.deploy.results.summaries.served_models import server_warnings
 from moot.deploy.results.text import cases
 from moot.protocols.selene.events import GateDecided
@@ -170,4 +170,6 @@ def run_warnings(source: RunRecord | str | Path) -> list[str]:
     """
     record = RunRecord.of(source)
     replies = [*warnings_of(model_replies(record)), *server_warnings(record)]
+    if "`moot doctor " in record.info.stopped_by:  # which says the same, with the names filled in
+        replies = [line for line in replies if FOLLOWED_BY not in line]
     return [*record.info.remarks, *replies, *gate_warnings(untested_gates(record))]

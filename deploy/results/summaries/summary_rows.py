@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from moot.deploy.results.detection.show import detection_rows
@@ -12,6 +13,9 @@ from moot.deploy.results.summaries.model_replies import replies_words
 from moot.deploy.results.summaries.panel_verdicts import panel_verdict_rows, reasoning_rows
 from moot.deploy.results.summaries.summary import Summary
 from moot.deploy.results.text import calls, cases, count, counts_in_words, in_groups, number, p_value, percent, times
+
+_WIDEST = 100
+"""Characters of a line of a sentence in a cell."""
 
 
 def summary_rows(summary: Summary) -> list[tuple[str, str]]:
@@ -117,6 +121,11 @@ def _gate_rows(summary: Summary, skip_rate: float) -> Iterator[tuple[str, str]]:
         yield "accuracy, debated", debated
 
 
+def _wrapped(sentence: str) -> str:
+    """A sentence on lines that leave the table narrow; a command with a long name stays whole."""
+    return "\n".join(textwrap.wrap(sentence, _WIDEST, break_long_words=False, break_on_hyphens=False))
+
+
 def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     without_usage = summary.calls_without_usage
     at_least = "at least " if without_usage and summary.tokens_paid is not None else ""
@@ -139,7 +148,7 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     if summary.token_cost_x_without_audits != summary.token_cost_x:
         rows.append(("cost without measurements", times(summary.token_cost_x_without_audits)))
     if summary.stopped_by is not None:
-        rows.append(("stopped by", summary.stopped_by))
+        rows.append(("stopped by", _wrapped(summary.stopped_by)))
     rows.append(("wall time", _wall_time(summary)))
     if summary.how:
         rows.append(("how", "\n".join(f"{count(n)}: {named_ending(how)}" for how, n in summary.how.items())))

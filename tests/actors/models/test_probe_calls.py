@@ -54,9 +54,8 @@ async def test_a_server_that_takes_a_schema_and_ignores_it_is_found_out() -> Non
     profile, _, _, logs = await run_trial(answer, ProbeRequest(DECODING, 5.0, REPLIES))
     assert profile == ModelProfile(schemas="free")
     assert "Yes, of course." in logs[0]
-    insisted, _, _, logs = await run_trial(answer, ProbeRequest(DECODING, 5.0, REPLIES, insists=True))
-    assert insisted.schemas == "portable"
-    assert "may not be constrained" in logs[0]
+    with pytest.raises(CapabilityMissing, match=r"--structured off.*Yes, of course\."):
+        await run_trial(answer, ProbeRequest(DECODING, 5.0, REPLIES, insists=True))
 
 
 async def test_a_model_that_only_reasons_is_detected_and_its_replies_are_constrained() -> None:

@@ -4,6 +4,8 @@ is paid for, and when a run stops by itself."""
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,15 +21,21 @@ from moot.actors.models.resolve import ModelBinding
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.tables import read_table
+from moot.deploy.results.summaries.gate_tests import run_warnings
 from moot.deploy.results.summaries.model_replies import by_role, model_replies
+from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.summaries.summary_rows import summary_rows
 from moot.deploy.runs.doctor import examine
 from moot.deploy.runs.doctor_protocol import try_protocol
+from moot.deploy.runs.flag_parsers import parse_settings
+from moot.deploy.runs.nested_settings import nested
 from moot.deploy.runs.open_run import OpenRun
 from moot.deploy.runs.outcome import EXIT_STOPPED, Run
 from moot.deploy.runs.run import arun
 from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import CapabilityMissing
-from moot.protocols.plain_replies import PLAIN
+from moot.protocols.plain_replies import PLAIN, has_plain_form
+from moot.protocols.registry import make_protocol
 
 CASES = [{"id": f"c{n}", "question": f"Is it {n}?", "labels": ["Yes", "No"], "passage": "It is."} for n in range(4)]
 CLAIMS = [{"id": f"c{n}", "question": f"It is {n}.", "labels": ["supported", "hallucinated"]} for n in range(2)]
@@ -124,17 +132,44 @@ async def test_the_answer_is_found_among_the_tokens_and_an_unstated_confidence_i
     assert all(gate["p"] is not None for gate in gates)
 
 
+PARAPHRASE = {"judging.variants": "paraphrase", "gate.intrinsic": "none"}
+CA = {"logprobs": False}
+
+
 @pytest.mark.parametrize(
-    ("protocol", "lacks"), [("evince", "Estimate"), ("socrasynth", "agent"), ("constructor-auditor", "judge")]
+    ("protocol", "settings", "lacks", "hint"),
+    [
+        ("evince", {}, "agent.*Estimate", {}),
+        ("socrasynth", {}, "agent", {}),
+        ("constructor-auditor", CA, "judge.*MarkSheet", {"judge.when": "never"}),
+        ("selene", PARAPHRASE, "judge.*Paraphrase", {"judging.variants": "subset"}),
+    ],
 )
 async def test_a_protocol_that_needs_more_is_refused_before_it_is_paid_for(
-    tmp_path: Path, prose: ProseServer, protocol: str, lacks: str
+    tmp_path: Path, prose: ProseServer, protocol: str, settings: dict[str, Any], lacks: str, hint: dict[str, str]
 ) -> None:
-    options: dict[str, Any] = {"set": {"logprobs": False}} if protocol == "constructor-auditor" else {}
     with pytest.raises(CapabilityMissing, match=lacks) as caught:
-        await run_prose(tmp_path / "run", prose.url, protocol, **options)
-    assert f"moot doctor --model '{prose.url}'" in str(caught.value)
+        await run_prose(tmp_path / "run", prose.url, protocol, set=settings)
+    words = shlex.split(re.findall("`(moot doctor.*?)`", said := str(caught.value))[0])
+    assert words[2:6] == ["--model", prose.url, "--protocol", protocol]
+    assert parse_settings(words[7::2]) == settings
+    assert parse_settings(re.findall("`--set (.*?)`", said)) == hint
     assert (prose.calls, prose.openings, (tmp_path / "run").exists()) == (0, 2, False)
+    with pytest.raises(CapabilityMissing, match=lacks) as caught:
+        await try_protocol(ModelBinding(model=prose.url), RunConfig(protocol=protocol, set=settings), 1)
+    assert "moot doctor" not in str(caught.value), "that command is running"
+    assert "single-agent" in str(caught.value)
+    if hint:
+        made = make_protocol(protocol, nested({**settings, **hint}))
+        assert all(has_plain_form(reply) for family in made.roles for reply in made.replies.get(family, ()))
+
+
+async def test_a_server_that_ignores_schemas_is_refused_where_they_are_required(
+    tmp_path: Path, prose: ProseServer
+) -> None:
+    with pytest.raises(CapabilityMissing, match="--structured off"):
+        await run_prose(tmp_path / "run", prose.url, structured="on")
+    assert (prose.calls, (tmp_path / "run").exists()) == (0, False)
 
 
 async def test_a_model_that_writes_json_is_asked_for_it(tmp_path: Path, prose: ProseServer) -> None:
@@ -166,6 +201,8 @@ async def test_a_run_whose_first_asks_are_in_vain_stops_and_goes_on_when_the_mod
         assert f"moot doctor --model '{prose.url}'" in stopped.stopped_by
         assert prose.calls == session * 2 * 5, "each ask is repeated once"
     assert "'agent'" in read_run_yaml(RunFolder(out))["sessions"][-1]["stopped_by"]
+    assert run_warnings(out) == [], "the reason of the stop says it, with the names filled in"
+    assert max(len(line) for _, text in summary_rows(summarise(out)) for line in text.splitlines()) <= 100
     prose.says = PROSE
     done = await run_prose(out, prose.url, retry_failed=True, **options)
     assert (done.status, done.done, done.failed) == ("finished", 4, 0)

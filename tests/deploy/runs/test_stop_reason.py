@@ -27,6 +27,6 @@ MEMBERS = [
 )
 def test_asks_in_vain_name_the_command_for_the_model_of_their_role(role: str, command: str) -> None:
     why = f"{NothingUsable.kind}: {role}: none was usable: openai/gpt-4o-mini: unparsable: prose: none"
-    said = describe_stop(why, RunConfig(), {"agent": MEMBERS})
+    said = describe_stop(why, RunConfig(protocol="ceda"), {"agent": MEMBERS})
     assert said.startswith("none was usable: openai/gpt-4o-mini: unparsable: prose: none; ")
-    assert f"`{command}`" in said
+    assert f"`{command} --protocol ceda`" in said
