@@ -134,6 +134,7 @@ class RunActor(ABC):
         configure_json("info")
         self._setting_up: asyncio.Task[None] | None = None
         self._born = time.monotonic()
+        self._restarted = False
 
     async def ping(self) -> None:
         """Return once the actor is set up; raises the error of a failed set-up."""

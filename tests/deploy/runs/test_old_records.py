@@ -77,7 +77,7 @@ def test_changed_templates_come_first_and_hide_no_setting() -> None:
     with pytest.raises(RunMismatch) as refused:
         check_configuration_unchanged(old, now, "x")
     said = str(refused.value)
-    assert said.index("ceda/debater") < said.index("seed: was 3, now 0") < said.index("--prompts x/prompts")
+    assert said.index("selene/joining") < said.index("seed: was 3, now 0") < said.index("--prompts x/prompts")
 
 
 NEW = ["reasoning_tokens", "reasoning", "reading"]
