@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 
@@ -122,8 +123,10 @@ def _gate_rows(summary: Summary, skip_rate: float) -> Iterator[tuple[str, str]]:
 
 
 def _wrapped(sentence: str) -> str:
-    """A sentence on lines that leave the table narrow; a command with a long name stays whole."""
-    return "\n".join(textwrap.wrap(sentence, _WIDEST, break_long_words=False, break_on_hyphens=False))
+    """A sentence on lines that leave the table narrow; a command, between backquotes, stays whole to be copied."""
+    whole = re.sub("`.*?`", lambda command: command[0].replace(" ", "\N{NO-BREAK SPACE}"), sentence)
+    lines = textwrap.wrap(whole, _WIDEST, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
