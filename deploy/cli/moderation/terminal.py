@@ -81,7 +81,7 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
             return decided.result()
         except asyncio.CancelledError:
             self._withdrawn.add(answer)
-            while not (answer.cancel() or answer.done()):  # the main thread has taken it, and may be about to prompt
+            while not answer.cancel() and self._at_prompt is answer:
                 self._wake()
                 await asyncio.sleep(_WAKE_S)
             raise
@@ -105,18 +105,18 @@ class ModeratorTerminal(AbstractContextManager["ModeratorTerminal"]):
             asked, answer = self._asked.get(timeout=within_s)
         except Empty:
             return
-        if not answer.set_running_or_notify_cancel():
-            return
-        if self.gone:
-            answer.set_result(None)
-            return
-        self.asked += 1
         try:
+            # before it is taken, so that whoever withdraws it meanwhile sees that it may be prompted for
             self._at_prompt, self._interrupted_at_s = answer, None
+            if not answer.set_running_or_notify_cancel():
+                return
+            if self.gone:
+                answer.set_result(None)
+                return
+            self.asked += 1
             decision = self._prompt(asked)
-        except PromptInterrupted:  # the session ends, and nothing awaits the answer
-            answer.set_result(None)
-            return
+        except PromptInterrupted:
+            return  # the session ends, and nothing awaits the answer
         except BaseException as error:
             answer.set_exception(error)
             return
