@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from opened_page import ODD_IDS, Apart, OpenedPage, OpenPage, ReportOf, RunOf, Start
+from opened_page import ODD_IDS, Apart, OpenedPage, OpenPage, ReportOf, RunOf, Serve, Start
+from viewed_runs import viewed
 
 import moot
 from moot.deploy.results.run_report.build import build_report
@@ -98,7 +99,14 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def open_page(browser: Browser) -> Iterator[OpenPage]:
+def serve() -> Iterator[Serve]:
+    """Serves the pages of folders of runs. A server ends after the pages that ask it, which would report its end."""
+    with ExitStack() as stack:
+        yield lambda runs: stack.enter_context(viewed(runs))
+
+
+@pytest.fixture
+def open_page(browser: Browser, serve: Serve) -> Iterator[OpenPage]:
     """Opens pages, each in a profile of its own. In the end none has said anything on the console or by a dialog."""
     contexts, opened = [], []
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from hostile_texts import NAME
-from opened_page import Apart, OpenPage, Start
-from viewed_runs import address_of, viewed
+from opened_page import Apart, OpenPage, Serve, Start
+from viewed_runs import address_of
 
 import moot
 from moot.actors.record.tables import read_table
@@ -28,31 +28,31 @@ def decided(run: Path) -> list[str]:
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
 def test_a_run_that_has_ended_shows_its_forms_and_takes_an_answer(
-    scheme: str, width: int, tmp_path: Path, apart: Apart, open_page: OpenPage
+    scheme: str, width: int, tmp_path: Path, apart: Apart, open_page: OpenPage, serve: Serve
 ) -> None:
     out = tmp_path / "runs" / NAME
     apart(lambda: moot.run(**SUBJECT, attended=True, out=out))
     (asked,) = pending_forms(out)
-    with viewed(tmp_path / "runs") as address:
-        opened = open_page(address, scheme=scheme, width=width)
-        page = opened.page
-        page.get_by_role("link", name="svg onload").click()
-        page.get_by_role("heading", name="Debates that wait for you").wait_for()
-        assert opened.texts(".form h3") == [f"{asked.case_id}: {asked.form.title}"]
-        assert opened.texts(".form > pre") == [" ".join(asked.form.body.split())]
-        (case,) = read_table(out, "cases", ["question"]).to_pylist()
-        assert opened.texts(".form .asked") == [case["question"]]
-        assert all(opened.texts(".last-replies pre"))
-        assert page.locator(".form button").count() == len(asked.form.actions)
-        assert not opened.faint()
-        assert opened.overflow() <= 0
-        draft = page.locator(".form textarea").first
-        draft.fill("Only one: <b>topic</b>")
-        page.get_by_role("button", name="edit, with this text").click()
-        page.locator(".form").wait_for(state="detached")
-        page.get_by_text(f"{asked.case_id}: recorded; run the run's own command to resume").wait_for()
-        assert decided(out) == [asked.path]
-        assert not pending_forms(out)
+    address = serve(tmp_path / "runs")
+    opened = open_page(address, scheme=scheme, width=width)
+    page = opened.page
+    page.get_by_role("link", name="svg onload").click()
+    page.get_by_role("heading", name="Debates that wait for you").wait_for()
+    assert opened.texts(".form h3") == [f"{asked.case_id}: {asked.form.title}"]
+    assert opened.texts(".form > pre") == [" ".join(asked.form.body.split())]
+    (case,) = read_table(out, "cases", ["question"]).to_pylist()
+    assert opened.texts(".form .asked") == [case["question"]]
+    assert all(opened.texts(".last-replies pre"))
+    assert page.locator(".form button").count() == len(asked.form.actions)
+    assert not opened.faint()
+    assert opened.overflow() <= 0
+    draft = page.locator(".form textarea").first
+    draft.fill("Only one: <b>topic</b>")
+    page.get_by_role("button", name="edit, with this text").click()
+    page.locator(".form").wait_for(state="detached")
+    page.get_by_text(f"{asked.case_id}: recorded; run the run's own command to resume").wait_for()
+    assert decided(out) == [asked.path]
+    assert not pending_forms(out)
     done = apart(lambda: moot.run(**SUBJECT, attended=True, out=out))
     assert len(done.parked) == 1, "the next form waits"
     assert "Only one" in str(read_table(out, "turns", ["data"]).to_pylist())

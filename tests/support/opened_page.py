@@ -24,6 +24,9 @@ Apart = Callable[[Callable[[], Any]], Any]
 Start = Callable[..., "subprocess.Popen[str]"]
 """Starts `moot` with arguments in a process."""
 
+Serve = Callable[[Path], str]
+"""Serves the pages of a folder's runs, until the page of the test is closed: URL."""
+
 OpenPage = Callable[..., "OpenedPage"]
 """Opens a file or a URL."""
 

@@ -40,11 +40,3 @@ def address_of(process: subprocess.Popen[str]) -> str:
 
 def _port(listening: socket.socket) -> int:
     return int(listening.getsockname()[1])
-
-
-@contextmanager
-def viewed_soon(runs: Path) -> Iterator[str]:
-    """Like `viewed`, for a folder that contains no run yet."""
-    runs.mkdir()
-    with viewed(runs) as address:
-        yield address
