@@ -208,6 +208,7 @@ def test_the_site_lists_every_page_once() -> None:
     assert sorted(_pages_of(site["nav"])) == sorted(pages), "change `nav` of mkdocs.yml"
 
 
+@pytest.mark.lint
 def test_the_reference_is_what_the_code_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "docs")
     generator = import_module("generate")

@@ -95,6 +95,7 @@ def test_files_stay_small() -> None:
     assert not long
 
 
+@pytest.mark.lint
 def test_public_things_have_docstrings() -> None:
     bare = []
     for path in _sources():
@@ -175,6 +176,7 @@ def test_imports_load_nothing_heavy(modules: str, heavy: set[str]) -> None:
     assert done.stdout == "\n", done.stdout + done.stderr
 
 
+@pytest.mark.lint
 def test_nothing_private_of_a_machine_is_tracked() -> None:
     tracked = _run("git", "ls-files").stdout.split()
     if not tracked:

@@ -32,11 +32,10 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     os.environ.update(before)
 
 
+@pytest.mark.docs
 @pytest.mark.timeout(280)
 @pytest.mark.usefixtures("local_ray")
-@pytest.mark.parametrize(
-    "page", [pytest.param(p, id=p.stem, marks=[] if p.stem == "README" else pytest.mark.docs) for p in PAGES]
-)
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_everything_on_a_page_runs(page: Path, empty_folder: Path) -> None:
     printed = {_plain(line) for line in PageReader(page, empty_folder).read().splitlines()}
     followed = [block for block in blocks(page) if block.language == "console" and block.is_run]

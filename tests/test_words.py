@@ -57,6 +57,7 @@ def test_no_class_function_or_module_has_a_name_that_was_replaced() -> None:
     assert not found, "see docs/reference/glossary.md for the words to use"
 
 
+@pytest.mark.lint
 @pytest.mark.parametrize("folder", [*FOLDERS, "docs", "README.md", "CONTRIBUTING.md"])
 def test_no_text_has_a_phrase_that_was_replaced(folder: str) -> None:
     place = ROOT / folder

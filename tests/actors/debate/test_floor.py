@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -412,9 +411,7 @@ async def test_a_drained_run_resumes_without_paying_again(
         server.gate.set()
 
     templates = floor_behaviours.TEMPLATES
-    began = time.monotonic()
     first = await run_debates(kind, folder, TwoSteps(), _two_steps(), roles, templates=templates, meanwhile=stop)
-    assert time.monotonic() - began < 60
     assert [row["case_id"] for row in first.rows("verdicts")] == ["done"]
     assert first.turns("in-time").keys() == {"1/gate"}
     assert {"too-late/0/1/hang", "changing/0/2/hang"} <= server.cancelled

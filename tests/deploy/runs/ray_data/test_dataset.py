@@ -88,7 +88,6 @@ def test_verdicts_are_those_of_a_run_over_the_same_cases_and_nothing_is_left(tmp
         ds.map_batches(stage, batch_size=5).take(1)
 
 
-@pytest.mark.smoke
 def test_a_row_that_fails_is_a_row_with_its_error_and_types_stay(tmp_path: Path) -> None:
     rows = [{"query": "is water wet", "k": "a"}, {"query": None, "k": "b"}, {"query": " ", "k": "a"}]
     columns: dict[str, Any] = {"columns": {"question": "query"}, "id_column": "k", "prefix": "moot_"}
