@@ -103,8 +103,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests and all modules live to the end: of them the garbage collector finds nothing, in a sixth of the
-    processor's time."""
+    """Thousands of tests and all modules live to the end: the garbage collector finds nothing among them, and took a
+    sixth of the processor's time for that."""
     gc.collect()
     gc.freeze()
 
