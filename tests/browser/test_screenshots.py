@@ -66,11 +66,15 @@ def test_screenshots_of_the_documentation(
     keep(opened, images / "report-compared", "#chart-paired-differences")
 
     command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--out", "runs/live"]
-    command += ["--model", "simulated?latency_ms=300", "--max-open", "6"]
+    command += ["--protocol", "evince", "--task", "sample-symptoms"]
+    command += ["--model", "simulated?latency_ms=100", "--max-open", "6"]
     with viewed(Path("runs")) as address, subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         wait_until(Path("runs/live/run.yaml").exists)
         opened = open_page(f"{address}runs/live/")
         opened.page.wait_for_function("() => document.querySelector('progress')?.value >= 20")
+        opened.page.set_viewport_size({"width": 1280, "height": 1560})  # down to the divergences
+        opened.charts()
+        opened.page.evaluate("() => window.scrollTo(0, 0)")
         keep(opened, images / "view-live")
         opened.page.goto(address)
         opened.page.wait_for_function("() => document.querySelectorAll('.run-table .tabulator-row').length === 4")
