@@ -16,7 +16,7 @@ from moot.actors.limits.budget_forecast import BudgetForecast
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.completeness import check_complete
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.store.lease import RecordOwner
+from moot.actors.record.ownership import RecordOwner
 from moot.deploy.runs.budget_capacity import affordable_debates
 from moot.deploy.runs.caveats import log_caveats
 from moot.deploy.runs.checks import check_models
