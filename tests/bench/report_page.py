@@ -25,7 +25,8 @@ from harness import ReportRows, finish, options, parsed
 
 import moot
 from moot.actors.record.files import checksum, encode_file
-from moot.actors.record.folder import Part, RunFolder
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.roll_files import Part
 from moot.actors.record.schema import TABLES
 from moot.actors.record.tables import read_table
 
