@@ -174,7 +174,8 @@ def _similarity(run: RunData, items: Sequence[tuple[str, Item]]) -> Iterator[Cha
 
 def _documents(items: Sequence[tuple[str, Item]]) -> Iterator[Chart]:
     """Documents of the evidence; empty where every claim has its own passage."""
-    claims = Counter(name for _, name in {(case_id, item.document or item.kind) for case_id, item in items})
+    named = dict.fromkeys((case_id, item.document or item.kind) for case_id, item in items)
+    claims = Counter(name for _, name in named)  # of equal counts the first named comes first
     if len(claims) > 1:
         most = claims.most_common(MOST_DOCUMENTS)
         shown = f" (the {MOST_DOCUMENTS} most used of {len(claims):,})" if len(claims) > MOST_DOCUMENTS else ""

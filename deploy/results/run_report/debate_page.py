@@ -85,11 +85,13 @@ def _verdict(debate: Transcript, whole: bool) -> list[tuple[str, str]]:
 
 
 def debate_roles(turns: Iterable[TurnView], sections: Iterable[Section]) -> list[str]:
-    """Roles of the family that replies in the most stages, without judges and persons; empty for a single role."""
+    """Roles of the family that replies in the most stages, of equal ones the first, without judges and persons; empty
+    for a single role."""
     stages = Counter(
         family
         for section in sections
-        for family in {family_of(turn.role) for turn in section.turns} - {"judge", "person"}
+        for family in dict.fromkeys(family_of(turn.role) for turn in section.turns)
+        if family not in ("judge", "person")
     )
     if not stages:
         return []
