@@ -282,11 +282,14 @@ def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     counts = Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, tokens_paid=12345)
     lines = LineListener(every_s=0.0)
     lines.began(20, 5)
+    lines.counts(Counts())
+    lines.counts(counts)
     lines.counts(counts)
     lines.ended()
-    shown = capsys.readouterr().err
-    assert "20 cases, 5 of them done" in shown
-    assert "10/20 cases | accuracy 75.0 % | skipped 33.3 % | 12,345 tokens | 1 failed | left 0:00" in shown
+    assert capsys.readouterr().err.splitlines() == [
+        "20 cases, 5 of them done",
+        "10/20 cases | accuracy 75.0 % | skipped 33.3 % | 12,345 tokens | 1 failed | left 0:00",
+    ]
     assert "skipped" in figures(Counts(), gated=True)
     assert "skipped" not in figures(Counts(), gated=False)
     assert [prepare(RunConfig(protocol=name)).gated for name in ("selene", "always-debate")] == [True, False]
