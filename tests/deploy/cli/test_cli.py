@@ -21,7 +21,7 @@ from planted_records import Command
 from waiting import wait_until
 
 from moot.actors.record.tables import read_table
-from moot.actors.telemetry.log import configure_json, configure_terminal, safe_to_show
+from moot.actors.telemetry.log import RepeatedLines, configure_json, configure_terminal, safe_to_show
 from moot.deploy.cli.console import report_interrupted
 from moot.deploy.runs.flag_parsers import flags_of
 from moot.deploy.runs.prepare import prepare
@@ -271,6 +271,31 @@ def test_logs_hide_keys(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match="shout"):
         configure_terminal("shout")
     assert safe_to_show(None, "info", {"tokens": 5, "prompt_tokens": "7"}) == {"tokens": 5, "prompt_tokens": "7"}
+
+
+def test_of_equal_log_lines_the_first_is_printed_and_the_others_are_counted() -> None:
+    now = 0.0
+    lines = RepeatedLines(clock=lambda: now)
+
+    def log(case: str, **fields: Any) -> Any:
+        try:
+            return lines(None, "warning", {"event": "ask failed", "level": "warning", "case": case, **fields})
+        except structlog.DropEvent:
+            return None
+
+    first = log("a", error="empty")
+    assert first == {"event": "ask failed", "level": "warning", "case": "a", "error": "empty"}
+    assert log("b", error="late") is not None
+    assert [log(case, error="empty") for case in "bcd"] == [None] * 3
+    now = 61.0
+    assert log("e", error="empty") == {**first, "case": "e", "more": 3}
+    assert log("f", error="empty") is None
+    assert lines.left_out() == [{"event": "ask failed", "level": "warning", "error": "empty", "more": 1}]
+    assert lines.left_out() == []
+    for n in range(1000):
+        log("a", error=n)
+    assert log("a", error=999) is None
+    assert log("a", error=0) is not None, "only the latest lines are compared"
 
 
 def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
