@@ -124,7 +124,7 @@ def report_outcome(done: Run, prepared: Prepared, *, quiet: bool, summarised: bo
 
     Args:
         quiet: whether the line about a run with nothing to do is omitted.
-        summarised: whether the summary is printed, too; its warnings are then omitted here.
+        summarised: whether the summary is printed, too; its warnings and the reason of a stop are then omitted here.
 
     Raises:
         RecordError: the record cannot be read; nothing was printed.
@@ -133,8 +133,9 @@ def report_outcome(done: Run, prepared: Prepared, *, quiet: bool, summarised: bo
     for member in members_without_replies(done.path):
         warnings.append(f"no request to {member} got a usable reply: {FOLLOWED_BY}")
     if done.status == "stopped":
-        reason = f"stopped: {done.stopped_by}; {_progress_text(done, prepared)}"
-        print(f"{reason}; change what stopped it and run the same command to resume", file=sys.stderr)
+        reason = "" if summarised else f"{done.stopped_by}; "
+        how = "change what stopped it and run the same command to resume"
+        print(f"stopped: {reason}{_progress_text(done, prepared)}; {how}", file=sys.stderr)
     if not done.worked:
         print_status("nothing to do: every case is finished", quiet=quiet)
     _report_failures(done)

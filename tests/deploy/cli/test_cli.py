@@ -340,3 +340,10 @@ def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     shown = console.export_text()
     assert "10/20" in shown
     assert "m: [secret] [/no]" in shown
+
+
+def test_the_reason_of_a_stop_is_printed_once(command: Command) -> None:
+    code, out, err = command(*INLINE, "--limit", "2", "--max-tokens", "10", "--out", "stopped")
+    assert code == 4
+    assert "stopped: 0 of 2 cases done" in err
+    assert (out + err).count("--max-tokens 10 does not allow another call") == 1
