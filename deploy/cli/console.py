@@ -13,9 +13,10 @@ from typer import Exit
 from moot.actors.debate.placement import cluster_address
 from moot.actors.models.resolve import is_embedded
 from moot.actors.record.tables import read_table
+from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.summaries.gate_tests import run_warnings
 from moot.deploy.results.summaries.model_replies import (
-    FOLLOWED_BY,
+    how_followed,
     members_without_replies,
 )
 from moot.deploy.results.text import cases, visible_line
@@ -131,7 +132,7 @@ def report_outcome(done: Run, prepared: Prepared, *, quiet: bool, summarised: bo
     """
     warnings = [] if summarised else run_warnings(done.path)
     for member in members_without_replies(done.path):
-        warnings.append(f"no request to {member} got a usable reply: {FOLLOWED_BY}")
+        warnings.append(f"no request to {member} got a usable reply: {how_followed(member, read_run_info(done.path))}")
     if done.status == "stopped":
         reason = "" if summarised else f"{done.stopped_by}; "
         how = "change what stopped it and run the same command to resume"

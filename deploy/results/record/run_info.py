@@ -18,6 +18,7 @@ from moot.actors.record.run_yaml import read_run_yaml, remarks_on
 from moot.actors.record.schema import ASKED, SCHEMA_VERSION
 from moot.actors.record.store.mirror import display_name
 from moot.actors.record.tables import read_raw_rows, read_table
+from moot.deploy.results.record.doctor_command import doctor_command
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import family_of
 from moot.protocols.validation_messages import expected_value
@@ -49,6 +50,7 @@ class RunInfo:
         prices: prices by model, as at the start of the run; only of models with a known price.
         unsettled: amounts that killed sessions may have used beyond the record, by budget (`tokens`, `usd`).
         remarks: on the record, for whoever reads its figures.
+        configuration: run.yaml.
     """
 
     path: Path
@@ -71,6 +73,23 @@ class RunInfo:
     prices: dict[str, Price]
     unsettled: dict[str, float]
     remarks: tuple[str, ...]
+    configuration: Mapping[str, Any]
+
+    def doctor_commands(self, role: str, *, alone: bool = False) -> str:
+        """Commands that examine the models of a role family or of one member, under this run's protocol and settings.
+
+        Args:
+            role: such as `agent`, or `agent/1`.
+            alone: whether the models are examined without the protocol.
+        """
+        family, _, number = role.partition("/")
+        bound = _mapping(self.configuration.get("bindings")).get(family)
+        members = [_mapping(each) for each in bound] if isinstance(bound, list) else []
+        members = members or [{"model": name} for name in self.models.get(family, ("MODEL",))]
+        if number.isdigit():
+            members = [members[int(number) % len(members)]]
+        under = {} if alone else self.configuration
+        return ", ".join(dict.fromkeys(f"`{doctor_command(each, under)}`" for each in members))
 
     @property
     def name(self) -> str:
@@ -120,6 +139,7 @@ def read_run_info(folder: str | Path) -> RunInfo:
         prices=_valid(_PRICES, raw.get("price_table"), run, "price_table"),
         unsettled=dict(unsettled),
         remarks=tuple(remarks_on(raw)),
+        configuration=raw,
         **texts,
         **counts,
     )
