@@ -39,6 +39,7 @@ from moot.actors.record.files import (
 from moot.actors.record.flush_log import SUFFIX, Flushed, last_flush
 from moot.actors.record.schema import JOURNAL, TABLES
 from moot.protocols.errors import RecordError
+from moot.protocols.near_paths import near_path
 from moot.protocols.regular_files import open_regular
 
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ class RunFolder:
             return f"{self.path}: {LOST_RUN_YAML}"
         names = sorted(file.parent.name for file in self.path.glob("*/run.yaml"))
         more = f"; name one of the runs in it: {', '.join(names[:_SHOWN])}" if names else "; name a run's folder"
+        more = near_path(self.path, "run.yaml") or more
         return f"{self.path}: no run there (no run.yaml){more}{', ...' if len(names) > _SHOWN else ''}"
 
     def is_new(self) -> bool:
