@@ -35,6 +35,7 @@ class RunInfo:
 
     Attributes:
         path: the run's folder.
+        protocol: its name; of a user's own without one, `module:Class`.
         preset: name of the protocol's preset; None without one.
         models: model names by role family; those of the replies if run.yaml has none.
         binds_simulated: whether a role has the simulated model, or one that replays its replies.
@@ -123,6 +124,7 @@ def read_run_info(folder: str | Path) -> RunInfo:
         unsettled.update(_valid(_AMOUNTS, session.get("unsettled"), run, "sessions: unsettled"))
     epochs = run.epochs()
     texts: dict[str, Any] = {name: _text(raw.get(name)) for name in ("task", "protocol", "preset", "encoder")}
+    texts["protocol"] = _text(raw.get("protocol_name")) or texts["protocol"]
     counts: dict[str, Any] = {name: raw[name] if isinstance(raw.get(name), int) else None for name in ("seed", "cases")}
     return RunInfo(
         path=run.path,

@@ -175,6 +175,7 @@ class RunCatalogue:
         state = recorded_status(RunFolder(run.path), settings)
         known = self._figures.get(run.path, _UNKNOWN)
         texts = {name: _text(settings.get(name)) for name in ("protocol", "preset", "task", "model", "started_at")}
+        texts["protocol"] = _text(settings.get("protocol_name")) or texts["protocol"]
         return {
             "name": run.name,
             "state": "unreadable" if known.is_unreadable and state != "live" else state,

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import structlog
+import yaml
 from openai_server import simulated_server
 from planted_records import Command
 from waiting import wait_until
@@ -347,3 +348,16 @@ def test_the_reason_of_a_stop_is_printed_once(command: Command) -> None:
     assert code == 4
     assert "stopped: 0 of 2 cases done" in err
     assert (out + err).count("--max-tokens 10 does not allow another call") == 1
+
+
+def test_the_name_of_an_own_protocol_is_the_runs(command: Command) -> None:
+    mine = "from moot.protocols.selene.protocol import Selene\nclass Mine(Selene):\n    name = 'mine'\n"
+    Path("named_mine.py").write_text(f"{mine}class Unnamed(Selene):\n    pass\n")
+    run = [*INLINE, "--limit", "1", "--protocol"]
+    for _ in range(2):
+        assert command(*run, "named_mine:Mine")[0] == 0
+        shown = json.loads(command("show", "runs/mine-sample-s0", "--format", "json")[1])
+        assert shown["protocol"] == "mine"
+    assert yaml.safe_load(Path("runs/mine-sample-s0/run.yaml").read_text())["protocol"] == "named_mine:Mine"
+    command(*run, "named_mine:Unnamed", "--out", "unnamed")
+    assert json.loads(command("show", "unnamed", "--format", "json")[1])["protocol"] == "named_mine:Unnamed"
