@@ -11,6 +11,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import grimp
 import pytest
 from places import ROOT, copy_sources
 
@@ -51,6 +52,18 @@ def test_layers_point_one_way() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
     done = _run(str(linter), "--no-cache")
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+@pytest.mark.lint
+def test_no_file_imports_a_package_that_it_is_in() -> None:
+    """Such a circle is not seen by import-linter, which compares what stands side by side."""
+    graph = grimp.build_graph("moot", cache_dir=None)
+    assert not [
+        f"{importer} imports {imported}"
+        for importer in graph.modules
+        for imported in graph.find_modules_directly_imported_by(importer)
+        if importer.startswith(f"{imported}.")
+    ]
 
 
 def test_a_bare_folder_cannot_be_imported() -> None:

@@ -13,8 +13,7 @@ from moot.actors.agent.roles import RoleBinding
 from moot.actors.limits.deadline import Deadline
 from moot.actors.limits.rate_limited_model import UnconfirmedUsage
 from moot.actors.models.early_stop import CUT, REPETITION
-from moot.actors.models.interface import ModelReply
-from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.interface import ModelReply, ReplySchema
 from moot.actors.record.rows import LENGTH, SaveTokens, image_hashes, messages_json, reading_marks, token_columns
 from moot.actors.telemetry.telemetry import NO_SPAN, Span
 from moot.protocols.errors import IGNORES_LIMIT, RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED

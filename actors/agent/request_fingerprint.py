@@ -10,15 +10,9 @@ import msgspec
 from pydantic import BaseModel
 
 from moot.actors.agent.roles import RoleBinding
-from moot.actors.models.interface import Offered, fold_system_messages
+from moot.actors.models.interface import Offered, ReplySchema, fold_system_messages
 from moot.actors.models.off_loop import off_loop_if_long
-from moot.actors.models.reply_schema import (
-    ReplySchema,
-    declares_lengths,
-    fitting_lengths,
-    reply_schema,
-    slot_sizes,
-)
+from moot.actors.models.reply_schema import declares_lengths, fitting_lengths, reply_schema, slot_sizes
 from moot.actors.models.resolve import constrained_before_profiles, offered_schemas
 from moot.actors.models.schema_dialects import DIALECTS
 from moot.actors.models.token_bounds import bytes_per_character, texts_within

@@ -12,10 +12,9 @@ from moot.actors.limits.call_queue import Admission, CallDemand, CallOutcome
 from moot.actors.limits.deadline import Deadline
 from moot.actors.limits.limiter_client import LimiterClient
 from moot.actors.models.early_stop import EarlyStop, stream_with_early_stop
-from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, StreamingModel
+from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, ReplySchema, StreamingModel
 from moot.actors.models.prices import Price
 from moot.actors.models.prompt_cuts import with_prompt_mark
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.retry import RETRIED_KINDS
 from moot.actors.models.token_bounds import prompt_bound, prompt_estimate, schema_bound, with_plausible_usage
 from moot.actors.models.token_logprobs import logprobs_given

@@ -24,9 +24,8 @@ from moot.actors.models.anthropic_wire import (
 )
 from moot.actors.models.families import family_of_model
 from moot.actors.models.http_client import VERSIONED
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders, ReplySchema
 from moot.actors.models.rate_headers import anthropic_rate_headers
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.vendor_sdk import VendorService
 from moot.protocols.messages import Decoding, Message
 

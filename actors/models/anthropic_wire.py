@@ -12,7 +12,7 @@ import msgspec
 from moot.actors.models.families import family_of_model
 from moot.actors.models.finish_reasons import finish_failure, known_finish
 from moot.actors.models.hidden_reasoning import split_thinking
-from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, failures_may_be_billed
+from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, ReplySchema, failures_may_be_billed
 from moot.actors.models.openai_errors import (
     VendorError,
     failure_in_reply,
@@ -23,7 +23,6 @@ from moot.actors.models.openai_errors import (
 )
 from moot.actors.models.openai_wire import token_count, with_extra
 from moot.actors.models.rate_headers import anthropic_rate_headers
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.wire_json import decode_json
 from moot.protocols.messages import Decoding, Message, Usage
 

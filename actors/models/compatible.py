@@ -13,13 +13,12 @@ import msgspec
 from moot.actors.models.api_key import Key
 from moot.actors.models.families import family_of_model
 from moot.actors.models.http_client import HttpClient
-from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece
+from moot.actors.models.interface import Capabilities, ModelReply, ReplySchema, StreamPiece
 from moot.actors.models.listed_model import ListedModel, listed_model
 from moot.actors.models.openai_errors import hint_at_url
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces, read_reply
 from moot.actors.models.openai_wire import encode_request, step_seed
 from moot.actors.models.reply_bounds import BoundedBody, most_bytes, read_bounded
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.messages import Decoding, Message
 

@@ -16,8 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from moot.actors.models.hidden_reasoning import is_thinking, may_end_thinking, split_thinking
-from moot.actors.models.interface import ModelReply, StreamingModel, StreamPiece
-from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.interface import ModelReply, ReplySchema, StreamingModel, StreamPiece
 from moot.actors.models.sampling import mask_forced_tokens, may_be_masked
 from moot.actors.models.streamed_reply import joined_reply
 from moot.metrics.confidence_features import Statistic, window_statistic

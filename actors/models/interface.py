@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.models.families import Api
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
 
@@ -57,6 +56,19 @@ class Capabilities:
     max_temperature: float | None = 2.0
     simulated: bool = False
     in_process: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySchema:
+    """JSON schema of one reply, for constrained decoding.
+
+    Attributes:
+        name: of the reply type, as in the OpenAI API.
+        body: the schema as JSON.
+    """
+
+    name: str
+    body: bytes
 
 
 @dataclass(frozen=True, slots=True)

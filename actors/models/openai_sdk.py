@@ -11,12 +11,11 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream,
 
 from moot.actors.models.families import Api, family_of_model
 from moot.actors.models.http_client import VERSIONED, key_for_call
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders, StreamPiece
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders, ReplySchema, StreamPiece
 from moot.actors.models.openai_errors import error_from_response, hint_at_url
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces, read_reply
 from moot.actors.models.openai_wire import LengthField, encode_request, step_seed
 from moot.actors.models.rate_headers import rate_headers
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.responses_wire import decode_response
 from moot.actors.models.responses_wire import encode_request as encode_response_request
 from moot.actors.models.vendor_sdk import VendorService

@@ -14,9 +14,8 @@ import msgspec
 from moot.actors.models.content_parts import Content, read_content
 from moot.actors.models.finish_reasons import blocked_prompt, finish_failure, known_finish
 from moot.actors.models.hidden_reasoning import split_reasoning
-from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, failures_may_be_billed
+from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, ReplySchema, failures_may_be_billed
 from moot.actors.models.openai_errors import failure_in_reply, plain, refuse_key
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens, without_reasoning
 from moot.actors.models.wire_json import decode_json
 from moot.protocols.case import Image

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import structlog
 
-from moot.actors.models.interface import Model
+from moot.actors.models.interface import Model, ReplySchema
 from moot.actors.models.model_profile import ConstraintMode, ModelProfile, ReplyOverride
 from moot.actors.models.probe_calls import ExpectedReply, LogprobsRefused, ProbeCalls, ProbeRequest, SchemaRefused
-from moot.actors.models.reply_schema import ReplySchema, reply_schema
+from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.token_logprobs import ConstrainedStage
 from moot.actors.models.trial_replies import (
     TrialReplies,

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 from pydantic import BaseModel
 
-from moot.actors.models.interface import Model, ModelReply
+from moot.actors.models.interface import Model, ModelReply, ReplySchema
 from moot.actors.models.model_profile import ConstraintMode, ModelProfile
 from moot.actors.models.refusals import (
     is_out_of_tokens,
@@ -24,7 +24,6 @@ from moot.actors.models.refusals import (
     refuses_response_format,
     refuses_system,
 )
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.responses_wire import only_over_responses
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.models.trial_replies import TrialReplies, alternatives_by_server, reply_differences

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
 from pydantic import BaseModel
 
+from moot.actors.models.interface import ReplySchema
 from moot.actors.models.schema_dialects import DIALECTS, DialectName, in_dialect, json_schema, limited_schema, through
 from moot.actors.models.token_bounds import bytes_per_character
 from moot.protocols.asked_lengths import ASKED_LENGTH, ASKED_LENGTHS, AskedLength
@@ -31,19 +31,6 @@ _SHORTEST_TEXT = 60
 _LONGEST_NAME = 64
 _NUMBER, _BOOLEAN, _AROUND = 6, 5, 6
 """Characters of a number, of a truth value, and of the punctuation around a field."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplySchema:
-    """JSON schema of one reply, for constrained decoding.
-
-    Attributes:
-        name: of the reply type, as in the OpenAI API.
-        body: the schema as JSON.
-    """
-
-    name: str
-    body: bytes
 
 
 @lru_cache(maxsize=1024)

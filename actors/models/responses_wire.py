@@ -10,10 +10,16 @@ import msgspec
 from moot.actors.models.content_parts import kind_of_part
 from moot.actors.models.finish_reasons import finish_failure, known_finish
 from moot.actors.models.hidden_reasoning import split_thinking
-from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, TokenLogprobs, failures_may_be_billed
+from moot.actors.models.interface import (
+    ModelError,
+    ModelReply,
+    RateHeaders,
+    ReplySchema,
+    TokenLogprobs,
+    failures_may_be_billed,
+)
 from moot.actors.models.openai_errors import failure_in_reply, plain, refuse_key
 from moot.actors.models.openai_wire import WireUsage, data_url, usage_of
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.token_logprobs import WireLogprobs, reply_tokens, without_reasoning
 from moot.actors.models.wire_json import decode_json
 from moot.protocols.messages import Decoding, Message, Usage

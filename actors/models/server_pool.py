@@ -21,10 +21,9 @@ from typing import Any
 import structlog
 
 from moot.actors.models.compatible import CompatibleModel
-from moot.actors.models.interface import Model, ModelError, ModelReply, StreamPiece
+from moot.actors.models.interface import Model, ModelError, ModelReply, ReplySchema, StreamPiece
 from moot.actors.models.listed_model import listed_differences
 from moot.actors.models.refusals import names_logprobs
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.resolve import pool_name
 from moot.actors.models.retry import RETRIED_KINDS
 from moot.actors.models.token_logprobs import logprobs_given

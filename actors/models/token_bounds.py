@@ -6,16 +6,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 
+from moot.actors.models.interface import ModelReply, ReplySchema
 from moot.protocols.messages import Message
-
-if TYPE_CHECKING:
-    from moot.actors.models.interface import ModelReply
-    from moot.actors.models.reply_schema import ReplySchema
 
 _PER_MESSAGE = 16
 """Tokens around a message: role, separators. Vendors' formats need 3 to 8."""

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 import numpy as np
 
-from moot.actors.models.interface import ModelReply
-from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.interface import ModelReply, ReplySchema
 from moot.actors.models.token_logprobs import ConstrainedStage, constrained_logprob_stage, text_start
 from moot.protocols.messages import Usage
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import cast
 
 import structlog
 
-from moot.actors.models.interface import Model, ModelError, ModelReply, StreamingModel
+from moot.actors.models.interface import Model, ModelError, ModelReply, ReplySchema, StreamingModel
 from moot.actors.models.refusals import refuses_system
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.retry import RETRIED_KINDS, RetryPolicy, call_with_retries
 from moot.actors.models.server_pool import ServerPool, servers_of
 from moot.actors.models.trial_replies import TrialReplies
+from moot.actors.telemetry.log import warn_when_slow
 from moot.protocols.errors import ModelUnavailable
 from moot.protocols.messages import Decoding, Message, Usage
 
@@ -151,25 +151,3 @@ class TrialServers:
                 text += piece.text
                 finish_reason = piece.finish_reason or finish_reason
         return ModelReply(text, finish_reason, Usage())
-
-
-WAITED_S = 5.0
-"""Seconds without a reply after which a warning is logged."""
-
-
-@contextmanager
-def warn_when_slow(waiting_for: str, *, model: str, at_most_s: float) -> Iterator[None]:
-    """Logs one warning when a wait lasts longer than `WAITED_S`; uses the running event loop.
-
-    Args:
-        waiting_for: subject, possible reason and remedy, as a line that begins with "waiting for".
-        model: name of the model.
-        at_most_s: seconds after which the call times out.
-    """
-    timer = asyncio.get_running_loop().call_later(
-        WAITED_S, lambda: _log.warning(waiting_for, model=model, waits_at_most_s=at_most_s)
-    )
-    try:
-        yield
-    finally:
-        timer.cancel()

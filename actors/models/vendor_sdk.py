@@ -18,13 +18,12 @@ from moot.actors.models.http_client import (
     connection_failure,
     key_for_call,
 )
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders, ReplySchema
 from moot.actors.models.off_loop import PerLoop
 from moot.actors.models.openai_errors import hint_at_url, plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
 from moot.actors.models.proxies import environment_proxy
 from moot.actors.models.reply_bounds import BoundedBody, most_bytes, read_bounded
-from moot.actors.models.reply_schema import ReplySchema
 from moot.protocols.messages import Decoding, Message
 
 BROKEN = (httpx2.HTTPError, aiohttp.ClientError, OSError)

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from moot.actors.record.completeness import complete_segments, rows_nowhere_else, unlisted_files
 from moot.actors.record.files import checksum, encode_file, file_bytes
 from moot.actors.record.flush_log import append_flush
-from moot.actors.record.folder import Part, RunFolder, Segment, is_part_name, roll_of, stream_of_segment
+from moot.actors.record.folder import RunFolder, Segment
+from moot.actors.record.roll_files import Part, is_part_name, roll_of, stream_of_segment
 from moot.actors.record.schema import JOURNAL, JUDGMENTS, KEYS, TABLES, completed
 from moot.actors.record.segments import read_segment
 from moot.actors.telemetry.failpoints import failpoint

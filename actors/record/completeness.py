@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from moot.actors.record.files import file_bytes, names_in, repair_advice
 from moot.actors.record.flush_log import SUFFIX, last_flush
-from moot.actors.record.folder import Part, RunFolder, Segment, epoch_of, is_roll_name, roll_of, segment_name
+from moot.actors.record.folder import RunFolder, Segment
 from moot.actors.record.parts import columns_of, read_part
+from moot.actors.record.roll_files import Part, epoch_of, is_roll_name, roll_of, segment_name
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import KEYS, TABLES
 from moot.protocols.errors import RecordError

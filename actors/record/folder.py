@@ -17,12 +17,11 @@ what each flush appended to the segments of a roll.
 from __future__ import annotations
 
 import fcntl
-import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -37,23 +36,17 @@ from moot.actors.record.files import (
     write_whole,
 )
 from moot.actors.record.flush_log import SUFFIX, Flushed, last_flush
-from moot.actors.record.schema import JOURNAL, TABLES
+from moot.actors.record.roll_files import OWNED, ROLL, SEGMENT, Part, decode_part, roll_name, roll_of, segment_name
+from moot.actors.record.schema import TABLES
+from moot.actors.record.store.store import Store
 from moot.protocols.errors import RecordError
 from moot.protocols.near_paths import near_path
 from moot.protocols.regular_files import open_regular
-
-if TYPE_CHECKING:
-    from moot.actors.record.store.store import Store
 
 _AT_ONCE = 8
 _SHOWN = 8
 _MADE_BY_OWNERS = frozenset({"journal", "parts", "owner.lock", "epochs.json"})
 LOST_RUN_YAML = "its run.yaml is lost, and the rest of a run is there: restore it from a copy"
-_N = "[0-9]{1,18}"
-_PART = re.compile(rf"e({_N})-")
-_PART_NAME = re.compile(rf"e{_N}-(w{_N}-r{_N}|rest{_N})")
-_SEGMENT = re.compile(rf"e({_N})-w({_N})-r({_N})-({'|'.join(JOURNAL)})\.arrows")
-_ROLL = re.compile(rf"e{_N}-w{_N}-r({_N})")
 _VERIFIED: dict[Path, tuple[int, int, int]] = {}
 """Files whose checksum this process has verified, with size, modification time and checksum."""
 
@@ -92,20 +85,6 @@ class Segment(NamedTuple):
     path: Path
     valid_bytes: int | None = None
     least_bytes: int = 0
-
-
-class Part(msgspec.Struct):
-    """Committed roll.
-
-    Attributes:
-        tables: Parquet files by table, as names relative to the run's folder.
-        covers: the segments that they replace.
-        checksums: CRC-32 of the files, by table; empty in parts of earlier versions.
-    """
-
-    tables: dict[str, str]
-    covers: list[str]
-    checksums: dict[str, int] = {}
 
 
 _PARTS: dict[Path, tuple[tuple[int, ...], Part]] = {}
@@ -279,7 +258,7 @@ class RunFolder:
         last = max((epoch.number for epoch in epochs), default=0)
         flushed: dict[str, Flushed | None] = {}
         for path in sorted(self.journal.glob("e*.arrows")):
-            parsed = _SEGMENT.fullmatch(path.name)
+            parsed = SEGMENT.fullmatch(path.name)
             if parsed is None or path.name in covered:
                 continue
             epoch, _, _, of_stream = parsed.groups()
@@ -309,67 +288,11 @@ class RunFolder:
     def next_roll(self, epoch: int, writer: int) -> int:
         """First roll number that a (re)started writer may use."""
         files = (file for place in (self.journal, self.parts) for file in place.glob(f"e{epoch:04d}-w{writer}-r*"))
-        return max((int(found[1]) for file in files if (found := _ROLL.match(file.name))), default=-1) + 1
-
-
-def decode_part(file: Path) -> Part:
-    """Decodes the file of a committed roll.
-
-    Raises:
-        RecordError: the file cannot be parsed, or names files that are not its own.
-    """
-    part = read_file(file, Part)
-    for table, name in part.tables.items():
-        if table not in TABLES or name != f"{table}/{file.stem}.parquet" or not is_part_name(file.stem):
-            raise RecordError(f"{file} cannot be read: {name!r} is no file of this part")
-    if not all(map(is_segment_name, part.covers)):
-        raise RecordError(f"{file} cannot be read: it names what is no segment")
-    return part
-
-
-def is_segment_name(name: str) -> bool:
-    """Whether a name is that of a journal segment."""
-    return _SEGMENT.fullmatch(name) is not None
-
-
-def roll_of(segment: str) -> str:
-    """Roll of a segment, by its name."""
-    return segment.rsplit("-", 1)[0]
-
-
-def segment_name(roll: str, stream: str) -> str:
-    """Name of a segment."""
-    return f"{roll}-{stream}.arrows"
-
-
-def stream_of_segment(name: str) -> str:
-    """Stream of a segment, by its name."""
-    return name.rsplit("-", 1)[1].removesuffix(".arrows")
-
-
-def epoch_of(name: str) -> int:
-    """Number of the owner that wrote a segment, a part or a flush log, by its name; 0 for any other name."""
-    parsed = _PART.match(name)
-    return int(parsed[1]) if parsed is not None else 0
-
-
-def is_part_name(name: str) -> bool:
-    """Whether a name is that of a committed roll."""
-    return _PART_NAME.fullmatch(name) is not None
-
-
-def is_roll_name(name: str) -> bool:
-    """Whether a name is that of a roll."""
-    return _ROLL.fullmatch(name) is not None
+        return max((int(found[1]) for file in files if (found := ROLL.match(file.name))), default=-1) + 1
 
 
 def _committed_too_late(part: str, epochs: Sequence[Epoch]) -> bool:
     """Whether a part of an earlier owner was committed after the takeover by the next one."""
-    parsed = _PART.match(part)
+    parsed = OWNED.match(part)
     after = next((epoch for epoch in epochs if parsed is not None and epoch.number > int(parsed[1])), None)
     return after is not None and part not in (after.parts or ())
-
-
-def roll_name(epoch: int, writer: int, roll: int) -> str:
-    """Common stem of a roll's files."""
-    return f"e{epoch:04d}-w{writer}-r{roll:04d}"

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from moot.actors.record.compaction import stream_of
 from moot.actors.record.completeness import complete_segments
-from moot.actors.record.folder import RunFolder, Segment, epoch_of, stream_of_segment
+from moot.actors.record.folder import RunFolder, Segment
 from moot.actors.record.parts import columns_of, read_part
+from moot.actors.record.roll_files import epoch_of, stream_of_segment
 from moot.actors.record.schema import JOURNAL, TABLES, completed
 from moot.actors.record.segments import SegmentFollower, has_checksums, read_segment
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 from moot.actors.models.off_loop import to_thread_shielded
 from moot.actors.record.compaction import compact
 from moot.actors.record.flush_log import append_flush
-from moot.actors.record.folder import RunFolder, Segment, roll_name
+from moot.actors.record.folder import RunFolder, Segment
+from moot.actors.record.roll_files import roll_name
 from moot.actors.record.rows import RowBuffer
 from moot.actors.record.schema import JOURNAL
 from moot.actors.record.segments import SegmentWriter

@@ -1,24 +1,30 @@
-"""Ownership of a run's folder: a lock on this machine, and an epoch that ends those of older owners."""
+"""Ownership of a record: a lock on its folder, or in a store a lease, and an epoch that ends those of older owners."""
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TypeVar
 
 import structlog
 
+from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.completeness import check_complete
 from moot.actors.record.files import encode_file, file_bytes, refuse_links
 from moot.actors.record.flush_log import SUFFIX, last_flush
-from moot.actors.record.folder import Epoch, RunFolder, epoch_of, roll_of, stream_of_segment
+from moot.actors.record.folder import Epoch, RunFolder
+from moot.actors.record.roll_files import epoch_of, roll_of, stream_of_segment
 from moot.actors.record.segments import flushed_end
+from moot.actors.record.store.lease import Lease
+from moot.actors.record.store.mirror import pull
 from moot.protocols.errors import RecordError, RunFolderBusy
 
 _log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 _LOOKS, _LOOK_S = 20, 0.01
 """Attempts to lock a folder, and the seconds after each: longer than `RunFolder.is_owned` has the lock."""
@@ -84,6 +90,64 @@ def _lock(file: IO[bytes]) -> bool:
         else:
             return True
     return False
+
+
+class RecordOwner:
+    """Owner of a record: the right to write it, from `acquire` to the end of `run`; each is called once.
+
+    Args:
+        folder: the record.
+        lock: the lock or lease.
+    """
+
+    def __init__(self, folder: RunFolder, lock: Ownership | Lease) -> None:
+        self._folder, self._lock = folder, lock
+
+    @classmethod
+    async def acquire(cls, folder: RunFolder) -> RecordOwner:
+        """Become the owner. In a store this waits until the lease of a killed owner has expired.
+
+        Raises:
+            RunFolderBusy: another live process owns the record.
+            RecordError: it cannot be written.
+        """
+        if folder.store is not None:
+            return cls(folder, await Lease.acquire(folder.store))
+        return cls(folder, await asyncio.to_thread(Ownership.acquire, folder))
+
+    async def run(self, work: Callable[[int], Coroutine[Any, Any, T]]) -> T:
+        """Run the work with this owner's number, and release the record.
+
+        Raises:
+            RecordError: another process has taken the record over; the work was cancelled.
+        """
+        lock = self._lock
+        if isinstance(lock, Ownership):
+            try:
+                return await work(lock.epoch)
+            finally:
+                lock.release()
+        try:
+            return await lock.run(self._take_over_and_run(lock, work))
+        finally:
+            await lock.release()
+
+    async def _take_over_and_run(self, lease: Lease, work: Callable[[int], Coroutine[Any, Any, T]]) -> T:
+        return await work(await asyncio.to_thread(self._take_over, lease))
+
+    def _take_over(self, lease: Lease) -> int:
+        """Start the epoch. Leftovers of a killed owner are compacted at once, so that it can no longer remove
+        anything."""
+        folder = self._folder
+        assert folder.store is not None
+        pull(folder.store, folder.path)
+        for made in (folder.journal, folder.parts):
+            made.mkdir(exist_ok=True)
+        check_complete(folder)
+        number = begin_epoch(folder)
+        if not lease.in_order:
+            compact_leftovers(folder, number)
+        return number
 
 
 def owner_pid(folder: RunFolder) -> int | None:

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from moot.actors.record.completeness import complete_segments
-from moot.actors.record.folder import Part, RunFolder
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.parts import open_part
+from moot.actors.record.roll_files import Part
 from moot.actors.record.schema import TOKEN_COLUMNS, TURNS, completed
 from moot.actors.record.segments import read_segment
 from moot.actors.record.tables import effective_turns

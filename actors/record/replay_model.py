@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply, ReplaySource, TokenLogprobs
-from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, ReplaySource, ReplySchema, TokenLogprobs
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorded_replies import RecordedReplies
 from moot.actors.record.recorded_run import HashIndex, RecordedRun, Row

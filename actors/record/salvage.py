@@ -23,19 +23,12 @@ from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.completeness import Losses, losses, unlisted_files
 from moot.actors.record.files import checksum, encode_file, file_bytes, read_file, write_whole
 from moot.actors.record.flush_log import SUFFIX, check_flush_log, last_flush
-from moot.actors.record.folder import (
-    Part,
-    RunFolder,
-    decode_part,
-    is_roll_name,
-    roll_of,
-    segment_name,
-    stream_of_segment,
-)
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.lost_replies import CASE, LostReplies, find_lost_replies, intact_groups
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.parts import open_part
 from moot.actors.record.referenced_files import referenced_files
+from moot.actors.record.roll_files import Part, decode_part, is_roll_name, roll_of, segment_name, stream_of_segment
 from moot.actors.record.rows import sorted_json
 from moot.actors.record.run_yaml import SALVAGED, read_run_yaml
 from moot.actors.record.schema import ABANDONED, JOURNAL, LOST, TABLES, CaseKey

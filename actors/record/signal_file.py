@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from moot.actors.record.files import write_whole
-from moot.actors.record.folder import epoch_of
+from moot.actors.record.roll_files import epoch_of
 from moot.actors.record.signal_aggregator import SignalAggregator
 from moot.actors.record.signals import Signals, decode_signals, encode_signals
 

@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 from moot.actors.record.completeness import losses
 from moot.actors.record.files import read_file, repair_advice
 from moot.actors.record.flush_log import SUFFIX, check_flush_log
-from moot.actors.record.folder import Part, RunFolder, decode_part, roll_of
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.lost_replies import known_to_be_lost, lost_cases, replies_that_verdicts_lack
 from moot.actors.record.parts import open_part
 from moot.actors.record.referenced_files import referenced_files
+from moot.actors.record.roll_files import Part, decode_part, roll_of
 from moot.actors.record.run_yaml import remarks_on, sealed_run_yaml
 from moot.actors.record.schema import TABLES
 from moot.actors.record.segments import has_checksums, read_segment

@@ -16,10 +16,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, ReplySchema
 from moot.actors.models.off_loop import off_loop_if_long
 from moot.actors.models.openai_wire import request_id
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.simulated import answers, claims, judges, subject
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.actors.simulated.argument import write_argument

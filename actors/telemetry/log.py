@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -17,6 +19,7 @@ import structlog
 from moot.actors.telemetry.redaction import redact
 from moot.protocols.errors import unknown_name
 
+_log = structlog.get_logger(__name__)
 Level = Literal["debug", "info", "warning", "error"]
 _SECRET_NAME = re.compile(r"authorization|api[-_]?key$|token$|password|secret", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -29,6 +32,9 @@ _WHERE = ("case", "debate", "path")
 
 _AGAIN_S = 60.0
 _MOST_KEPT = 256
+
+SLOW_S = 5.0
+"""Seconds of waiting after which a warning is logged."""
 
 
 def configure_terminal(level: str = "warning") -> None:
@@ -148,3 +154,21 @@ def _configure(level: str, stamp: Any, renderer: Any, *more: Any) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+@contextmanager
+def warn_when_slow(waiting_for: str, *, model: str, at_most_s: float) -> Iterator[None]:
+    """Logs one warning when a wait lasts longer than `SLOW_S`; uses the running event loop.
+
+    Args:
+        waiting_for: subject, possible reason and remedy, as a line that begins with "waiting for".
+        model: name of the model.
+        at_most_s: seconds after which the call times out.
+    """
+    timer = asyncio.get_running_loop().call_later(
+        SLOW_S, lambda: _log.warning(waiting_for, model=model, waits_at_most_s=at_most_s)
+    )
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -14,8 +14,8 @@ from moot.actors.debate.inline_engine import LocalRecordClient
 from moot.actors.debate.outcomes import decision_columns
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import RecordOwner
 from moot.actors.record.record_writer import RecordWriter
-from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.store.mirror import display_name, store_of
 from moot.actors.record.tables import read_table
 from moot.deploy.results.text import shell_case_id, shell_path, visible_line

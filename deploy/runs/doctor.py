@@ -14,7 +14,15 @@ from moot.actors.agent.backend_factory import make_model
 from moot.actors.agent.request_fingerprint import constrained_schema, sent_decoding
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.models.api_key import ApiKey
-from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, TokenLogprobs, fold_system_messages
+from moot.actors.models.interface import (
+    Model,
+    ModelError,
+    ModelReply,
+    RateHeaders,
+    ReplySchema,
+    TokenLogprobs,
+    fold_system_messages,
+)
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.prices import Price, price_table
 from moot.actors.models.probe import probe
@@ -26,7 +34,6 @@ from moot.actors.models.probe_calls import (
     declared_profile,
 )
 from moot.actors.models.prompt_cuts import CONTEXT_REMEDY, LEAST_CONTEXT
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, is_embedded, over_responses
 from moot.actors.models.retry import call_with_retries
 from moot.actors.record.rows import LENGTH

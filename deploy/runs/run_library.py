@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moot.actors.encoders.resolve import make_encoder
 from moot.actors.models.retry import RetryPolicy
@@ -15,10 +15,8 @@ from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.retrieval.build import build_library
 from moot.actors.retrieval.documents.docs import DocumentSet, open_documents
 from moot.actors.retrieval.library_folder import LibraryFolder
+from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import ConfigError, RecordError
-
-if TYPE_CHECKING:
-    from moot.deploy.runs.prepare import Prepared
 
 _NAME = "library"
 
@@ -140,23 +138,26 @@ def _finished_size(library: Path, encoder: str, digest: str | None) -> int | Non
     return manifest.chunks if manifest.digest == digest else None
 
 
-async def build_run_library(prepared: Prepared, on_progress: Callable[[int, int], None]) -> None:
+async def build_run_library(
+    docs: DocumentSet | None, library: Path | None, config: RunConfig, on_progress: Callable[[int, int], None]
+) -> None:
     """Build the run's library, or resume building it; no-op without documents or with a complete library.
 
     Args:
+        docs, library: see `moot.deploy.runs.prepare.Prepared`.
+        config: of the prepared run: it names the encoder.
         on_progress: progress callback with the embedded and the total number of chunks.
 
     Raises:
         UserError: the encoder fails, or the folder contains a library of other documents.
         RecordError: the disk is full, or cannot be written.
     """
-    config, docs = prepared.config, prepared.docs
-    if docs is None or docs.library is not None or prepared.library is None:
+    if docs is None or docs.library is not None or library is None:
         return
-    if is_library_complete(prepared.library, docs.digest, config.encoder):
+    if is_library_complete(library, docs.digest, config.encoder):
         return
     encoder = make_encoder(config.encoder, RetryPolicy(), api_key_env=config.encoder_key_env)
     try:
-        await build_library(prepared.library, docs.chunks, encoder, on_progress)
+        await build_library(library, docs.chunks, encoder, on_progress)
     finally:
         await encoder.close()

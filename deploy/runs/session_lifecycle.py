@@ -16,7 +16,7 @@ from moot.actors.limits.budget_forecast import BudgetForecast
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.completeness import check_complete
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.store.lease import RecordOwner
+from moot.actors.record.ownership import RecordOwner
 from moot.actors.telemetry.log import log_repeated
 from moot.deploy.runs.budget_capacity import affordable_debates
 from moot.deploy.runs.caveats import log_caveats
@@ -125,7 +125,8 @@ class SessionLifecycle:
 
     async def _start(self, folder: RunFolder) -> None:
         prepared, earlier = self.prepared, self._record.earlier
-        await self._interruptible(build_run_library(prepared, self._listener.indexed))
+        building = build_run_library(prepared.docs, prepared.library, prepared.config, self._listener.indexed)
+        await self._interruptible(building)
         state, self._state = self._state, None  # frees it: it may be large, and is soon outdated
         if state is None or not await asyncio.to_thread(state.is_current):
             state = await asyncio.to_thread(RecordState.read, folder)

@@ -25,8 +25,11 @@ from harness import ReportRows, finish, options, parsed
 
 import moot
 from moot.actors.record.files import checksum, encode_file
-from moot.actors.record.folder import Part, RunFolder
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.roll_files import Part
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import TABLES
+from moot.actors.record.sealed_yaml import seal_yaml
 from moot.actors.record.tables import read_table
 
 SAMPLE = 72
@@ -40,8 +43,7 @@ SECONDS = {100_080: 15.0}
 def multiplied(folder: Path, cases: int, out: Path) -> Path:
     """The record of a run whose cases are copies of another's."""
     shutil.copytree(folder, out, ignore=shutil.ignore_patterns("*.parquet", "parts"))
-    yaml = (out / "run.yaml").read_text()
-    (out / "run.yaml").write_text(yaml.replace(f"cases: {SAMPLE}", f"cases: {cases}"))
+    (out / "run.yaml").write_bytes(seal_yaml({**read_run_yaml(RunFolder(folder)), "cases": cases}))
     (out / "parts").mkdir()
     tables = {name: read_table(folder, name).select(TABLES[name].names) for name in TABLES}
     copies = cases // SAMPLE

@@ -18,8 +18,9 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.rows import RowBuffer
-from moot.deploy.studies.ablation.effects import Ablation, measure_grid
+from moot.deploy.studies.ablation.ablate import measure_grid
 from moot.deploy.studies.ablation.grid import baseline_of, cells_of, parse_axes
+from moot.deploy.studies.ablation.report import Ablation
 from moot.protocols.case import Case, LabelledCase, Reference
 from moot.protocols.evince import round_numbers
 from moot.protocols.messages import Event

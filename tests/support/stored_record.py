@@ -14,9 +14,9 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import RecordOwner
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.store import lease
-from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.store.mirror import Mirror
 from moot.actors.record.store.store import Store
 from moot.protocols.errors import RecordError

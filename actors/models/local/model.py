@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, ReplySchema
 from moot.actors.models.local.folder import model_folder, require_extra
 from moot.actors.models.openai_errors import plain
-from moot.actors.models.reply_schema import ReplySchema
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.seeds import call_digest

@@ -13,9 +13,8 @@ import torch
 from llguidance import LLMatcher, LLTokenizer
 from llguidance.hf import from_tokenizer
 
-from moot.actors.models.interface import ModelError
+from moot.actors.models.interface import ModelError, ReplySchema
 from moot.actors.models.openai_errors import plain
-from moot.actors.models.reply_schema import ReplySchema
 
 MOST_SCHEMAS = 256
 """Size of the cache of compiled schemas; a case with labels of its own has one per reply type."""

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from moot.actors.models.api_key import GivenKey
 from moot.actors.models.compatible import MAX_ALTERNATIVES, CompatibleModel
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply, StreamPiece
-from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, ReplySchema, StreamPiece
 from moot.actors.models.small.shared_server import (
     START_TIMEOUT_S,
     ServerLease,
@@ -21,7 +20,7 @@ from moot.actors.models.small.shared_server import (
 )
 from moot.actors.models.small.spec import SmallModelSpec
 from moot.actors.models.small.weights import engine_version, find_weights, with_weights
-from moot.actors.models.trial_servers import warn_when_slow
+from moot.actors.telemetry.log import warn_when_slow
 from moot.protocols.errors import ModelUnavailable
 from moot.protocols.messages import Decoding, Message
 

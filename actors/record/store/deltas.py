@@ -19,7 +19,7 @@ import msgspec
 import pyarrow as pa
 
 from moot.actors.record.files import decode_file, encode_file
-from moot.actors.record.folder import is_roll_name, is_segment_name
+from moot.actors.record.roll_files import is_roll_name, is_segment_name
 from moot.actors.record.store.store import Store
 from moot.actors.telemetry.failpoints import failpoint
 from moot.protocols.errors import RecordError

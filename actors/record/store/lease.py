@@ -1,4 +1,4 @@
-"""Ownership of a record: a lock on a folder, or in a store a lease, timed by the store's clock.
+"""Lease of a record in a store, timed by the store's clock.
 
 owner.json      the lease's holder, rewritten at every heartbeat
 claims/ID       a process that wants to become the holder; the earliest of those that see each other does
@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -19,11 +19,6 @@ from uuid import uuid4
 import msgspec
 import structlog
 
-from moot.actors.record.compaction import compact_leftovers
-from moot.actors.record.completeness import check_complete
-from moot.actors.record.folder import RunFolder
-from moot.actors.record.ownership import Ownership, begin_epoch
-from moot.actors.record.store.mirror import pull
 from moot.actors.record.store.store import Store
 from moot.protocols.errors import RecordError, RunFolderBusy
 
@@ -226,61 +221,3 @@ def _read(store: Store, name: str) -> Holder | None:
 
 def _write(store: Store, name: str, holder: Holder) -> None:
     store.put(name, msgspec.json.encode(holder))
-
-
-class RecordOwner:
-    """Owner of a record: the right to write it, from `acquire` to the end of `run`; each is called once.
-
-    Args:
-        folder: the record.
-        lock: the lock or lease.
-    """
-
-    def __init__(self, folder: RunFolder, lock: Ownership | Lease) -> None:
-        self._folder, self._lock = folder, lock
-
-    @classmethod
-    async def acquire(cls, folder: RunFolder) -> RecordOwner:
-        """Become the owner. In a store this waits until the lease of a killed owner has expired.
-
-        Raises:
-            RunFolderBusy: another live process owns the record.
-            RecordError: it cannot be written.
-        """
-        if folder.store is not None:
-            return cls(folder, await Lease.acquire(folder.store))
-        return cls(folder, await asyncio.to_thread(Ownership.acquire, folder))
-
-    async def run(self, work: Callable[[int], Coroutine[Any, Any, T]]) -> T:
-        """Run the work with this owner's number, and release the record.
-
-        Raises:
-            RecordError: another process has taken the record over; the work was cancelled.
-        """
-        lock = self._lock
-        if isinstance(lock, Ownership):
-            try:
-                return await work(lock.epoch)
-            finally:
-                lock.release()
-        try:
-            return await lock.run(self._take_over_and_run(lock, work))
-        finally:
-            await lock.release()
-
-    async def _take_over_and_run(self, lease: Lease, work: Callable[[int], Coroutine[Any, Any, T]]) -> T:
-        return await work(await asyncio.to_thread(self._take_over, lease))
-
-    def _take_over(self, lease: Lease) -> int:
-        """Start the epoch. Leftovers of a killed owner are compacted at once, so that it can no longer remove
-        anything."""
-        folder = self._folder
-        assert folder.store is not None
-        pull(folder.store, folder.path)
-        for made in (folder.journal, folder.parts):
-            made.mkdir(exist_ok=True)
-        check_complete(folder)
-        number = begin_epoch(folder)
-        if not lease.in_order:
-            compact_leftovers(folder, number)
-        return number

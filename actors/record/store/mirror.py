@@ -12,8 +12,8 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from moot.actors.record.flush_log import SUFFIX
-from moot.actors.record.folder import decode_part, roll_of
 from moot.actors.record.process_folder import LOCK, FolderLock, remove_stale_folders
+from moot.actors.record.roll_files import decode_part, roll_of
 from moot.actors.record.store.deltas import AT_ONCE, replay, rolls_of
 from moot.actors.record.store.store import Store
 from moot.actors.record.store.uri import is_uri, local_path

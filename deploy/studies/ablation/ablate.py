@@ -6,16 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from moot.actors.record.folder import RunFolder
+from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.text import cases
 from moot.deploy.runs.interruption import run_in_thread
 from moot.deploy.runs.prepare import Prepared
 from moot.deploy.runs.run import Base, Run, build_configuration
 from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.session import Session
 from moot.deploy.runs.task import Cases, task_from_cases
-from moot.deploy.studies.ablation.effects import Ablation, measure_grid
+from moot.deploy.studies.ablation.cases import read_cell
+from moot.deploy.studies.ablation.effects import CellFigures, measure_cells, with_run_figures
 from moot.deploy.studies.ablation.grid import Axis, Cell, baseline_of, check_keys, make_axes
+from moot.deploy.studies.ablation.main_effects import main_effects
 from moot.deploy.studies.ablation.prepare import (
     ReadyCell,
     check_grid,
@@ -23,6 +29,7 @@ from moot.deploy.studies.ablation.prepare import (
     prepare_grid,
     write_grid_file,
 )
+from moot.deploy.studies.ablation.report import Ablation
 from moot.deploy.studies.ablation.run_grid import run_grid
 from moot.protocols.errors import ConfigError
 
@@ -31,6 +38,9 @@ Over = Mapping[str, Sequence[Any]] | Iterable[str]
 
 Baseline = Mapping[str, Any] | Iterable[str]
 """Baseline cell: values of some keys, or `KEY=VALUE` as after `--baseline`."""
+
+FEW = 100
+"""Minimum number of pairs in a comparison without a warning."""
 
 
 @dataclass(frozen=True)
@@ -153,3 +163,65 @@ def ablate(
 def _run_cell(prepared: Prepared) -> Run:
     """Run a cell; Ctrl-C drains it and is raised again."""
     return run_in_thread(Session(prepared))
+
+
+def measure_grid(
+    folder: str | Path,
+    axes: Sequence[Axis],
+    grid: Sequence[Cell],
+    baseline: Cell,
+    *,
+    same_as: Mapping[str, str] | None = None,
+    shared_replies: bool = False,
+) -> Ablation:
+    """Figures of a grid, finished or not.
+
+    Args:
+        folder: parent of the cells' folders.
+        axes: the varied keys.
+        grid: the cells.
+        baseline: one of them.
+        same_as: for each cell without a run of its own, the name of the cell whose run it shares.
+        shared_replies: copied into the result.
+
+    Raises:
+        ConfigError: no cell has started.
+        RecordError: a record cannot be read.
+    """
+    runs = {cell.name: (same_as or {}).get(cell.name, cell.name) for cell in grid}
+    folders = {run: Path(folder) / run for run in runs.values()}
+    started = [cell for cell in grid if RunFolder(folders[runs[cell.name]]).exists()]
+    if not started:
+        raise ConfigError(f"{folder}: no cell of this grid has started")
+    own = [cell for cell in started if runs[cell.name] == cell.name]
+    read = {cell.name: read_cell(folders[cell.name]) for cell in own}
+    figures = measure_cells(own, folders, read, runs[baseline.name])
+    by_run = {each.cell: each for each in figures}
+    facts = read_run_info(folders[own[0].name])
+    has_main_effects = len(axes) > 1 and len(started) == len(grid)
+    tokens = {each.cell: each.tokens_per_case for each in figures}
+    return Ablation(
+        schema_version=facts.schema_version,
+        folder=str(folder),
+        task=facts.task,
+        simulated=any(each.simulated for each in figures),
+        baseline=runs[baseline.name],
+        cells=[with_run_figures(cell, by_run[runs[cell.name]]) for cell in started],
+        not_begun=[cell.name for cell in grid if cell not in started],
+        main_effects=main_effects(axes, grid, runs, read, tokens, baseline) if has_main_effects else [],
+        shared_replies=shared_replies,
+        warnings=_warnings(figures, runs[baseline.name]),
+    )
+
+
+def _warnings(figures: Sequence[CellFigures], baseline: str) -> list[str]:
+    warnings = [f"{each.cell}: {cases(each.open)} without a verdict" for each in figures if each.open]
+    if all(each.cell != baseline for each in figures):
+        warnings.append(f"the baseline, {baseline}, has not started: nothing is compared")
+    compared = [each.vs_baseline.accuracy.n for each in figures if each.vs_baseline is not None]
+    if compared and 0 < min(compared) < FEW:
+        warnings.append(
+            f"only {cases(min(compared))} in a comparison: only a large difference can be distinguished from chance; "
+            f"take {FEW} or more"
+        )
+    return warnings

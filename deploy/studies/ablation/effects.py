@@ -8,19 +8,14 @@ from typing import Any
 
 from pydantic import Field
 
-from moot.actors.record.folder import RunFolder
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.detection import DurationSummary, claims_of
 from moot.deploy.results.detection.figures import ClaimSet
-from moot.deploy.results.record.run_info import read_run_info
-from moot.deploy.results.report.blocks import Block
-from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired
 from moot.deploy.results.summaries.summary import Summary, summarise
-from moot.deploy.results.text import Interval, cases
-from moot.deploy.studies.ablation.cases import CellCases, groups_of, pairs, read_cell
-from moot.deploy.studies.ablation.grid import Axis, Cell
-from moot.deploy.studies.ablation.main_effects import MainEffect, main_effects
+from moot.deploy.results.text import Interval
+from moot.deploy.studies.ablation.cases import CellCases, groups_of, pairs
+from moot.deploy.studies.ablation.grid import Cell
 from moot.deploy.studies.ablation.means import (
     CaseMean,
     adjusted_p_values,
@@ -28,10 +23,6 @@ from moot.deploy.studies.ablation.means import (
     case_means,
     debate_scores,
 )
-from moot.protocols.errors import ConfigError
-
-FEW = 100
-"""Minimum number of pairs in a comparison without a warning."""
 
 
 class BaselineComparison(FrozenModel):
@@ -113,91 +104,7 @@ _COPIED = (
 """Fields copied from the summary of the run."""
 
 
-class Ablation(DisplayMixin, FrozenModel):
-    """Figures of a grid.
-
-    Attributes:
-        folder: parent of the cells' folders.
-        baseline: name of the baseline cell, or of the cell whose run it shares.
-        cells: the started cells, in the order of the grid.
-        not_begun: names of the other cells.
-        main_effects: by key and value; empty for a single key, or if a cell has not started.
-        shared_replies: whether later cells reuse the replies of the first one.
-        warnings: caveats of the figures.
-    """
-
-    schema_version: int
-    folder: str
-    task: str | None
-    simulated: bool
-    baseline: str
-    cells: list[CellFigures]
-    not_begun: list[str]
-    main_effects: list[MainEffect]
-    shared_replies: bool
-    warnings: list[str]
-
-    def display_name(self) -> str:
-        """See `DisplayMixin`."""
-        return f"{self.folder}: {len(self.cells):,} cells"
-
-    def report_blocks(self) -> list[Block]:
-        """See `DisplayMixin`."""
-        from moot.deploy.studies.ablation.report import ablation_blocks
-
-        return ablation_blocks(self)
-
-
-def measure_grid(
-    folder: str | Path,
-    axes: Sequence[Axis],
-    grid: Sequence[Cell],
-    baseline: Cell,
-    *,
-    same_as: Mapping[str, str] | None = None,
-    shared_replies: bool = False,
-) -> Ablation:
-    """Figures of a grid, finished or not.
-
-    Args:
-        folder: parent of the cells' folders.
-        axes: the varied keys.
-        grid: the cells.
-        baseline: one of them.
-        same_as: for each cell without a run of its own, the name of the cell whose run it shares.
-        shared_replies: copied into the result.
-
-    Raises:
-        ConfigError: no cell has started.
-        RecordError: a record cannot be read.
-    """
-    runs = {cell.name: (same_as or {}).get(cell.name, cell.name) for cell in grid}
-    folders = {run: Path(folder) / run for run in runs.values()}
-    started = [cell for cell in grid if RunFolder(folders[runs[cell.name]]).exists()]
-    if not started:
-        raise ConfigError(f"{folder}: no cell of this grid has started")
-    own = [cell for cell in started if runs[cell.name] == cell.name]
-    read = {cell.name: read_cell(folders[cell.name]) for cell in own}
-    figures = _measured(own, folders, read, runs[baseline.name])
-    by_run = {each.cell: each for each in figures}
-    facts = read_run_info(folders[own[0].name])
-    has_main_effects = len(axes) > 1 and len(started) == len(grid)
-    tokens = {each.cell: each.tokens_per_case for each in figures}
-    return Ablation(
-        schema_version=facts.schema_version,
-        folder=str(folder),
-        task=facts.task,
-        simulated=any(each.simulated for each in figures),
-        baseline=runs[baseline.name],
-        cells=[_with_run_figures(cell, by_run[runs[cell.name]]) for cell in started],
-        not_begun=[cell.name for cell in grid if cell not in started],
-        main_effects=main_effects(axes, grid, runs, read, tokens, baseline) if has_main_effects else [],
-        shared_replies=shared_replies,
-        warnings=_warnings(figures, runs[baseline.name]),
-    )
-
-
-def _measured(
+def measure_cells(
     cells: Sequence[Cell], folders: Mapping[str, Path], read: Mapping[str, CellCases], baseline: str
 ) -> list[CellFigures]:
     """Figures of the cells with a run of their own, compared with the baseline."""
@@ -220,7 +127,7 @@ def _measured(
     ]
 
 
-def _with_run_figures(cell: Cell, run: CellFigures) -> CellFigures:
+def with_run_figures(cell: Cell, run: CellFigures) -> CellFigures:
     """Cell with the figures of its run, which may be that of another cell."""
     if cell.name == run.cell:
         return run
@@ -266,16 +173,3 @@ def _figures(cell: Cell, summary: Summary, read: CellCases, **compared: Any) -> 
 
 def _values(cell: Cell) -> dict[str, str]:
     return {key: value.text for key, value in cell.values.items()}
-
-
-def _warnings(figures: Sequence[CellFigures], baseline: str) -> list[str]:
-    warnings = [f"{each.cell}: {cases(each.open)} without a verdict" for each in figures if each.open]
-    if all(each.cell != baseline for each in figures):
-        warnings.append(f"the baseline, {baseline}, has not started: nothing is compared")
-    compared = [each.vs_baseline.accuracy.n for each in figures if each.vs_baseline is not None]
-    if compared and 0 < min(compared) < FEW:
-        warnings.append(
-            f"only {cases(min(compared))} in a comparison: only a large difference can be distinguished from chance; "
-            f"take {FEW} or more"
-        )
-    return warnings

@@ -1,4 +1,4 @@
-"""Report of a grid."""
+"""Figures of a grid, and their report."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
+from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.detection.estimates import IntervalEstimate, in_percent, without_interval
 from moot.deploy.results.detection.figures import ALWAYS, VERDICT, ClaimSet, Detector
 from moot.deploy.results.detection.show import claims_notes, mean_seconds
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
+from moot.deploy.results.report.display import DisplayMixin
 from moot.deploy.results.report.render import banner, show_report
 from moot.deploy.results.text import Interval, count, in_groups, number, p_value, percent
-from moot.deploy.studies.ablation.effects import Ablation, BaselineComparison, CellFigures
+from moot.deploy.studies.ablation.effects import BaselineComparison, CellFigures
+from moot.deploy.studies.ablation.main_effects import MainEffect
 from moot.deploy.studies.ablation.means import MEASURES, VOTES, CaseMean, MeanComparison
 
 _SHARED = "cells share replies: later cells reuse the first one's replies to identical requests, so costs are shared"
@@ -23,6 +26,39 @@ _DEBATES_HEADER = ("mean [95 %]", "n", "change [95 %]", "p", "p, BH", "pairs")
 
 _ANSWERS = 3
 """Maximum number of answers listed per cell, if no accuracy is known."""
+
+
+class Ablation(DisplayMixin, FrozenModel):
+    """Figures of a grid.
+
+    Attributes:
+        folder: parent of the cells' folders.
+        baseline: name of the baseline cell, or of the cell whose run it shares.
+        cells: the started cells, in the order of the grid.
+        not_begun: names of the other cells.
+        main_effects: by key and value; empty for a single key, or if a cell has not started.
+        shared_replies: whether later cells reuse the replies of the first one.
+        warnings: caveats of the figures.
+    """
+
+    schema_version: int
+    folder: str
+    task: str | None
+    simulated: bool
+    baseline: str
+    cells: list[CellFigures]
+    not_begun: list[str]
+    main_effects: list[MainEffect]
+    shared_replies: bool
+    warnings: list[str]
+
+    def display_name(self) -> str:
+        """See `DisplayMixin`."""
+        return f"{self.folder}: {len(self.cells):,} cells"
+
+    def report_blocks(self) -> list[Block]:
+        """See `DisplayMixin`."""
+        return ablation_blocks(self)
 
 
 def show_ablation(ablation: Ablation, form: str = "text", console: Console | None = None) -> None:

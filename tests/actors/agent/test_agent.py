@@ -18,8 +18,7 @@ from moot.actors.limits.budget_account import BudgetAccount
 from moot.actors.limits.envelopes import Grant, UsageReport
 from moot.actors.limits.limiter import Limiter
 from moot.actors.limits.limiter_client import LimiterClient
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply
-from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, ReplySchema
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.rows import batch_of, merge_reasks, recorded_replies
 from moot.protocols.messages import Ask, Decoding, Event, Message, Usage

@@ -20,10 +20,9 @@ import moot
 from moot.actors.agent.agent import Agent
 from moot.actors.agent.roles import RoleBinding, Roles
 from moot.actors.models.early_stop import CUT, EarlyStop, stream_with_early_stop
-from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece, TokenLogprobs
+from moot.actors.models.interface import Capabilities, ModelReply, ReplySchema, StreamPiece, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe_calls import STEP_KEY
-from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.protocols.errors import CapabilityMissing
 from moot.protocols.messages import Ask, Decoding, LogprobStage, Usage

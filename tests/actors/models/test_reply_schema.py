@@ -14,8 +14,9 @@ from schema_asks import LABELS, asked
 
 from moot.actors.agent.request_fingerprint import constrained_schema
 from moot.actors.agent.roles import RoleBinding
+from moot.actors.models.interface import ReplySchema
 from moot.actors.models.model_profile import ModelProfile
-from moot.actors.models.reply_schema import CHARACTERS_PER_TOKEN, ReplySchema, longest_reply, reply_schema, slot_sizes
+from moot.actors.models.reply_schema import CHARACTERS_PER_TOKEN, longest_reply, reply_schema, slot_sizes
 from moot.actors.models.schema_dialects import DIALECTS, DialectName, json_schema
 from moot.actors.models.token_bounds import bytes_per_character
 from moot.protocols.crit.replies import Reading

@@ -15,10 +15,11 @@ from structlog.testing import capture_logs
 from moot.actors.record import completeness, flush_log
 from moot.actors.record.completeness import check_complete
 from moot.actors.record.files import encode_file
-from moot.actors.record.folder import RunFolder, decode_part
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.frames import frame_header, whole_frames
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.record_writer import RecordWriter
+from moot.actors.record.roll_files import decode_part
 from moot.actors.record.salvage import salvage
 from moot.actors.record.segments import _content
 from moot.actors.record.tables import read_table

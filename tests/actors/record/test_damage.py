@@ -24,9 +24,10 @@ from small_runs import sorted_rows
 
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.files import encode_file
-from moot.actors.record.folder import Epoch, Part, RunFolder
+from moot.actors.record.folder import Epoch, RunFolder
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.recorded_run import RecordedRun
+from moot.actors.record.roll_files import Part
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.salvage import salvage
 from moot.actors.record.schema import TABLES

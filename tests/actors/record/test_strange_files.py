@@ -18,10 +18,11 @@ from journal_writer import new_run, session
 
 from moot.actors.record import parts
 from moot.actors.record.files import checksum, encode_file
-from moot.actors.record.folder import Part, RunFolder, decode_part
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.follow import RecordFollower
 from moot.actors.record.ownership import Ownership
 from moot.actors.record.recorded_run import RecordedRun
+from moot.actors.record.roll_files import Part, decode_part
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import TABLES
 from moot.actors.record.segments import has_checksums, read_segment

@@ -23,9 +23,9 @@ from moot.actors.debate.inline_engine import InlineRuntime
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.record import journal
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import RecordOwner
 from moot.actors.record.store import lease
 from moot.actors.record.store import store as stores
-from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.store.store import Store
 from moot.actors.record.tables import read_table

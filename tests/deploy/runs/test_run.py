@@ -18,9 +18,8 @@ from moot.actors.debate.inline_engine import InlineWriterPool
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.ownership import Ownership
+from moot.actors.record.ownership import Ownership, RecordOwner
 from moot.actors.record.progress import Counts, StreamedEvent
-from moot.actors.record.store.lease import RecordOwner
 from moot.actors.record.tables import read_table
 from moot.deploy.runs import session
 from moot.deploy.runs.dry_run import plan

@@ -17,10 +17,10 @@ from tiny_model import END, WARM, ask, byte_tokenizer, metaspace_tokenizer, said
 from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
-from moot.actors.models.interface import ModelError, ModelReply
+from moot.actors.models.interface import ModelError, ModelReply, ReplySchema
 from moot.actors.models.local.model import LocalModel
 from moot.actors.models.local.token_mask import TokenMask, TokenMasks
-from moot.actors.models.reply_schema import ReplySchema, reply_schema
+from moot.actors.models.reply_schema import reply_schema
 from moot.protocols.constructor_auditor.replies import NumberSynthesis
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position, Score

@@ -21,12 +21,13 @@ from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.files import encode_file
 from moot.actors.record.folder import Epoch, RunFolder
+from moot.actors.record.ownership import RecordOwner
 from moot.actors.record.process_folder import LOCK
 from moot.actors.record.record_writer import RecordWriter
 from moot.actors.record.schema import TABLES
 from moot.actors.record.store import uri as uris
 from moot.actors.record.store.deltas import DeltaWriter, decode_delta, encode_delta, replay, rolls_of, seal
-from moot.actors.record.store.lease import Holder, RecordOwner
+from moot.actors.record.store.lease import Holder
 from moot.actors.record.store.mirror import Mirror, Scratch, record_path
 from moot.actors.record.store.store import Store
 from moot.actors.record.store.uri import below, is_uri, open_filesystem

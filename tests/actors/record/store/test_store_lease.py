@@ -11,8 +11,9 @@ import pytest
 from stored_record import store_in
 
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.ownership import RecordOwner
 from moot.actors.record.store import lease
-from moot.actors.record.store.lease import Holder, Lease, RecordOwner
+from moot.actors.record.store.lease import Holder, Lease
 from moot.actors.record.store.store import Store
 from moot.protocols.errors import RecordError, RunFolderBusy
 

@@ -13,10 +13,9 @@ from planted_records import Command, GridOf, Printed
 
 from moot.deploy.runs.run import run
 from moot.deploy.runs.run_config import RunConfig
-from moot.deploy.studies.ablation.effects import Ablation
 from moot.deploy.studies.ablation.grid import parse_axes
 from moot.deploy.studies.ablation.prepare import cells_to_run, prepare_grid
-from moot.deploy.studies.ablation.report import next_cells, show_ablation
+from moot.deploy.studies.ablation.report import Ablation, next_cells, show_ablation
 
 pytestmark = pytest.mark.slow
 
