@@ -26,6 +26,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from moot.protocols.asked_lengths import ASKED_LENGTHS, AskedLength, with_numbers
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Message, Slots
+from moot.protocols.near_paths import near_path
 from moot.protocols.regular_files import cause, read_regular_text
 
 PLAIN_SUFFIX = "_plain"
@@ -162,7 +163,7 @@ class Templates:
 
     def _override(self, folder: Path, renders: Callable[[str], bool]) -> None:
         if not folder.is_dir():
-            raise ConfigError(f"--prompts {folder}: no such folder")
+            raise ConfigError(f"--prompts {folder}: no such folder{near_path(folder)}")
         found = sorted(folder.rglob("*.j2"))
         if not found:
             raise ConfigError(f"--prompts {folder}: no template there (NAME.j2, such as selene/opening.j2)")

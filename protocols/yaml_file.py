@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from moot.protocols.errors import ConfigError
+from moot.protocols.near_paths import near_path
 from moot.protocols.regular_files import cause, read_regular_text
 
 _MERGE = "tag:yaml.org,2002:merge"
@@ -113,7 +114,8 @@ def read_keys_and_values(file: Path) -> dict[Any, Any]:
     except ValueError as error:  # such as an impossible date: YAML parses anything like a date
         raise ConfigError(f"{file}: a value cannot be read ({error}): put it between quotation marks") from None
     except OSError as error:
-        raise ConfigError(f"{file}: {cause(error)}") from None
+        near = near_path(file) if isinstance(error, FileNotFoundError) else ""
+        raise ConfigError(f"{file}: {cause(error)}{near}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):

@@ -40,6 +40,7 @@ from moot.actors.record.roll_files import OWNED, ROLL, SEGMENT, Part, decode_par
 from moot.actors.record.schema import TABLES
 from moot.actors.record.store.store import Store
 from moot.protocols.errors import RecordError
+from moot.protocols.near_paths import near_path
 from moot.protocols.regular_files import open_regular
 
 _AT_ONCE = 8
@@ -123,6 +124,7 @@ class RunFolder:
             return f"{self.path}: {LOST_RUN_YAML}"
         names = sorted(file.parent.name for file in self.path.glob("*/run.yaml"))
         more = f"; name one of the runs in it: {', '.join(names[:_SHOWN])}" if names else "; name a run's folder"
+        more = near_path(self.path, "run.yaml") or more
         return f"{self.path}: no run there (no run.yaml){more}{', ...' if len(names) > _SHOWN else ''}"
 
     def is_new(self) -> bool:

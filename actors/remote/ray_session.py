@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -65,6 +66,11 @@ _WANTS_A_TOKEN = (
     "; something answers there: if it is a Ray that wants a token, RAY_AUTH_MODE=token must be set here, too, with "
     "RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
 )
+_NOT_STARTED = "no local Ray could be started (a run with --engine inline needs none)"
+_LEAST_FREE_MB = 16
+"""Free space that a local Ray needs for its logs: on a full disk its processes die one after the other, and the run
+waits for them."""
+
 _SPANS_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _BREAKPOINT = "PYTHONBREAKPOINT"
 """Environment variable that Ray sets in every connecting process and does not restore."""
@@ -128,6 +134,8 @@ class RaySession:
 
     def _connect(self) -> None:
         local = self._address is None
+        if local:
+            _check_space()
         options: dict[str, Any] = {"object_store_memory": _OBJECT_STORE_BYTES} if local else {}
         self._ours = True  # even when it fails half-way
         answers = False
@@ -146,9 +154,7 @@ class RaySession:
         except Exception as error:  # Ray also raises bare ones
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             if local:
-                raise ConfigError(
-                    f"no local Ray could be started (a run with --engine inline needs none): {reason}"
-                ) from None
+                raise ConfigError(f"{_NOT_STARTED}: {reason}") from None
             hint = _WANTS_A_TOKEN if answers else ""
             raise ConfigError(f"cannot reach Ray at {self._address!r}: {reason}{hint}") from None
         if local:
@@ -183,6 +189,24 @@ class RaySession:
             _read_auth_mode_again()
         if self._session is not None:
             self._session.remove()
+
+
+def _check_space() -> None:
+    """Check that the disk of a local Ray's session folder is not full.
+
+    Raises:
+        ConfigError: it is.
+    """
+    folder = importlib.import_module("ray._common.utils").get_default_system_temp_dir()
+    try:
+        free_mb = shutil.disk_usage(folder).free / 1e6
+    except OSError:  # Ray makes the folder, or says why it cannot
+        return
+    if free_mb < _LEAST_FREE_MB:
+        raise ConfigError(
+            f"{_NOT_STARTED}: {folder} has {free_mb:.1f} MB free, and Ray's logs need {_LEAST_FREE_MB} MB; make space, "
+            "or set RAY_TMPDIR to a folder on another disk"
+        )
 
 
 @contextmanager

@@ -28,9 +28,9 @@ again, and the first row of each step wins; the limiter's ledger records what wa
 _log = structlog.get_logger(__name__)
 _LOOK_S = 2.0
 _LACKING, _IN_USE, _STARTING = "no node has it yet", "no node has it free", "it is being started"
-_QUIET_S, _QUIET_START_S, _AGAIN_S = 10.0, 30.0, 60.0
+_QUIET_S, _QUIET_START_S, _AGAIN_S = 30.0, 120.0, 60.0
 """Seconds that a lack of resources lasts before it is logged, that the start of processes does, and between two lines:
-a run that works waits for a few seconds, too."""
+the first run on a slow machine, which reads its packages from disk, works after tens of seconds."""
 
 _NO_PACKAGE = "No module named 'moot"
 

@@ -6,8 +6,12 @@ import asyncio
 import logging
 import re
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import structlog
@@ -23,18 +27,33 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 _HIDDEN = "[secret]"
 
+_WHERE = ("case", "debate", "path")
+"""Fields of a line that say where something happened, not what."""
+
+_AGAIN_S = 60.0
+_MOST_KEPT = 256
+
 SLOW_S = 5.0
 """Seconds of waiting after which a warning is logged."""
 
 
 def configure_terminal(level: str = "warning") -> None:
-    """Configure human-readable log lines on stderr.
+    """Configure human-readable log lines on stderr; of equal lines the first is printed, then their number.
 
     Raises:
         ConfigError: the level is unknown.
     """
     renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    _configure(level, structlog.processors.TimeStamper("%H:%M:%S", utc=False), renderer)
+    _configure(level, structlog.processors.TimeStamper("%H:%M:%S", utc=False), renderer, RepeatedLines())
+
+
+def log_repeated() -> None:
+    """Log how often lines were repeated since they were printed; call it at the end of a command's work."""
+    for each in structlog.get_config()["processors"]:
+        if isinstance(each, RepeatedLines):
+            for line in each.left_out():
+                level, event = line.pop("level"), line.pop("event")
+                getattr(structlog.get_logger(__name__), level)(event, **line)
 
 
 def configure_unless_done() -> None:
@@ -51,6 +70,49 @@ def configure_json(level: str = "info") -> None:
         ConfigError: the level is unknown.
     """
     _configure(level, structlog.processors.TimeStamper("iso"), structlog.processors.JSONRenderer())
+
+
+@dataclass
+class _Printed:
+    line: dict[str, Any]
+    at: float
+    more: int = 0
+
+
+class RepeatedLines:
+    """structlog processor that leaves out a line that was printed less than a minute before, whatever case it is about.
+
+    The next such line after a minute, and `log_repeated`, say how many were left out: `more`.
+
+    Args:
+        clock: monotonic time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._printed: OrderedDict[str, _Printed] = OrderedDict()
+
+    def __call__(self, logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """See the class."""
+        if "more" in event:
+            return event
+        line = {name: value for name, value in event.items() if name not in _WHERE}
+        with self._lock:
+            last = self._printed.get(key := repr(line))
+            if last is not None and self._clock() - last.at < _AGAIN_S:
+                last.more += 1
+                raise structlog.DropEvent
+            self._printed[key] = _Printed(line, self._clock())
+            if len(self._printed) > _MOST_KEPT:
+                self._printed.popitem(last=False)
+        return {**event, "more": last.more} if last is not None and last.more else event
+
+    def left_out(self) -> list[dict[str, Any]]:
+        """Lines of which some were left out since they were printed, with their number as `more`; forgets them."""
+        with self._lock:
+            printed = list(self._printed.values())
+            self._printed.clear()
+        return [{**each.line, "more": each.more} for each in printed if each.more]
 
 
 def safe_to_show(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -74,7 +136,7 @@ def _clean(name: object, value: Any) -> Any:
     return value if isinstance(value, int | float | None) else redact(str(value))
 
 
-def _configure(level: str, stamp: Any, renderer: Any) -> None:
+def _configure(level: str, stamp: Any, renderer: Any, *more: Any) -> None:
     if level not in get_args(Level):
         raise unknown_name("log level", level, get_args(Level))
     as_json = isinstance(renderer, structlog.processors.JSONRenderer)
@@ -82,6 +144,7 @@ def _configure(level: str, stamp: Any, renderer: Any) -> None:
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
+            *more,
             stamp,
             *([structlog.processors.dict_tracebacks] if as_json else [structlog.processors.format_exc_info]),
             safe_to_show,

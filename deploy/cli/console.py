@@ -13,9 +13,10 @@ from typer import Exit
 from moot.actors.debate.placement import cluster_address
 from moot.actors.models.resolve import is_embedded
 from moot.actors.record.tables import read_table
+from moot.deploy.results.record.run_info import read_run_info
 from moot.deploy.results.summaries.gate_tests import run_warnings
 from moot.deploy.results.summaries.model_replies import (
-    FOLLOWED_BY,
+    how_followed,
     members_without_replies,
 )
 from moot.deploy.results.text import cases, visible_line
@@ -124,17 +125,18 @@ def report_outcome(done: Run, prepared: Prepared, *, quiet: bool, summarised: bo
 
     Args:
         quiet: whether the line about a run with nothing to do is omitted.
-        summarised: whether the summary is printed, too; its warnings are then omitted here.
+        summarised: whether the summary is printed, too; its warnings and the reason of a stop are then omitted here.
 
     Raises:
         RecordError: the record cannot be read; nothing was printed.
     """
     warnings = [] if summarised else run_warnings(done.path)
     for member in members_without_replies(done.path):
-        warnings.append(f"no request to {member} got a usable reply: {FOLLOWED_BY}")
+        warnings.append(f"no request to {member} got a usable reply: {how_followed(member, read_run_info(done.path))}")
     if done.status == "stopped":
-        reason = f"stopped: {done.stopped_by}; {_progress_text(done, prepared)}"
-        print(f"{reason}; change what stopped it and run the same command to resume", file=sys.stderr)
+        reason = "" if summarised else f"{done.stopped_by}; "
+        how = "change what stopped it and run the same command to resume"
+        print(f"stopped: {reason}{_progress_text(done, prepared)}; {how}", file=sys.stderr)
     if not done.worked:
         print_status("nothing to do: every case is finished", quiet=quiet)
     _report_failures(done)

@@ -75,7 +75,7 @@ def execute(
         commands = _commands_for_several(runs, results)
     print_next_commands(commands)
     for result in results:
-        if result.commonest_failure:
+        if result.commonest_failure and "`moot doctor " not in result.stopped_by:  # which says the same
             print(visible_line(f"most frequent failure: {result.commonest_failure}"[:_MAX_LINE]), file=sys.stderr)
     return max(result.exit_code for result in results)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Iterator
 
 from moot.actors.agent.roles import RoleBinding
+from moot.deploy.results.record.doctor_command import doctor_command
 from moot.deploy.runs.model_trials import needed_replies
 from moot.deploy.runs.prepare import Prepared
-from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.base import DebateProtocol
 from moot.protocols.errors import CapabilityMissing
 from moot.protocols.plain_replies import has_plain_form
@@ -51,7 +49,7 @@ def check_plain_forms(prepared: Prepared) -> None:
             for member in members:
                 if member.writes_prose(name := reply_id(reply)):
                     needs = _needs(prepared.protocol, family, member, reply_name(name))
-                    raise NeedsJson(needs, doctor_command(member, prepared.config))
+                    raise NeedsJson(needs, doctor_command(member.model_dump(), prepared.config.model_dump()))
 
 
 def _needs(protocol: DebateProtocol, family: str, member: RoleBinding, reply: str) -> str:
@@ -61,24 +59,6 @@ def _needs(protocol: DebateProtocol, family: str, member: RoleBinding, reply: st
         f"the role {family!r} ({reply}): {hint} another model, or a server that constrains replies to a schema. With "
         f"default settings these protocols work in plain text: {', '.join(_plain_protocols())}"
     )
-
-
-def doctor_command(member: RoleBinding, config: RunConfig) -> str:
-    """Command that examines the model of a role under the run's protocol and settings.
-
-    >>> member = RoleBinding(model="http://127.0.0.1:8000/v1#m", api_key_env="KEY")
-    >>> doctor_command(member, RunConfig(protocol="evince", set={"agents": 2}))
-    "moot doctor --model 'http://127.0.0.1:8000/v1#m' --api-key-env KEY --protocol evince --set agents=2"
-    """
-    words = ["moot", "doctor", "--model", member.model]
-    words += [] if member.api_key_env is None else ["--api-key-env", member.api_key_env]
-    words += [] if member.base_url is None else ["--base-url", member.base_url]
-    words += ["--protocol", config.protocol]
-    words += [] if config.preset is None else ["--preset", config.preset]
-    settings = config.set if config.agents is None else {**config.set, "agents": config.agents}
-    for key, value in settings.items():
-        words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
-    return shlex.join(words)
 
 
 def _plain_protocols() -> Iterator[str]:

@@ -22,6 +22,7 @@ from moot.actors.record.store.uri import is_uri, local_path
 from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.base import DebateProtocol
 from moot.protocols.errors import ConfigError, RecordError
+from moot.protocols.near_paths import near_path
 
 _MODEL_FIELDS = frozenset({"model", "base_url", "api_key_env", "structured"})
 """Fields of a binding that a replay does not take over from the recorded model."""
@@ -47,7 +48,7 @@ def reused_folder(config: RunConfig, own: Path) -> Path:
         )
     folder = _local_copy(reuse).absolute()
     if not RunFolder(folder).exists():
-        raise ConfigError(f"--reuse {reuse}: no run there (no run.yaml)")
+        raise ConfigError(f"--reuse {reuse}: no run there (no run.yaml){near_path(reuse, 'run.yaml')}")
     try:
         read_run_yaml(RunFolder(folder))
     except RecordError as error:

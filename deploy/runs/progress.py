@@ -1,4 +1,4 @@
-"""Progress of a run on stderr: a bar on a terminal, a line every few seconds elsewhere."""
+"""Progress of a run on stderr: a bar on a terminal, elsewhere a line when the figures change."""
 
 from __future__ import annotations
 
@@ -156,11 +156,12 @@ class _ProgressListener(Listener):
 
 
 class LineListener(_ProgressListener):
-    """One line every few seconds, and one at the end."""
+    """A line when the figures have changed, at most one every few seconds, and one at the end."""
 
     def __init__(self, every_s: float = LINE_EVERY_S, *, gated: bool = True) -> None:
         super().__init__(lambda line: print(line, file=sys.stderr, flush=True), every_s, gated=gated)
-        self._latest: Counts | None = None
+        self._latest = Counts()
+        self._printed = self._state()
 
     def began(self, total: int | None, done: int) -> None:
         """See `Listener.began`."""
@@ -177,12 +178,18 @@ class LineListener(_ProgressListener):
 
     def ended(self) -> None:
         """See `Listener.ended`."""
-        if (counts := self._latest) is None:
+        if (state := self._state()) == self._printed:
             return
-        self._last = time.monotonic()
+        self._last, self._printed = time.monotonic(), state
+        done, shown, _ = state
         of = "" if self._rate.total is None else f"/{self._rate.total:,}"
+        self._print(f"{done:,}{of} cases | {shown} | {self._left()}")
+
+    def _state(self) -> tuple[int, str, bool]:
+        """What a line says, the remaining time excepted, which changes by itself."""
+        counts = self._latest
         shown = figures(counts, gated=self._gated, waiting=self._waiting)
-        self._print(f"{counts.finished + counts.failed:,}{of} cases | {shown} | {self._left()}")
+        return counts.finished + counts.failed, shown, self._asked_wait_s > 0.0
 
 
 class BarListener(_ProgressListener):

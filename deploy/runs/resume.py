@@ -23,6 +23,7 @@ from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.runs.run_library import recorded_library_path
 from moot.deploy.runs.versions import code_revision, installed_versions
 from moot.protocols.errors import RunMismatch
+from moot.protocols.registry import PROTOCOLS
 
 _log = structlog.get_logger(__name__)
 
@@ -66,6 +67,7 @@ def describe(prepared: Prepared) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         **_configuration(prepared.config),
+        **_own_name(prepared),
         "settings": dict(prepared.settings),
         "bindings": {
             family: [member.model_dump(mode="json") for member in members]
@@ -85,6 +87,12 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         "versions": dict(installed_versions(*_PACKAGES, *_ENGINES)),
         "code_revision": code_revision(),
     }
+
+
+def _own_name(prepared: Prepared) -> dict[str, str]:
+    """Name of a user's own protocol; a subclass of a built-in one that has no name of its own is `module:Class`."""
+    name = prepared.protocol.name
+    return {} if name == prepared.config.protocol or name in PROTOCOLS else {"protocol_name": name}
 
 
 def _rendered(prepared: Prepared) -> dict[str, str]:

@@ -35,6 +35,7 @@ RECORD_KEYS = frozenset(
         "schema_version",
         "versions",
         "code_revision",
+        "protocol_name",
         "settings",
         "bindings",
         "models",

@@ -17,6 +17,7 @@ from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.completeness import check_complete
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.ownership import RecordOwner
+from moot.actors.telemetry.log import log_repeated
 from moot.deploy.runs.budget_capacity import affordable_debates
 from moot.deploy.runs.caveats import log_caveats
 from moot.deploy.runs.checks import check_models
@@ -115,6 +116,7 @@ class SessionLifecycle:
             raise
         finally:
             self._listener.ended()
+            log_repeated()
             if self._is_up:  # the work failed before it stopped the engine
                 with contextlib.suppress(Exception):
                     await self.runtime.stop(compact=False)

@@ -11,7 +11,7 @@ from moot.actors.agent.roles import Roles
 from moot.actors.debate.first_asks import NothingUsable
 from moot.actors.limits.limiter_client import GIVE_UP_S, EndpointDown, LimiterGone
 from moot.actors.models.prices import Price
-from moot.deploy.runs.plain_forms import doctor_command
+from moot.deploy.results.record.doctor_command import doctor_command
 from moot.deploy.runs.prepare import Bindings
 from moot.deploy.runs.record_state import RecordState
 from moot.deploy.runs.run_config import RunConfig
@@ -101,7 +101,7 @@ def describe_stop(why: str, config: RunConfig, bindings: Bindings, rest: Remaini
 def _describe_unusable(what: str, config: RunConfig, bindings: Bindings) -> str:
     """That the first asks of a role were in vain, with the command that examines its model."""
     role, _, reason = what.partition(DETAIL_SEPARATOR)
-    command = doctor_command(Roles(bindings).binding(role), config)
+    command = doctor_command(Roles(bindings).binding(role).model_dump(), config.model_dump())
     return (
         f"{reason}; `{command}` examines the model. Then run the same command again, with --retry-failed for the "
         "failed cases; --max-unusable 0 goes on in any case"

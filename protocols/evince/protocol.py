@@ -175,6 +175,7 @@ class Evince(DebateProtocol):
         roles: `agent`, and `judge` if any turn is read.
     """
 
+    name = "evince"
     Settings = EvinceSettings
     settings: EvinceSettings
     needs_labels = True
@@ -184,9 +185,9 @@ class Evince(DebateProtocol):
     judges_apart = True
     reply_tokens = MappingProxyType({"agent": 800, "judge": 1500})
 
-    def __init__(self, settings: EvinceSettings | None = None, name: str = "evince") -> None:
+    def __init__(self, settings: EvinceSettings | None = None, name: str | None = None) -> None:
         self.settings = settings if settings is not None else EvinceSettings()
-        self.name = name
+        self.name = name or self.name
         self.roles = ("agent", "judge") if self.settings.judged else ("agent",)
         self.most_members = {"agent": self.settings.agents}
         self.unread_settings = self.settings.unread

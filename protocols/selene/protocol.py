@@ -63,6 +63,7 @@ class Selene(DebateProtocol):
         embedding_threshold, threshold_encoder: `gate.tau_d` and, if it was set, its encoder.
     """
 
+    name = "selene"
     Settings = SeleneSettings
     settings: SeleneSettings
     prompt_folders = frozenset({"selene"})
@@ -72,9 +73,9 @@ class Selene(DebateProtocol):
     )
     without_json = "`--set judging.variants=subset` asks for no paraphrases"
 
-    def __init__(self, settings: SeleneSettings | None = None, name: str = "selene") -> None:
+    def __init__(self, settings: SeleneSettings | None = None, name: str | None = None) -> None:
         self.settings = settings if settings is not None else SeleneSettings()
-        self.name = name
+        self.name = name or self.name
         judged = self.settings.judging.method != "none" or self.settings.audit_judging
         self.roles = ("agent", "judge") if judged else ("agent",)
         rewritten = (Paraphrase,) if self.settings.judging.variants == "paraphrase" else ()

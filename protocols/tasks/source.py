@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from moot.protocols.errors import TaskFileError
+from moot.protocols.near_paths import near_path
 from moot.protocols.regular_files import open_regular
 
 MAX_LINE = 64 * 2**20
@@ -65,7 +66,7 @@ def locate(file: str) -> Source:
         path = Path(file).expanduser().absolute()
         mode = path.stat().st_mode
     except FileNotFoundError:
-        raise TaskFileError(file, 0, "", "no such file") from None
+        raise TaskFileError(file, 0, "", f"no such file{near_path(file)}") from None
     except (OSError, ValueError, RuntimeError) as error:
         raise TaskFileError(file, 0, "", f"cannot be read: {_reason(error)}") from None
     if stat.S_ISDIR(mode):
@@ -85,7 +86,10 @@ def locate_within(folder: str, name: str) -> Source | None:
         place = Path(folder).expanduser()
         if not place.is_dir():
             raise TaskFileError(
-                folder, 0, "", "expected a folder, found a file" if place.exists() else "no such folder"
+                folder,
+                0,
+                "",
+                "expected a folder, found a file" if place.exists() else f"no such folder{near_path(folder)}",
             )
         file = place / name
         return Source(str(file), partial(open_regular, file)) if file.exists() else None

@@ -16,6 +16,7 @@ from moot.actors.retrieval.documents.parser_client import MOST_BYTES, MOST_CHARA
 from moot.actors.retrieval.library import LibraryChunk, digest_of
 from moot.actors.retrieval.library_folder import LibraryFolder
 from moot.protocols.errors import ConfigError
+from moot.protocols.near_paths import near_path
 from moot.protocols.regular_files import cause, read_regular
 from moot.protocols.text.chunking import PAGE_BREAK, located_chunks
 
@@ -88,7 +89,7 @@ def find_documents(named: str) -> Iterator[DocumentFile]:
         yield from _files_in_folder(named, path)
         return
     if not path.exists():
-        raise ConfigError(f"--docs {named}: no such file or folder")
+        raise ConfigError(f"--docs {named}: no such file or folder{near_path(named)}")
     kind = path.suffix.lower()
     if kind not in KINDS:
         raise ConfigError(f"--docs {named}: expected {_SHOWN}, found {path.suffix or 'a name without a kind'!r}")

@@ -20,6 +20,7 @@ from moot.deploy.results.analysis.tokens import Tokens, content_starts
 from moot.metrics.distribution import Floats
 from moot.metrics.signal_divergences import FLAGGED
 from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.near_paths import near_path
 from moot.protocols.regular_files import open_regular
 
 SCORE = "score_"
@@ -97,7 +98,7 @@ def read_user_table(where: str, form: str, read: Callable[[], pa.Table]) -> pa.T
     try:
         table = read()
     except FileNotFoundError:
-        raise ConfigError(f"{where}: no such file") from None
+        raise ConfigError(f"{where}: no such file{near_path(where.partition(' ')[2])}") from None
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).splitlines()[0]
         raise ConfigError(f"{where}: cannot be read as {form} ({reason})") from None

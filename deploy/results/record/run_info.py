@@ -18,6 +18,7 @@ from moot.actors.record.run_yaml import read_run_yaml, remarks_on
 from moot.actors.record.schema import ASKED, SCHEMA_VERSION
 from moot.actors.record.store.mirror import display_name
 from moot.actors.record.tables import read_raw_rows, read_table
+from moot.deploy.results.record.doctor_command import doctor_command
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import family_of
 from moot.protocols.validation_messages import expected_value
@@ -34,6 +35,7 @@ class RunInfo:
 
     Attributes:
         path: the run's folder.
+        protocol: its name; of a user's own without one, `module:Class`.
         preset: name of the protocol's preset; None without one.
         models: model names by role family; those of the replies if run.yaml has none.
         binds_simulated: whether a role has the simulated model, or one that replays its replies.
@@ -49,6 +51,7 @@ class RunInfo:
         prices: prices by model, as at the start of the run; only of models with a known price.
         unsettled: amounts that killed sessions may have used beyond the record, by budget (`tokens`, `usd`).
         remarks: on the record, for whoever reads its figures.
+        configuration: run.yaml.
     """
 
     path: Path
@@ -71,6 +74,23 @@ class RunInfo:
     prices: dict[str, Price]
     unsettled: dict[str, float]
     remarks: tuple[str, ...]
+    configuration: Mapping[str, Any]
+
+    def doctor_commands(self, role: str, *, alone: bool = False) -> str:
+        """Commands that examine the models of a role family or of one member, under this run's protocol and settings.
+
+        Args:
+            role: such as `agent`, or `agent/1`.
+            alone: whether the models are examined without the protocol.
+        """
+        family, _, number = role.partition("/")
+        bound = _mapping(self.configuration.get("bindings")).get(family)
+        members = [_mapping(each) for each in bound] if isinstance(bound, list) else []
+        members = members or [{"model": name} for name in self.models.get(family, ("MODEL",))]
+        if number.isdigit():
+            members = [members[int(number) % len(members)]]
+        under = {} if alone else self.configuration
+        return ", ".join(dict.fromkeys(f"`{doctor_command(each, under)}`" for each in members))
 
     @property
     def name(self) -> str:
@@ -104,6 +124,7 @@ def read_run_info(folder: str | Path) -> RunInfo:
         unsettled.update(_valid(_AMOUNTS, session.get("unsettled"), run, "sessions: unsettled"))
     epochs = run.epochs()
     texts: dict[str, Any] = {name: _text(raw.get(name)) for name in ("task", "protocol", "preset", "encoder")}
+    texts["protocol"] = _text(raw.get("protocol_name")) or texts["protocol"]
     counts: dict[str, Any] = {name: raw[name] if isinstance(raw.get(name), int) else None for name in ("seed", "cases")}
     return RunInfo(
         path=run.path,
@@ -120,6 +141,7 @@ def read_run_info(folder: str | Path) -> RunInfo:
         prices=_valid(_PRICES, raw.get("price_table"), run, "price_table"),
         unsettled=dict(unsettled),
         remarks=tuple(remarks_on(raw)),
+        configuration=raw,
         **texts,
         **counts,
     )

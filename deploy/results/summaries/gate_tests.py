@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.record.run_info import RunInfo
 from moot.deploy.results.record.run_record import RunRecord, once_per_record
-from moot.deploy.results.summaries.model_replies import FOLLOWED_BY, model_replies, warnings_of
+from moot.deploy.results.summaries.model_replies import FOLLOWED, model_replies, warnings_of
 from moot.deploy.results.summaries.served_models import server_warnings
 from moot.deploy.results.text import cases
 from moot.protocols.selene.events import GateDecided
@@ -19,8 +20,8 @@ _SIGNALS = {"disagreement": "D", "misalignment": "M", "low_intrinsic": "mean p"}
 """Signal of each test."""
 
 _REMEDY = (
-    "`moot doctor --model M` examines a model's log-probabilities; without them, --set gate.intrinsic=resampled "
-    "estimates p from further replies, and gate.intrinsic=none does without these tests"
+    "examines a model's log-probabilities; without them, --set gate.intrinsic=resampled estimates p from further "
+    "replies, and gate.intrinsic=none does without these tests"
 )
 
 _WITHOUT_P = (
@@ -149,7 +150,7 @@ def _commonest_reason(record: RunRecord) -> str:
     return counts.most_common(1)[0][0] if counts else ""
 
 
-def gate_warnings(found: UntestedGates | None) -> Iterator[str]:
+def gate_warnings(found: UntestedGates | None, info: RunInfo) -> Iterator[str]:
     """Warning about tests that could not be made, except where none was expected."""
     if found is None or found.intended:
         return
@@ -158,7 +159,8 @@ def gate_warnings(found: UntestedGates | None) -> Iterator[str]:
         yield f"the gate could not test {found.words}: answers in free text have no p; {done}: {_WITHOUT_P}"
         return
     why = f" ({found.reason})" if found.reason else ""
-    yield f"the gate could not test {found.words}: p is unknown{why}; {done}: {_REMEDY}"
+    examined = info.doctor_commands("agent", alone=True)
+    yield f"the gate could not test {found.words}: p is unknown{why}; {done}: {examined} {_REMEDY}"
 
 
 def run_warnings(source: RunRecord | str | Path) -> list[str]:
@@ -169,7 +171,7 @@ def run_warnings(source: RunRecord | str | Path) -> list[str]:
         RecordError: the record cannot be read.
     """
     record = RunRecord.of(source)
-    replies = [*warnings_of(model_replies(record)), *server_warnings(record)]
+    replies = [*warnings_of(model_replies(record), record.info), *server_warnings(record)]
     if "`moot doctor " in record.info.stopped_by:  # which says the same, with the names filled in
-        replies = [line for line in replies if FOLLOWED_BY not in line]
-    return [*record.info.remarks, *replies, *gate_warnings(untested_gates(record))]
+        replies = [line for line in replies if FOLLOWED not in line]
+    return [*record.info.remarks, *replies, *gate_warnings(untested_gates(record), record.info)]

@@ -253,7 +253,7 @@ def _means(
 def _verdicts(found: JudgingSummary) -> Table:
     """Table of the panel's means by ascending Q; replies without a mark come first."""
     rows = sorted(found.verdicts, key=lambda row: -1.0 if row.quality is None else row.quality)
-    shown = "" if len(rows) <= _SHOWN else f", {_SHOWN} of {len(rows):,}"
+    shown = "" if len(rows) <= _SHOWN else f", {_SHOWN} of {len(rows):,} (`--format json` lists all)"
     title = f"the panel's verdicts: means over the marks, lowest Q first{shown}"
     cells = [
         (

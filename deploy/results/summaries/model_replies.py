@@ -20,6 +20,7 @@ from moot.actors.record.tables import read_table
 from moot.deploy.results.base_models import FrozenModel
 from moot.deploy.results.record.prompt_cuts import cut_prompts
 from moot.deploy.results.record.readers import counted_rows
+from moot.deploy.results.record.run_info import RunInfo
 from moot.deploy.results.record.run_record import RunRecord
 from moot.deploy.results.report.blocks import Block, Table
 from moot.deploy.results.text import count
@@ -33,8 +34,8 @@ from moot.protocols.text.repetition import LEAST_LENGTH, is_repetitive
 MOST_TRUNCATED = 0.05
 """Share of truncated replies of a role above which a warning is given."""
 
-FOLLOWED_BY = "`moot doctor --model M --protocol P` reports whether the model follows each prompt; or try another model"
-"""Remedy for a role without a usable reply."""
+FOLLOWED = "whether a model follows each prompt; or try another model"
+"""End of the remedy for a role without a usable reply, after the command that shows it."""
 
 USABLE = frozenset({"ok", "repaired", "reasked"})
 """Outcomes of an ask with a usable reply."""
@@ -221,17 +222,27 @@ def by_role(found: Sequence[ModelReplies]) -> list[ModelReplies]:
     return [_from_counts(role, "", counts, known=role in known) for role, counts in summed.items()]
 
 
-def warnings_of(found: Sequence[ModelReplies]) -> list[str]:
-    """Warnings, each with a remedy, of roles with many truncated replies or without a usable one."""
-    return [line for each in by_role(found) for line in _warnings(each)]
+def warnings_of(found: Sequence[ModelReplies], info: RunInfo | None = None) -> list[str]:
+    """Warnings, each with a remedy, of roles with many truncated replies or without a usable one.
+
+    Args:
+        info: the run of the replies; None if they are of several.
+    """
+    return [line for each in by_role(found) for line in _warnings(each, info)]
 
 
-def _warnings(role: ModelReplies) -> Iterator[str]:
+def how_followed(role: str, info: RunInfo | None) -> str:
+    """Remedy for a role without a usable reply."""
+    commands = "`moot doctor --model MODEL --protocol PROTOCOL`" if info is None else info.doctor_commands(role)
+    return f"{commands} shows {FOLLOWED}"
+
+
+def _warnings(role: ModelReplies, info: RunInfo | None) -> Iterator[str]:
     often = role.replies > 0 and role.truncated / role.replies > MOST_TRUNCATED
     if role.asks and not role.replies:
         yield f"none of the {role.asks:,} asks of {role.role} got a reply"
     elif role.asks and not role.usable:
-        cure = RAISE_MAX_TOKENS if often else FOLLOWED_BY
+        cure = RAISE_MAX_TOKENS if often else how_followed(role.role, info)
         yield f"none of the {role.asks:,} asks of {role.role} got a usable reply: {cure}"
     elif often:
         of = f"{role.truncated:,} of {role.replies:,} replies of {role.role}"

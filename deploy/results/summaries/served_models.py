@@ -37,13 +37,14 @@ def server_warnings(record: RunRecord) -> Iterator[str]:
     """
     groups = _replies(record)
     for role in sorted({family_of(row["role"] or "") for row in groups}):
-        yield from _coverage([row for row in groups if family_of(row["role"] or "") == role], role)
+        examined = record.info.doctor_commands(role, alone=True)
+        yield from _coverage([row for row in groups if family_of(row["role"] or "") == role], role, examined)
     for model in sorted({row["model"] or "" for row in groups}):
         if model.startswith("http"):
             yield from _several_models([row for row in groups if row["model"] == model], model)
 
 
-def _coverage(groups: list[dict[str, Any]], role: str) -> Iterator[str]:
+def _coverage(groups: list[dict[str, Any]], role: str, examined: str) -> Iterator[str]:
     """Warning of one role: how many replies have the log-probabilities that were requested."""
     given = sum(row["count_all"] for row in groups if row["logprob_stage"] is not None)
     lacking = Counter[str]()
@@ -55,7 +56,7 @@ def _coverage(groups: list[dict[str, Any]], role: str) -> Iterator[str]:
         yield (
             f"{without:,} of {given + without:,} replies of {role} came without the log-probabilities that were "
             f"requested ({_listed(lacking)}): figures of token probabilities cover the other {given:,}; "
-            "`moot doctor --model M` examines each server"
+            f"{examined} examines each server"
         )
 
 

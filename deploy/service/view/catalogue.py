@@ -22,6 +22,7 @@ from moot.deploy.runs.record_state import RecordFiles, record_files
 from moot.deploy.runs.recorded_run import last_session, recorded_status
 from moot.deploy.service.errors import RequestError
 from moot.protocols.errors import ConfigError, MootError, RecordError
+from moot.protocols.near_paths import near_path
 
 _log = structlog.get_logger(__name__)
 
@@ -100,7 +101,9 @@ class RunCatalogue:
     def __init__(self, root: Path) -> None:
         self.root = root  # as the user gave it: so pages and their commands name it
         if not self.root.is_dir():
-            raise ConfigError(f"{root}: no such folder; name the folder that holds your runs, such as runs")
+            raise ConfigError(
+                f"{root}: no such folder{near_path(root) or '; name the folder that holds your runs, such as runs'}"
+            )
         self._figures: dict[Path, _Computed] = {}
         self._settings: dict[Path, tuple[int, dict[str, Any] | None]] = {}
         self._computing: set[asyncio.Task[None]] = set()
@@ -172,6 +175,7 @@ class RunCatalogue:
         state = recorded_status(RunFolder(run.path), settings)
         known = self._figures.get(run.path, _UNKNOWN)
         texts = {name: _text(settings.get(name)) for name in ("protocol", "preset", "task", "model", "started_at")}
+        texts["protocol"] = _text(settings.get("protocol_name")) or texts["protocol"]
         return {
             "name": run.name,
             "state": "unreadable" if known.is_unreadable and state != "live" else state,

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path, PurePath
 
 from moot.protocols.errors import ConfigError, TaskFileError
+from moot.protocols.near_paths import near_path
 from moot.protocols.tasks.formats import TextTable
 from moot.protocols.tasks.own_cases.columns import FIELDS, SPLIT, ColumnFinder, listed
 from moot.protocols.tasks.own_cases.task import NAME, open_table
@@ -46,7 +47,8 @@ def detect_spec(bare: str) -> str:
         found = found.with_columns((*FIELDS, SPLIT))
     path = found.path or ""
     if not path_exists(path):
-        raise ConfigError(f"task {bare!r}: no such file or folder, and no task's name; `moot tasks` lists those")
+        near = near_path(path) or ", and no task's name; `moot tasks` lists those"
+        raise ConfigError(f"task {bare!r}: no such file or folder{near}")
     if found.columns:
         return str(found)
     if Path(path).expanduser().is_dir():

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from ipaddress import ip_address
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import ray
 
 import moot
+from moot.actors.remote.ray_session import RaySession
+from moot.protocols.errors import ConfigError
 
 LISTENS = """
 import json, os, psutil
@@ -37,6 +42,14 @@ def test_a_local_ray_listens_on_loopback() -> None:
     loose = [each for each in addresses if not _loopback(each)]
     assert loose == []
     assert json.loads(last) is None
+
+
+def test_no_local_ray_is_started_on_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**5))
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", pytest.fail)
+    with pytest.raises(ConfigError, match=r"0\.1 MB free.*RAY_TMPDIR"):
+        RaySession("local").connect()
 
 
 def _loopback(address: str) -> bool:

@@ -188,16 +188,16 @@ def test_a_slow_start_is_distinguished_from_a_lack_of_cpus(
     assert unplaced_reason([ResourceRequest("agent", amounts)], [{"CPU": 2.0, "GPU": 1.0}] * 2, free) == expected
 
 
-def test_a_wait_of_a_few_seconds_is_not_logged() -> None:
-    """Nor is one whose reasons each last for a few."""
+def test_the_wait_of_a_first_run_that_works_is_not_logged() -> None:
+    """Nor is one whose reasons each last for a short time."""
     lacking, in_use, starting = "no node has it yet", "no node has it free", "it is being started"
     notice = placing_module.WaitNotice()
-    quick = [(starting, 0.0), (starting, 29.0), (lacking, 29.5), (lacking, 39.0), (in_use, 40.0), (in_use, 49.0)]
+    quick = [(starting, 0.0), (starting, 119.0), (lacking, 120.0), (lacking, 149.0), (in_use, 150.0), (in_use, 179.0)]
     assert not any(notice.is_due("CPU 1 for a writer", why, now) for why, now in quick)
-    slow = [(50.5, True), (52.5, False), (110.0, False), (111.0, True)]
+    slow = [(180.0, True), (182.0, False), (240.0, False), (240.5, True)]
     assert [notice.is_due("CPU 1 for a writer", in_use, now) for now, _ in slow] == [due for _, due in slow]
-    assert notice.is_due("CPU 1 for an agent", in_use, 112.0)
-    assert [notice.is_due("a process", starting, now) for now in (113.0, 142.0, 143.0)] == [False, False, True]
+    assert notice.is_due("CPU 1 for an agent", in_use, 241.0)
+    assert [notice.is_due("a process", starting, now) for now in (242.0, 361.0, 362.0)] == [False, False, True]
 
 
 @pytest.mark.ray

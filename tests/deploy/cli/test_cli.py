@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 import structlog
+import yaml
 from openai_server import simulated_server
 from planted_records import Command
 from waiting import wait_until
 
 from moot.actors.record.tables import read_table
-from moot.actors.telemetry.log import configure_json, configure_terminal, safe_to_show
+from moot.actors.telemetry.log import RepeatedLines, configure_json, configure_terminal, safe_to_show
 from moot.deploy.cli.console import report_interrupted
 from moot.deploy.runs.flag_parsers import flags_of
 from moot.deploy.runs.prepare import prepare
@@ -273,6 +274,31 @@ def test_logs_hide_keys(capsys: pytest.CaptureFixture[str]) -> None:
     assert safe_to_show(None, "info", {"tokens": 5, "prompt_tokens": "7"}) == {"tokens": 5, "prompt_tokens": "7"}
 
 
+def test_of_equal_log_lines_the_first_is_printed_and_the_others_are_counted() -> None:
+    now = 0.0
+    lines = RepeatedLines(clock=lambda: now)
+
+    def log(case: str, **fields: Any) -> Any:
+        try:
+            return lines(None, "warning", {"event": "ask failed", "level": "warning", "case": case, **fields})
+        except structlog.DropEvent:
+            return None
+
+    first = log("a", error="empty")
+    assert first == {"event": "ask failed", "level": "warning", "case": "a", "error": "empty"}
+    assert log("b", error="late") is not None
+    assert [log(case, error="empty") for case in "bcd"] == [None] * 3
+    now = 61.0
+    assert log("e", error="empty") == {**first, "case": "e", "more": 3}
+    assert log("f", error="empty") is None
+    assert lines.left_out() == [{"event": "ask failed", "level": "warning", "error": "empty", "more": 1}]
+    assert lines.left_out() == []
+    for n in range(1000):
+        log("a", error=n)
+    assert log("a", error=999) is None
+    assert log("a", error=0) is not None, "only the latest lines are compared"
+
+
 def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 
@@ -282,11 +308,14 @@ def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     counts = Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, tokens_paid=12345)
     lines = LineListener(every_s=0.0)
     lines.began(20, 5)
+    lines.counts(Counts())
+    lines.counts(counts)
     lines.counts(counts)
     lines.ended()
-    shown = capsys.readouterr().err
-    assert "20 cases, 5 of them done" in shown
-    assert "10/20 cases | accuracy 75.0 % | skipped 33.3 % | 12,345 tokens | 1 failed | left 0:00" in shown
+    assert capsys.readouterr().err.splitlines() == [
+        "20 cases, 5 of them done",
+        "10/20 cases | accuracy 75.0 % | skipped 33.3 % | 12,345 tokens | 1 failed | left 0:00",
+    ]
     assert "skipped" in figures(Counts(), gated=True)
     assert "skipped" not in figures(Counts(), gated=False)
     assert [prepare(RunConfig(protocol=name)).gated for name in ("selene", "always-debate")] == [True, False]
@@ -312,3 +341,23 @@ def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     shown = console.export_text()
     assert "10/20" in shown
     assert "m: [secret] [/no]" in shown
+
+
+def test_the_reason_of_a_stop_is_printed_once(command: Command) -> None:
+    code, out, err = command(*INLINE, "--limit", "2", "--max-tokens", "10", "--out", "stopped")
+    assert code == 4
+    assert "stopped: 0 of 2 cases done" in err
+    assert (out + err).count("--max-tokens 10 does not allow another call") == 1
+
+
+def test_the_name_of_an_own_protocol_is_the_runs(command: Command) -> None:
+    mine = "from moot.protocols.selene.protocol import Selene\nclass Mine(Selene):\n    name = 'mine'\n"
+    Path("named_mine.py").write_text(f"{mine}class Unnamed(Selene):\n    pass\n")
+    run = [*INLINE, "--limit", "1", "--protocol"]
+    for _ in range(2):
+        assert command(*run, "named_mine:Mine")[0] == 0
+        shown = json.loads(command("show", "runs/mine-sample-s0", "--format", "json")[1])
+        assert shown["protocol"] == "mine"
+    assert yaml.safe_load(Path("runs/mine-sample-s0/run.yaml").read_text())["protocol"] == "named_mine:Mine"
+    command(*run, "named_mine:Unnamed", "--out", "unnamed")
+    assert json.loads(command("show", "unnamed", "--format", "json")[1])["protocol"] == "named_mine:Unnamed"

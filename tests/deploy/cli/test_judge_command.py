@@ -177,3 +177,17 @@ def test_only_the_latest_attempt_counts(planted: Callable[..., Path], session: A
     assert found is not None
     assert [(row.marks, row.quality) for row in found.verdicts] == [(1, 2.0)]
     assert summarise_judging(planted(type(session)())) is None
+
+
+def test_a_list_that_leaves_verdicts_out_says_how_to_see_them(session: Any, printed: Printed) -> None:
+    mark = {"judge": "judge/0", "model": "m", "pass": 0, "total": 2, "flag": None, "scores": {"tone": 2}}
+    told = {"reply": "reply", "role": "reply", "domain": "", "rubric": "tone", "scales": [["tone", 0, 3]]}
+    full = {"scores": {"tone": 2.0}, "flag": None, "quality": 2.0, "missing": 0, "judges": [mark]}
+    for number in range(21):
+        session.case(f"c{number}", gold=None)
+        session.event(f"c{number}", "assessment", "assessment/reply", told | full)
+        session.verdict(f"c{number}", None, "judged")
+    found = summarise_judging(session.plant())
+    assert found is not None
+    assert "20 of 21 (`--format json` lists all)" in " ".join(printed(show_judging, found).split())
+    assert len(found.verdicts) == 21

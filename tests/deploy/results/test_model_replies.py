@@ -14,12 +14,13 @@ from openai_server import answers, completion, serving_in_thread
 from planted_records import PlantedSession
 
 import moot
-from moot.actors.record.rows import OVERLONG
+from moot.actors.record.rows import NO_LOGPROBS, OVERLONG
 from moot.deploy.cli.protocol_runs import execute
 from moot.deploy.results.analysis.recorded import replies_of_runs
 from moot.deploy.results.calibration.calibrate import calibrate
 from moot.deploy.results.calibration.early_stop import calibrate_early_stop
 from moot.deploy.results.record.run_record import RunRecord
+from moot.deploy.results.summaries.gate_tests import run_warnings
 from moot.deploy.results.summaries.model_replies import ModelReplies, commonest_failure, model_replies, warnings_of
 from moot.deploy.results.summaries.summary import summarise
 from moot.protocols.errors import IGNORES_LIMIT, RAISE_MAX_TOKENS, ConfigError
@@ -98,6 +99,23 @@ def test_what_is_warned_of_comes_with_its_remedy(counts: dict[str, int], remedy:
     lines = warnings_of([ModelReplies(role="judge", template="t", **counts)])
     assert len(lines) == (remedy is not None)
     assert all("judge" in line and str(remedy) in line for line in lines)
+
+
+def test_advice_names_the_models_of_the_role_the_protocol_and_its_settings(session: PlantedSession) -> None:
+    session.case("a")
+    for path in ("opening/agent/0", "opening/agent/1"):
+        session.reply("a", path, 10, outcome="failed", failure="unparsable", reading=NO_LOGPROBS, text="?")
+    session.event("a", "gate", "gate", gate(m=None, skip=False, untested=["misalignment"]))
+    session.verdict("a")
+    members = [{"model": "http://h/v1#a"}, {"model": "openai/b", "api_key_env": "KEY"}]
+    run = session.plant(
+        schema_version=1, protocol="selene", set={"debate.epsilon": 0.1}, agents=2, bindings={"agent": members}
+    )
+    unusable, without, untested = run_warnings(run)
+    settings = "--protocol selene --set debate.epsilon=0.1 --set agents=2"
+    alone = ("`moot doctor --model 'http://h/v1#a'", "`moot doctor --model openai/b --api-key-env KEY")
+    assert all(f"{command} {settings}`" in unusable for command in alone)
+    assert all(f"{command}`" in line for command in alone for line in (without, untested))
 
 
 def test_earlier_attempts_do_not_count(session: PlantedSession) -> None:
