@@ -34,7 +34,7 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 settings.register_profile("default", max_examples=20, deadline=None)
-settings.register_profile("ci", max_examples=30, deadline=None, print_blob=True, derandomize=True)
+settings.register_profile("ci", max_examples=50, deadline=None, print_blob=True, derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 collect_ignore = (

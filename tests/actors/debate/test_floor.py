@@ -414,6 +414,8 @@ async def test_a_drained_run_resumes_without_paying_again(
     first = await run_debates(kind, folder, TwoSteps(), _two_steps(), roles, templates=templates, meanwhile=stop)
     assert [row["case_id"] for row in first.rows("verdicts")] == ["done"]
     assert first.turns("in-time").keys() == {"1/gate"}
+    no_deadline_fired = not first.turns("too-late") and first.turns("changing").keys() == {"1/a"}
+    assert no_deadline_fired, "one that fires is a recorded failure"
     assert {"too-late/0/1/hang", "changing/0/2/hang"} <= server.cancelled
     assert "in-time/0/2/b" not in server.calls
 

@@ -254,7 +254,7 @@ def test_whole_numbers_however_they_are_written(number: int) -> None:
 )
 def test_a_long_text_is_read_in_one_go(text: str) -> None:
     """One that backtracks over the whole of it would not end."""
-    assert stated_number(text * 10_000) in (None, 1.0, 5.0)
+    assert stated_number(text * 50_000) in (None, 1.0, 5.0)
 
 
 def test_many_blanks_are_read_in_one_go() -> None:
