@@ -52,8 +52,13 @@ def log_repeated() -> None:
     for each in structlog.get_config()["processors"]:
         if isinstance(each, RepeatedLines):
             for line in each.left_out():
-                level, event = line.pop("level"), line.pop("event")
-                getattr(structlog.get_logger(__name__), level)(event, **line)
+                _log_number(line)
+
+
+def _log_number(line: dict[str, Any]) -> None:
+    fields = dict(line)
+    level, event = fields.pop("level"), fields.pop("event")
+    getattr(_log, level)(event, **fields)
 
 
 def configure_unless_done() -> None:
@@ -78,18 +83,28 @@ class _Printed:
     at: float
     more: int = 0
 
+    def numbered(self) -> dict[str, Any]:
+        """The line, with the number of those that were left out as `more`."""
+        return {**self.line, "more": self.more}
+
 
 class RepeatedLines:
     """structlog processor that leaves out a line that was printed less than a minute before, whatever case it is about.
 
-    The next such line after a minute, and `log_repeated`, say how many were left out: `more`.
+    The next such line after a minute, and `log_repeated`, say how many were left out: `more`. So does a line of its own
+    when so many other lines follow that the line is no longer remembered.
 
     Args:
         clock: monotonic time in seconds.
+        log_number: logs a line with its number.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lock = clock, threading.Lock()
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        log_number: Callable[[dict[str, Any]], object] = _log_number,
+    ) -> None:
+        self._clock, self._log_number, self._lock = clock, log_number, threading.Lock()
         self._printed: OrderedDict[str, _Printed] = OrderedDict()
 
     def __call__(self, logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -97,14 +112,18 @@ class RepeatedLines:
         if "more" in event:
             return event
         line = {name: value for name, value in event.items() if name not in _WHERE}
+        forgotten = None
         with self._lock:
             last = self._printed.get(key := repr(line))
             if last is not None and self._clock() - last.at < _AGAIN_S:
                 last.more += 1
                 raise structlog.DropEvent
             self._printed[key] = _Printed(line, self._clock())
+            self._printed.move_to_end(key)
             if len(self._printed) > _MOST_KEPT:
-                self._printed.popitem(last=False)
+                forgotten = self._printed.popitem(last=False)[1]
+        if forgotten is not None and forgotten.more:
+            self._log_number(forgotten.numbered())
         return {**event, "more": last.more} if last is not None and last.more else event
 
     def left_out(self) -> list[dict[str, Any]]:
@@ -112,7 +131,7 @@ class RepeatedLines:
         with self._lock:
             printed = list(self._printed.values())
             self._printed.clear()
-        return [{**each.line, "more": each.more} for each in printed if each.more]
+        return [each.numbered() for each in printed if each.more]
 
 
 def safe_to_show(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

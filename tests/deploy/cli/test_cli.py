@@ -276,7 +276,8 @@ def test_logs_hide_keys(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_of_equal_log_lines_the_first_is_printed_and_the_others_are_counted() -> None:
     now = 0.0
-    lines = RepeatedLines(clock=lambda: now)
+    numbers: list[dict[str, Any]] = []
+    lines = RepeatedLines(lambda: now, numbers.append)
 
     def log(case: str, **fields: Any) -> Any:
         try:
@@ -293,8 +294,13 @@ def test_of_equal_log_lines_the_first_is_printed_and_the_others_are_counted() ->
     assert log("f", error="empty") is None
     assert lines.left_out() == [{"event": "ask failed", "level": "warning", "error": "empty", "more": 1}]
     assert lines.left_out() == []
+    assert log("a", error="early") is not None
+    assert log("b", error="early") is None
     for n in range(1000):
         log("a", error=n)
+    assert [(line["error"], line["more"]) for line in numbers] == [("early", 1)], (
+        "a number is told before it is forgotten"
+    )
     assert log("a", error=999) is None
     assert log("a", error=0) is not None, "only the latest lines are compared"
 
