@@ -68,8 +68,8 @@ _WANTS_A_TOKEN = (
 )
 _NOT_STARTED = "no local Ray could be started (a run with --engine inline needs none)"
 _LEAST_FREE_MB = 16
-"""Free space that a local Ray needs for its logs: on a full disk its processes die one after the other, and the run
-waits for them."""
+"""Free space below which a disk counts as full: Ray's processes cannot write their logs there, die one after the other,
+and the run waits for them."""
 
 _SPANS_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _BREAKPOINT = "PYTHONBREAKPOINT"
@@ -204,8 +204,8 @@ def _check_space() -> None:
         return
     if free_mb < _LEAST_FREE_MB:
         raise ConfigError(
-            f"{_NOT_STARTED}: {folder} has {free_mb:.1f} MB free, and Ray's logs need {_LEAST_FREE_MB} MB; make space, "
-            "or set RAY_TMPDIR to a folder on another disk"
+            f"{_NOT_STARTED}: {folder}, where Ray writes its logs, has only {free_mb:.1f} MB free; make space, or set "
+            "RAY_TMPDIR to a folder on another disk"
         )
 
 
