@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from moot.actors.record.progress import StreamedEvent
     from moot.actors.record.signals import Signals
     from moot.actors.retrieval.documents.library import Library, index
-    from moot.deploy.results.analysis.analysis import Analysis, analyze
-    from moot.deploy.results.analysis.settings import AnalysisSettings
-    from moot.deploy.results.calibration.calibrate import calibrate
+    from moot.deploy.results.figures.comparison import compare
+    from moot.deploy.results.figures.summary import Summary, summarise
+    from moot.deploy.results.figures.token_confidence import AnalysisSettings
     from moot.deploy.results.show import show
-    from moot.deploy.results.summaries.compare import compare
-    from moot.deploy.results.summaries.summary import Summary, summarise
     from moot.deploy.runs.checking.check import check
     from moot.deploy.runs.checking.check_result import Checked
     from moot.deploy.runs.judge import judge
@@ -29,6 +27,8 @@ if TYPE_CHECKING:
     from moot.deploy.runs.run_config import RunConfig
     from moot.deploy.runs.single_debate import Debated, debate
     from moot.deploy.studies.ablation.ablate import ablate
+    from moot.deploy.studies.analysis.analyze import Analysis, analyze
+    from moot.deploy.studies.calibration.gate import calibrate
     from moot.deploy.studies.planning.plan import RunPlan, plan
     from moot.deploy.studies.training.train import train_classifier
     from moot.protocols.base import DebateProtocol
@@ -48,14 +48,14 @@ _NAMES_BY_MODULE = {
     "moot.actors.record.progress": ("StreamedEvent",),
     "moot.actors.record.signals": ("Signals",),
     "moot.actors.agent.roles": ("RoleBinding",),
-    "moot.deploy.results.analysis.analysis": ("Analysis", "analyze"),
-    "moot.deploy.results.analysis.settings": ("AnalysisSettings",),
-    "moot.deploy.results.calibration.calibrate": ("calibrate",),
+    "moot.deploy.studies.analysis.analyze": ("Analysis", "analyze"),
+    "moot.deploy.results.figures.token_confidence": ("AnalysisSettings",),
+    "moot.deploy.studies.calibration.gate": ("calibrate",),
     "moot.deploy.runs.checking.check": ("check",),
     "moot.deploy.runs.checking.check_result": ("Checked",),
     "moot.deploy.runs.ray_data.stages": ("DebateStage", "JudgeStage", "debate_dataset"),
     "moot.actors.retrieval.documents.library": ("Library", "index"),
-    "moot.deploy.results.summaries.compare": ("compare",),
+    "moot.deploy.results.figures.comparison": ("compare",),
     "moot.deploy.runs.run_config": ("RunConfig",),
     "moot.deploy.runs.judge": ("judge",),
     "moot.deploy.runs.outcome": ("Run",),
@@ -65,7 +65,7 @@ _NAMES_BY_MODULE = {
     "moot.deploy.studies.planning.plan": ("RunPlan", "plan"),
     "moot.deploy.results.show": ("show",),
     "moot.deploy.runs.single_debate": ("Debated", "debate"),
-    "moot.deploy.results.summaries.summary": ("Summary", "summarise"),
+    "moot.deploy.results.figures.summary": ("Summary", "summarise"),
     "moot.deploy.studies.training.train": ("train_classifier",),
     "moot.protocols.case": ("Case", "Image", "LabelledCase"),
     "moot.protocols.errors": ("ConfigError", "MootError", "UserError"),

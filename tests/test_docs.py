@@ -26,8 +26,8 @@ import moot
 from moot import ENCODERS, PROTOCOLS
 from moot.actors.debate.placement import ClusterSettings
 from moot.deploy.cli.main import app
-from moot.deploy.results.analysis.settings import AnalysisSettings
-from moot.deploy.results.rounds.round_trace import MEASURES
+from moot.deploy.results.figures.round_trace import MEASURES
+from moot.deploy.results.figures.token_confidence import AnalysisSettings
 from moot.protocols.registry import setting_keys
 from moot.protocols.templates import template_headers
 

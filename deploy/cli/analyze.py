@@ -48,10 +48,10 @@ def analyze(
         return
     from moot.actors.record.files import refuse_links
     from moot.actors.record.store.mirror import store_of
-    from moot.deploy.results.analysis.analysis import analyze as analyzed
-    from moot.deploy.results.analysis.settings import AnalysisSettings
-    from moot.deploy.results.analysis.show import show_analysis, write_analysis
+    from moot.deploy.results.figures.token_confidence import AnalysisSettings
     from moot.deploy.runs.validation import validate_model
+    from moot.deploy.studies.analysis.analyze import analyze as analyzed
+    from moot.deploy.studies.analysis.analyze import show_analysis, write_analysis
 
     if ratings is not None:
         _show_agreement(ratings, runs, table, seed, form)
@@ -69,7 +69,7 @@ def analyze(
 
 
 def _show_agreement(ratings: Path, runs: list[Path] | None, table: Path | None, seed: int, form: str) -> None:
-    from moot.deploy.results.analysis.ratings import rating_agreement, show_ratings
+    from moot.deploy.studies.analysis.ratings import rating_agreement, show_ratings
     from moot.protocols.errors import ConfigError
 
     if runs or table is not None:
@@ -78,7 +78,7 @@ def _show_agreement(ratings: Path, runs: list[Path] | None, table: Path | None, 
 
 
 def _list_columns() -> None:
-    from moot.deploy.results.analysis.imported import COLUMNS
+    from moot.deploy.studies.analysis.imported import COLUMNS
 
     width = max(map(len, COLUMNS)) + 2
     for name, about in {**COLUMNS, "score_NAME": "number: a dimension's score, one column for each"}.items():

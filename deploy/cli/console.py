@@ -13,12 +13,9 @@ from typer import Exit
 from moot.actors.debate.placement import cluster_address
 from moot.actors.models.resolve import is_embedded
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record.run_info import read_run_info
-from moot.deploy.results.summaries.gate_tests import run_warnings
-from moot.deploy.results.summaries.model_replies import (
-    how_followed,
-    members_without_replies,
-)
+from moot.deploy.results.figures.gate import run_warnings
+from moot.deploy.results.figures.replies import how_followed, members_without_replies
+from moot.deploy.results.run_info import read_run_info
 from moot.deploy.results.text import cases, visible_line
 from moot.deploy.runs.decide import answer_forms, decide_command, pending_forms
 from moot.deploy.runs.flag_parsers import flag_of

@@ -35,7 +35,7 @@ def judge(
         run_and_report,
     )
     from moot.deploy.cli.protocol_runs import show_plans
-    from moot.deploy.results.summaries.judging import show_judging, summarise_judging
+    from moot.deploy.results.figures.judges import show_judging, summarise_judging
     from moot.deploy.results.text import shell_path
     from moot.deploy.runs.judge import PROTOCOL, default_judge_out, replies_spec, rubric_of
     from moot.deploy.runs.outcome import EXIT_SOME_FAILED

@@ -174,16 +174,16 @@ def calibrate(
     """Choose the gate's thresholds from a run made with --set both_branches=true, or learn when to stop a reply early
     from a run with log-probabilities."""
     if early_stop:
-        from moot.deploy.results.calibration.early_stop import calibrate_early_stop
-        from moot.deploy.results.calibration.report import show_early_stop
+        from moot.deploy.studies.calibration.early_stop import calibrate_early_stop
+        from moot.deploy.studies.calibration.report import show_early_stop
 
         rule = calibrate_early_stop(
             folder, role=role, holdout=holdout, seed=seed, share=share, keep_truncated=keep_truncated
         )
         show_early_stop(rule, form)
         return
-    from moot.deploy.results.calibration.calibrate import calibrate as calibrated
-    from moot.deploy.results.calibration.report import show_calibration
+    from moot.deploy.studies.calibration.gate import calibrate as calibrated
+    from moot.deploy.studies.calibration.report import show_calibration
 
     thresholds = calibrated(folder, holdout=holdout, seed=seed, tolerance=tolerance, keep_truncated=keep_truncated)
     show_calibration(thresholds, form)
@@ -199,9 +199,9 @@ def compare(
     form: options.Form = "text",
 ) -> None:
     """Compare runs over the same cases, case by case."""
+    from moot.deploy.results.figures.comparison import compare as compared
+    from moot.deploy.results.figures.comparison import comparison_blocks
     from moot.deploy.results.report.render import show_report
-    from moot.deploy.results.summaries.compare import compare as compared
-    from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
 
     comparison = compared(folders, baseline=baseline, cases=cases)
     show_report(comparison, lambda: comparison_blocks(comparison), form)

@@ -19,11 +19,10 @@ from moot.deploy.cli.console import (
     run_and_report,
 )
 from moot.deploy.cli.multi_protocol import configs_by_protocol, settings_for, unused_roles
+from moot.deploy.results.figures.comparison import compare, comparison_blocks
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.results.report.render import show_report
 from moot.deploy.results.show import show_summary
-from moot.deploy.results.summaries.compare import compare
-from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
-from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.results.text import shell_case_id, shell_path, visible_line
 from moot.deploy.runs.caveats import log_caveats
 from moot.deploy.runs.checks import check_models

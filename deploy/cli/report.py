@@ -39,10 +39,10 @@ def report(
 ) -> None:
     """Write a report of one run, or of several runs over the same cases, as one self-contained HTML page."""
     from moot.actors.record.files import write_whole
-    from moot.deploy.results.report.chart_figures import check_figures_folder, save_figures
     from moot.deploy.results.report.html import replaced_title
+    from moot.deploy.results.report.plots import check_figures_folder, save_figures
     from moot.deploy.results.report.render import show_report
-    from moot.deploy.results.run_report.build import build_report
+    from moot.deploy.results.run_report.report import build_report
     from moot.deploy.results.text import visible_line
     from moot.protocols.errors import ConfigError
 

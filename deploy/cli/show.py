@@ -53,26 +53,26 @@ def show(
     of_run = {"--questioned": questioned or None, "--dial": dial or None, "--rounds": rounds or None}
     if kinds:
         _not_with(f"--{kinds[0]}", of_debate | of_run, "lists cases")
-        from moot.deploy.results.run_report.case_list import MOST, case_list, case_list_blocks
+        from moot.deploy.results.case_table import MOST, case_list, case_list_blocks
 
         cases = case_list(folder).only(*kinds)
         show_report(cases, lambda: case_list_blocks(cases, MOST if form == "text" else None), form)
     elif rounds:
         _not_with("--rounds", of_debate | {"--questioned": questioned or None, "--dial": dial or None})
-        from moot.deploy.results.rounds.dynamics import dynamics_blocks, round_dynamics
+        from moot.deploy.results.figures.rounds import dynamics_blocks, round_dynamics
 
         dynamics = round_dynamics(folder)
         show_report(dynamics, lambda: dynamics_blocks(dynamics), form)
     elif dial:
         _not_with("--dial", of_debate | {"--questioned": questioned or None})
-        from moot.deploy.results.rounds.contentiousness_effect import contentiousness_blocks, contentiousness_effect
+        from moot.deploy.results.figures.contentiousness import contentiousness_blocks, contentiousness_effect
 
         effect = contentiousness_effect(folder)
         show_report(effect, lambda: contentiousness_blocks(effect), form)
     elif questioned:
         _not_with("--questioned", of_debate)
-        from moot.deploy.results.summaries.label_audit import CONFIDENCE, CRIT, label_audit_blocks
-        from moot.deploy.results.summaries.label_audit import audit_labels as listed
+        from moot.deploy.results.figures.label_audit import CONFIDENCE, CRIT, label_audit_blocks
+        from moot.deploy.results.figures.label_audit import audit_labels as listed
 
         bounds = (CONFIDENCE if confidence is None else confidence, CRIT if crit is None else crit)
         labels = listed(folder, *bounds)

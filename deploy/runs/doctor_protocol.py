@@ -11,7 +11,7 @@ from pathlib import Path
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.tables import read_table
-from moot.deploy.results.summaries.model_replies import USABLE, ModelReplies, commonest_failure, model_replies
+from moot.deploy.results.figures.replies import USABLE, ModelReplies, commonest_failure, model_replies
 from moot.deploy.runs.capabilities import schema_mode_rows
 from moot.deploy.runs.checks import recorded_profiles
 from moot.deploy.runs.plain_forms import NeedsJson

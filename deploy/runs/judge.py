@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from moot.actors.debate.run_spec import Engine
-from moot.deploy.results.summaries.judging import JudgingSummary, summarise_judging
+from moot.deploy.results.figures.judges import JudgingSummary, summarise_judging
 from moot.deploy.runs.run import Role, run
 from moot.deploy.runs.run_folders import default_out
 from moot.deploy.runs.single_debate import default_engine

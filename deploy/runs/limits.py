@@ -18,7 +18,7 @@ from moot.actors.models.small.spec import SmallModelSpec, is_small
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import ABANDONED
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record.readers import decode_json
+from moot.deploy.results.record import decode_json
 from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.errors import ConfigError, unknown_name
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from moot.actors.record.store.mirror import Mirror
+    from moot.deploy.results.case_table import CaseList
+    from moot.deploy.results.figures.summary import Summary
     from moot.deploy.results.report.blocks import Block
-    from moot.deploy.results.run_report.case_list import CaseList
-    from moot.deploy.results.summaries.summary import Summary
-    from moot.deploy.results.transcripts.views import Transcript
+    from moot.deploy.results.transcript import Transcript
 
 Status = Literal["finished", "waiting", "stopped", "interrupted"]
 """Status of an ended session; `waiting` if all remaining debates wait for a person, `stopped` if by a budget, the time
@@ -78,7 +78,7 @@ class Run(DisplayMixin):
     @cached_property
     def summary(self) -> Summary:
         """Figures of the run, as `moot show` prints them."""
-        from moot.deploy.results.summaries.summary import summarise
+        from moot.deploy.results.figures.summary import summarise
 
         return summarise(self.path)
 
@@ -90,7 +90,7 @@ class Run(DisplayMixin):
         Raises:
             RecordError: the record cannot be read.
         """
-        from moot.deploy.results.run_report.case_list import case_list
+        from moot.deploy.results.case_table import case_list
 
         return case_list(self.path)
 
@@ -105,14 +105,14 @@ class Run(DisplayMixin):
             ConfigError: there is no such case (the message names the nearest) or attempt.
             RecordError: the record cannot be read.
         """
-        from moot.deploy.results.transcripts.transcript import build_transcript
+        from moot.deploy.results.transcript import build_transcript
 
         return build_transcript(self.path, case_id, attempt)
 
     @cached_property
     def commonest_failure(self) -> str:
         """The most frequent reason of failed requests, with its count and remedy; empty if none failed."""
-        from moot.deploy.results.summaries.model_replies import commonest_failure
+        from moot.deploy.results.figures.replies import commonest_failure
 
         return commonest_failure(self.path)
 
@@ -133,7 +133,7 @@ class Run(DisplayMixin):
         Raises:
             ConfigError: pandas is not installed, or there is no such table.
         """
-        from moot.deploy.results.record.readers import data_frame
+        from moot.deploy.results.record import data_frame
 
         return data_frame(self.table(name))
 
@@ -143,10 +143,10 @@ class Run(DisplayMixin):
 
     def report_blocks(self) -> list[Block]:
         """See `DisplayMixin`: what `moot show RUN` shows, below the state of an unfinished run."""
+        from moot.deploy.results.record import RunRecord
         from moot.deploy.results.report.blocks import Note
-        from moot.deploy.results.run_report.data import RunData
         from moot.deploy.results.show import run_blocks
 
         left = "" if self.left is None else f", {self.left:,} cases without a verdict"
         note = Note(f"this run is {self.status}{left}", "warning")
-        return [*([] if self.status == "finished" else [note]), *run_blocks(RunData(self.path))]
+        return [*([] if self.status == "finished" else [note]), *run_blocks(RunRecord(self.path))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moot.actors.agent.roles import RoleBinding
-from moot.deploy.results.record.doctor_command import doctor_command
+from moot.deploy.results.run_info import doctor_command
 from moot.deploy.runs.model_trials import needed_replies
 from moot.deploy.runs.prepare import Prepared
 from moot.protocols.base import DebateProtocol

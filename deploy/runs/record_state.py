@@ -13,8 +13,8 @@ from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import CANCELLED, RESUMED, CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record.readers import withdrawn_cases
-from moot.deploy.results.summaries.model_replies import USABLE
+from moot.deploy.results.figures.replies import USABLE
+from moot.deploy.results.record import withdrawn_cases
 from moot.deploy.runs.prepare import Prepared
 from moot.protocols.case import is_shared_id
 from moot.protocols.messages import family_of

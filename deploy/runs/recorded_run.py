@@ -9,7 +9,7 @@ from typing import Any
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.store.mirror import record_path
-from moot.deploy.results.record.readers import read_events
+from moot.deploy.results.record import read_events
 from moot.deploy.runs.outcome import STATUSES, Run, RunStatus
 from moot.deploy.runs.record_state import RecordState
 

@@ -88,7 +88,7 @@ def default_engine() -> Engine:
 
 
 def _read(folder: Path, *, keep: bool) -> Debated:
-    from moot.deploy.results.record.run_info import read_run_info
+    from moot.deploy.results.run_info import read_run_info
 
     result = recorded_results(RunFolder(folder), [CASE_ID], WriterCache())[CASE_ID]
     columns = ["path", "role", "model", "text", "answer"]

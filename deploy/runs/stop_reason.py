@@ -11,7 +11,7 @@ from moot.actors.agent.roles import Roles
 from moot.actors.debate.first_asks import NothingUsable
 from moot.actors.limits.limiter_client import GIVE_UP_S, EndpointDown, LimiterGone
 from moot.actors.models.prices import Price
-from moot.deploy.results.record.doctor_command import doctor_command
+from moot.deploy.results.run_info import doctor_command
 from moot.deploy.runs.prepare import Bindings
 from moot.deploy.runs.record_state import RecordState
 from moot.deploy.runs.run_config import RunConfig

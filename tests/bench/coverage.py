@@ -26,16 +26,17 @@ import numpy.typing as npt
 from harness import ReportRows, finish, options, parsed
 from scipy.special import ndtr, ndtri
 
-from moot.deploy.results.analysis.correctness import _pair
-from moot.deploy.results.analysis.divergences import _counted
-from moot.deploy.results.analysis.settings import AnalysisSettings
-from moot.deploy.results.detection.calibration import debater_errors
-from moot.deploy.results.detection.claims import Claim
-from moot.deploy.results.detection.estimates import mean_estimate, measure_calibration
-from moot.deploy.results.detection.figures import VERDICT, claim_set, macro_f1_difference
-from moot.deploy.results.rounds.case_means import mean_over_cases, ratio_interval
-from moot.deploy.results.summaries.accuracy import compare_paired, share
-from moot.deploy.results.summaries.consistency import _agreement
+from moot.deploy.results.figures.accuracy import share
+from moot.deploy.results.figures.claims import VERDICT, Claim, claim_set, debater_errors, macro_f1_difference
+from moot.deploy.results.figures.judges import _agreement
+from moot.deploy.results.figures.token_confidence import AnalysisSettings, _counted, _pair
+from moot.deploy.results.stats import (
+    compare_paired,
+    mean_estimate,
+    mean_over_cases,
+    measure_calibration,
+    ratio_interval,
+)
 from moot.metrics.agreement import rater_interval
 from moot.metrics.brier import brier_stated
 from moot.metrics.class_separation import auroc_matrix

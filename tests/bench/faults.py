@@ -37,7 +37,7 @@ from moot.actors.dispatch.completed_cases import CompletedCases
 from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.remote.runtime import RayRuntime
-from moot.deploy.results.record.readers import read_replies
+from moot.deploy.results.record import read_replies
 from moot.protocols.base import DebateProtocol
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import AskFailed

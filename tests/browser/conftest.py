@@ -17,7 +17,7 @@ from opened_page import ODD_IDS, Apart, OpenedPage, OpenPage, ReportOf, RunOf, S
 from viewed_runs import viewed
 
 import moot
-from moot.deploy.results.run_report.build import build_report
+from moot.deploy.results.run_report.report import build_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -12,7 +12,7 @@ from viewed_runs import address_of
 
 import moot
 from moot.actors.record.tables import read_table
-from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.runs.decide import pending_forms
 
 pytestmark = [pytest.mark.browser, pytest.mark.needs("program/chromium", "module/playwright")]

@@ -13,7 +13,7 @@ from opened_page import Apart, OpenedPage, OpenPage, ReportOf
 from planted_records import CONTROL
 
 import moot
-from moot.deploy.results.run_report.build import build_report
+from moot.deploy.results.run_report.report import build_report
 from moot.deploy.results.text import visible
 
 pytestmark = [pytest.mark.browser, pytest.mark.needs("program/chromium", "module/playwright")]

@@ -6,8 +6,7 @@ import pytest
 from opened_page import OpenedPage, OpenPage, ReportOf, RunOf
 
 from moot.actors.record.tables import read_table
-from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.results.summaries.summary_rows import summary_rows
+from moot.deploy.results.figures.summary import summarise, summary_rows
 from moot.deploy.results.text import count, percent
 
 pytestmark = [pytest.mark.browser, pytest.mark.needs("program/chromium", "module/playwright")]

@@ -17,7 +17,7 @@ from viewed_runs import viewed
 from waiting import wait_until
 
 import moot
-from moot.deploy.results.run_report.build import build_report
+from moot.deploy.results.run_report.report import build_report
 
 pytestmark = [pytest.mark.browser, pytest.mark.needs("program/chromium", "module/playwright")]
 

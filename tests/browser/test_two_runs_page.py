@@ -9,9 +9,8 @@ import pytest
 from hostile_texts import NAME
 from opened_page import OpenedPage, OpenPage, RunOf
 
-from moot.deploy.results.run_report.build import build_report
-from moot.deploy.results.summaries.compare import compare
-from moot.deploy.results.summaries.differing_cases import DifferingCase, differing_cases
+from moot.deploy.results.figures.comparison import DifferingCase, compare, differing_cases
+from moot.deploy.results.run_report.report import build_report
 from moot.deploy.results.text import visible
 
 pytestmark = [pytest.mark.browser, pytest.mark.needs("program/chromium", "module/playwright")]

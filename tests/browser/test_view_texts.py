@@ -15,7 +15,7 @@ from planted_records import CONTROL
 from viewed_runs import address_of
 from waiting import wait_until
 
-from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.results.text import percent, visible
 
 pytestmark = [pytest.mark.browser, pytest.mark.needs("program/chromium", "module/playwright")]

@@ -22,12 +22,13 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from moot.actors.record.tables import read_table
-from moot.deploy.results.document.read import build_document
+from moot.deploy.results.figures.summary import record_summary
+from moot.deploy.results.protocols.socrasynth_document import build_document
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.render import show_report
-from moot.deploy.results.run_report.build import RunReport, build_report
+from moot.deploy.results.run_report.report import RunReport, build_report
 from moot.deploy.results.show import debate_blocks, run_blocks
-from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.transcript import build_transcript
 from moot.deploy.service.view.app import View, make_view
 from moot.deploy.service.view.catalogue import RunCatalogue
 from moot.deploy.studies.ablation.ablate import measure_grid
@@ -58,9 +59,12 @@ def of_run(run: Path, *, page: bool) -> Iterator[tuple[str, str]]:
     """What is said of a run, in its report's page, too; its record is read once for all forms."""
     report = build_report(run)
     (data,) = report.runs
-    yield from _forms(f"show {run}", data.summary, lambda: run_blocks(data))
-    yield f"show {run}, in a notebook, digest", f"{digest(data.summary._repr_html_())}\n"
-    yield f"report {run} --format md, parts", written(_parts(_printed(data.summary, lambda: report.blocks, "md")))
+    yield from _forms(f"show {run}", record_summary(data), lambda: run_blocks(data))
+    yield f"show {run}, in a notebook, digest", f"{digest(record_summary(data)._repr_html_())}\n"
+    yield (
+        f"report {run} --format md, parts",
+        written(_parts(_printed(record_summary(data), lambda: report.blocks, "md"))),
+    )
     yield f"report {run} --format json, without summaries", written(_document(report))
     if page:
         yield f"report {run}, page", written(page_content(report.html()))
@@ -106,7 +110,7 @@ def of_runs(*runs: Path) -> Iterator[tuple[str, str]]:
     """What is said of several runs over the same cases."""
     report = build_report(*runs)
     door = f"report {' '.join(map(str, runs))}"
-    yield f"{door} --format text", _printed(report.runs[0].summary, lambda: report.blocks, "text")
+    yield f"{door} --format text", _printed(record_summary(report.runs[0]), lambda: report.blocks, "text")
     yield f"{door} --format json, without summaries", written(_document(report))
     yield f"{door}, page", written(page_content(report.html()))
     yield "view, page of several runs", written(page_content(asyncio.run(_compared(runs))))

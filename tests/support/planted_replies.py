@@ -21,9 +21,8 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from scipy.stats import rankdata
 
-from moot.deploy.results.analysis.analysis import Analysis, analyze
-from moot.deploy.results.analysis.settings import AnalysisSettings
-from moot.deploy.results.analysis.show import show_analysis
+from moot.deploy.results.figures.token_confidence import AnalysisSettings
+from moot.deploy.studies.analysis.analyze import Analysis, analyze, show_analysis
 
 Floats = npt.NDArray[np.float64]
 

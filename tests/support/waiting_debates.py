@@ -15,7 +15,7 @@ from moot.actors.debate.inline_engine import InlineRuntime
 from moot.actors.debate.moderator import Moderator
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.follow import RecordFollower
-from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.run_info import read_run_info
 from moot.deploy.runs.open_run import OpenRun
 from moot.deploy.runs.run_config import RunConfig
 from moot.deploy.service.live.figures import READ_OF_JOURNAL, RunningFigures

@@ -16,7 +16,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from moot.deploy.cli.moderation.live_transcript import DebateTranscript
-from moot.deploy.results.report.long_texts import beginning
+from moot.deploy.results.report.blocks import beginning
 from moot.deploy.results.text import visible, visible_line
 from moot.protocols.errors import ConfigError, MootError, unknown_name
 from moot.protocols.messages import Decision, Form

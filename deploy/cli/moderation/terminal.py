@@ -21,11 +21,11 @@ from moot.actors.record.progress import Counts
 from moot.deploy.cli.console import folder_as_given, report_interrupted, report_outcome, report_stopping
 from moot.deploy.cli.moderation.dialogue import prompt_decision
 from moot.deploy.cli.moderation.live_transcript import DebateTranscript
-from moot.deploy.results.document.read import build_document
+from moot.deploy.results.protocols.socrasynth_document import build_document
 from moot.deploy.results.report.render import report_text
 from moot.deploy.results.text import shell_path
-from moot.deploy.results.transcripts.blocks import ending_blocks
-from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.transcript import build_transcript
+from moot.deploy.results.transcript_blocks import ending_blocks
 from moot.deploy.runs.interruption import run_in_thread
 from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.outcome import Run

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 
@@ -153,3 +153,58 @@ class Code:
 
 
 Block = Heading | Note | Table | Pairs | Items | Quote | TextFigure | Chart | Code
+
+
+MOST_SHOWN = 100_000
+"""Most characters of a text that are shown: layout takes up to ten microseconds a character. No reply within the usual
+limits, and few passages, are as long."""
+
+
+_LINE = 100
+"""Characters that the line on the rest has at most."""
+
+
+def beginning(text: str, whole: str = ": `moot show RUN CASE --format json` has them all") -> str:
+    """The text, or its beginning and a line on the rest, `MOST_SHOWN` characters at most.
+
+    Args:
+        text: any.
+        whole: end of that line: where the whole text is; empty where there is no record of it yet.
+
+    >>> beginning("short"), beginning("x" * 100_001)[-76:]
+    ('short', '... and 101 more characters: `moot show RUN CASE --format json` has them all')
+    """
+    if len(text) <= MOST_SHOWN:
+        return text
+    shown = MOST_SHOWN - _LINE
+    return f"{text[:shown]}\n... and {len(text) - shown:,} more characters{whole}"
+
+
+def bounded(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks with the beginnings of their texts."""
+    return map(_bounded, blocks)
+
+
+def _bounded(block: Block) -> Block:
+    match block:
+        case Heading() | Note() | Code():
+            return replace(block, text=beginning(block.text))
+        case Quote():
+            return replace(block, head=beginning(block.head), text=beginning(block.text))
+        case Pairs():
+            return Pairs([(beginning(name), beginning(value)) for name, value in block.rows])
+        case Items():
+            return replace(block, items=_beginnings(block.items))
+        case Table():
+            terse = None if block.terse is None else block.terse._replace(rows=_rows(block.terse))
+            return block._replace(rows=_rows(block), terse=terse)
+        case _:
+            return block
+
+
+def _rows(table: Table) -> Sequence[Sequence[str]]:
+    return [_beginnings(row) for row in table.rows]
+
+
+def _beginnings(texts: Sequence[str]) -> Sequence[str]:
+    return [beginning(text) for text in texts]

@@ -19,9 +19,8 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from moot.deploy.results.report.blocks import Block, Chart, Heading, one_line_title
+from moot.deploy.results.report.blocks import Block, Chart, Heading, bounded, one_line_title
 from moot.deploy.results.report.charts import chart_data, chart_table
-from moot.deploy.results.report.long_texts import bounded
 from moot.deploy.results.text import escape_hidden, visible
 from moot.protocols.errors import ConfigError
 from moot.protocols.regular_files import cause, open_regular

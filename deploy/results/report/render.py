@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from pydantic import BaseModel
 from rich.align import Align
@@ -22,6 +23,7 @@ from rich.text import Text
 
 from moot.deploy.results.report.blocks import (
     Block,
+    Chart,
     Code,
     Heading,
     Items,
@@ -30,9 +32,10 @@ from moot.deploy.results.report.blocks import (
     Quote,
     Table,
     TextFigure,
+    bounded,
     one_line_title,
 )
-from moot.deploy.results.report.long_texts import bounded
+from moot.deploy.results.report.charts import chart_data
 from moot.deploy.results.text import (
     check_output_format,
     markdown_block,
@@ -279,3 +282,30 @@ class _Drawn:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from (Text(line, overflow="fold") for line in self.figure.draw(options.max_width, options.ascii_only))
+
+
+def blocks_data(blocks: Iterable[Block]) -> list[dict[str, Any]]:
+    """Blocks as JSON values, without text figures, which repeat the numbers of tables."""
+    return [data for block in bounded(blocks) if (data := _block_data(block)) is not None]
+
+
+def _block_data(block: Block) -> dict[str, Any] | None:
+    match block:
+        case Heading():
+            return {"heading": block.text, "level": block.level}
+        case Note():
+            return {"note": block.text, "style": block.style}
+        case Table():
+            return {"table": block.rows, "header": block.header, "title": block.title}
+        case Pairs():
+            return {"pairs": block.rows}
+        case Items():
+            return {"items": block.items}
+        case Quote():
+            return {"quote": block.text, "head": block.head}
+        case Code():
+            return {"code": block.text}
+        case Chart():
+            return {"chart": {**chart_data(block), "note": block.note}}
+        case _:
+            return None

@@ -6,20 +6,19 @@ from collections.abc import Iterator, Mapping
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
+from moot.deploy.results.figures.raters import score_blocks
+from moot.deploy.results.figures.replies import reply_blocks
+from moot.deploy.results.figures.summary import Summary, record_summary, summary_rows
+from moot.deploy.results.figures.worth import baselines, single_agent_step
+from moot.deploy.results.record import RunRecord
 from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Pairs, Table
 from moot.deploy.results.report.render import banner
-from moot.deploy.results.run_report.baselines import baselines, single_agent_step
-from moot.deploy.results.run_report.data import RunData
-from moot.deploy.results.summaries.model_replies import reply_blocks
-from moot.deploy.results.summaries.scores import score_blocks
-from moot.deploy.results.summaries.summary import Summary
-from moot.deploy.results.summaries.summary_rows import summary_rows
 from moot.deploy.results.text import cases, count, counts_in_words, percent, shell_path
 
 
-def overview(run: RunData) -> Iterator[Block]:
+def overview(run: RunRecord) -> Iterator[Block]:
     """The answer to "did it work, is it any good, what next", and the run's figures."""
-    summary = run.summary
+    summary = record_summary(run)
     yield Heading(f"Run {summary.run}", 1)
     yield from banner(summary.simulated)
     yield Note(" ".join((_worked(summary), _quality(summary))), "strong")
@@ -37,7 +36,7 @@ def overview(run: RunData) -> Iterator[Block]:
     yield Table("Prompt templates", ("template", "hash of its text"), _templates(run), folded=True)
 
 
-def _provenance(run: RunData) -> Iterator[tuple[str, str]]:
+def _provenance(run: RunRecord) -> Iterator[tuple[str, str]]:
     """Provenance of the run: seed, versions and code."""
     written = read_run_yaml(RunFolder(run.folder))
     yield "seed", str(written.get("seed", "unknown"))
@@ -48,10 +47,10 @@ def _provenance(run: RunData) -> Iterator[tuple[str, str]]:
     yield "started", str(written.get("started_at") or "unknown")
 
 
-def _templates(run: RunData) -> list[tuple[str, str]]:
+def _templates(run: RunRecord) -> list[tuple[str, str]]:
     """The templates that the run's asks used, with the hashes of their texts."""
     hashes = read_run_yaml(RunFolder(run.folder)).get("templates")
-    used = dict.fromkeys(each.template for each in run.summary.model_replies if each.template)
+    used = dict.fromkeys(each.template for each in record_summary(run).model_replies if each.template)
     return [(name, str(hashes.get(name, "unknown")) if isinstance(hashes, Mapping) else "unknown") for name in used]
 
 

@@ -1,22 +1,66 @@
-"""Two runs or more over the same cases: figures side by side, paired differences, and the cases that differ."""
+"""Cases of several runs in one table: what each run answered, and whether the runs differ."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+import pyarrow as pa
+
+from moot.deploy.results.case_table import CaseColumn, case_columns, clipped, outcome
+from moot.deploy.results.figures.comparison import (
+    RunRow,
+    compare_records,
+    comparison_blocks,
+    differing_blocks,
+    differing_cases,
+    run_names,
+)
+from moot.deploy.results.record import RunRecord
 from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Note, Series
-from moot.deploy.results.run_report.data import RunData
-from moot.deploy.results.summaries.compare import RunRow, compare_records, run_names
-from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
-from moot.deploy.results.summaries.differing_cases import differing_blocks
-from moot.deploy.results.summaries.summary_rows import paired_sentence
+from moot.deploy.results.stats import paired_sentence
 from moot.deploy.results.text import times
+
+_OF_CASE = ("case", "question", "gold")
+"""Columns that are equal in all runs."""
+
+_OF_RUN = ("outcome", "answer")
+"""Columns of each run, named after it."""
+
+
+def side_by_side(runs: Sequence[RunRecord]) -> list[CaseColumn]:
+    """The first run's cases, with the outcome and the answer of each run, and whether any is another."""
+    first, *names = run_names([run.info.name for run in runs])
+    columns = [
+        replace(each, title=f"{each.title}: {first}") if each.name in _OF_RUN else each
+        for each in case_columns(runs[0])
+        if each.name in (*_OF_CASE, *_OF_RUN) or each.hidden
+    ]
+    by_name = {column.name: column for column in columns}
+    ids = [str(case_id) for case_id in by_name["case"].values]
+    verdicts = [[run.by_case.get(case_id) for case_id in ids] for run in runs]
+    answers = [[verdict and verdict.answer for verdict in of_run] for of_run in verdicts]
+    outcomes = [[outcome(run, case_id) for case_id in ids] for run in runs]
+    others = {each.case_id for each in differing_cases(runs)}
+    differ = ["differ" if case_id in others else "same" for case_id in ids]
+    note = "whether outcome or answer differ, on cases that all runs share"
+    columns.insert(1, CaseColumn("differ", "Runs", differ, note, coded=True))
+    shown = [clipped(pa.chunked_array([pa.array(of_run, pa.string())])).to_pylist() for of_run in answers]
+    of_runs: Mapping[str, Sequence[Sequence[str | None]]] = {"outcome": outcomes, "answer": shown}
+    for kind, values in of_runs.items():
+        after = next((place for place, column in enumerate(columns, 1) if column.name == kind), len(columns))
+        columns[after:after] = [
+            CaseColumn(f"{kind}_{place}", f"{kind.title()}: {name}", values[place], coded=True)
+            for place, name in enumerate(names, 1)
+        ]
+    return columns
+
 
 MOST_CASES = 500
 """Differing cases that the page lists; the others are in the runs' own tables."""
 
 
-def pairs(runs: Sequence[RunData]) -> Iterator[Block]:
+def pairs(runs: Sequence[RunRecord]) -> Iterator[Block]:
     """The comparison of the runs with the first one, as `moot compare --cases` shows it.
 
     Raises:

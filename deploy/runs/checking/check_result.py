@@ -8,10 +8,9 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
-from moot.deploy.results.record.run_record import RunRecord
-from moot.deploy.results.summaries.costs import run_totals
-from moot.deploy.results.transcripts.transcript import build_transcript
-from moot.deploy.results.transcripts.views import AttemptCost, Transcript
+from moot.deploy.results.figures.costs import run_totals
+from moot.deploy.results.record import RunRecord
+from moot.deploy.results.transcript import AttemptCost, Transcript, build_transcript
 from moot.deploy.runs.outcome import EXIT_HALLUCINATED, EXIT_OK, EXIT_SOME_FAILED, EXIT_UNDECIDED
 from moot.protocols.ceda.conflicts import Conflict
 from moot.protocols.ceda.events import CheckPayload, EvidenceGathered, JudgeRuling, RulingGiven, StanceTaken

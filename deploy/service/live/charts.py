@@ -10,8 +10,8 @@ import numpy.typing as npt
 from moot.actors.record.round_bands import RoundBands
 from moot.actors.record.signals import Floats, LogprobBands, Signals
 from moot.actors.record.token_confidence import Speaker
+from moot.deploy.results.figures.round_trace import MEASURES, OPENINGS, Measure
 from moot.deploy.results.report.blocks import Chart, Series
-from moot.deploy.results.rounds.round_trace import MEASURES, OPENINGS, Measure
 from moot.deploy.results.text import count
 from moot.deploy.service.live.figures import RunningFigures
 

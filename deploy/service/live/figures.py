@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from moot.actors.models.prices import cost_usd, price_of
 from moot.actors.record.follow import Added
 from moot.actors.record.progress import REPLY_COLUMNS, Counts
-from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.readers import decode_json
-from moot.deploy.results.record.references import GROUP_COLUMNS
-from moot.deploy.results.record.run_info import RunInfo, asks_a_model
+from moot.deploy.results.figures.costs import CALL_COLUMNS, USED, has_known_tokens, lacks_usage, paid_calls
+from moot.deploy.results.record import decode_json
+from moot.deploy.results.references import GROUP_COLUMNS
+from moot.deploy.results.report.display import FrozenModel
 from moot.deploy.results.report.render import SIMULATED
-from moot.deploy.results.summaries.calls import CALL_COLUMNS, USED, has_known_tokens, lacks_usage, paid_calls
+from moot.deploy.results.run_info import RunInfo, asks_a_model
 from moot.deploy.results.text import Interval
 from moot.deploy.service.live.open_debates import OpenDebates
 from moot.deploy.service.live.scored import ScoredVerdicts

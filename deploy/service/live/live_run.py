@@ -17,8 +17,8 @@ from moot.actors.record.follow import RecordFollower
 from moot.actors.record.progress import recorded_events
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.signal_file import SignalReader
-from moot.deploy.results.record.run_info import RunInfo
 from moot.deploy.results.report.charts import chart_data
+from moot.deploy.results.run_info import RunInfo
 from moot.deploy.runs.recorded_run import last_session, recorded_status
 from moot.deploy.service.live.charts import live_charts
 from moot.deploy.service.live.debate_reader import DebateReader

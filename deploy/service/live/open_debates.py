@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.record.schema import CANCELLED, RESUMED, CaseKey
-from moot.deploy.results.transcripts.stages import step_words
+from moot.deploy.results.transcript import step_words
 from moot.protocols.case import is_shared_id
 
 SHOWN = 60

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.deploy.results.detection.claims import trained_groups, training_data
-from moot.deploy.results.record.readers import decode_json
+from moot.deploy.results.figures.claims import trained_groups, training_data
+from moot.deploy.results.record import decode_json
 from moot.deploy.results.text import Interval
 from moot.deploy.service.live.series import RunningAccuracy
 from moot.metrics.significance import wilson_interval

@@ -19,11 +19,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from moot.deploy.results.report.blocks import Heading, Note
-from moot.deploy.results.run_report.debate_page import debate_page
-from moot.deploy.results.run_report.sent_replies import SentReplies
+from moot.deploy.results.run_report.debates import SentReplies, debate_page
 from moot.deploy.results.text import shell_path
-from moot.deploy.results.transcripts.debate_tables import DebateTables
-from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.transcript import DebateTables, build_transcript
 from moot.deploy.service.errors import RequestError, validation_error
 from moot.deploy.service.sse import EventStreamResponse
 from moot.deploy.service.view.actions import DecisionBody

@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from moot.deploy.results.record.run_record import RunRecord
-from moot.deploy.results.run_report.case_table import DEBATED, case_table
-from moot.deploy.results.run_report.cases import CaseHead, case_heads
+from moot.deploy.results.case_table import DEBATED, CaseHead, case_heads, case_table
+from moot.deploy.results.record import RunRecord
 from moot.deploy.results.text import visible_line
 from moot.deploy.service.errors import RequestError
 from moot.deploy.service.view.case_filters import filter_mask, holds_text, is_number

@@ -16,7 +16,7 @@ import structlog
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
-from moot.deploy.results.summaries.catalogue_figures import RunFigures, run_figures
+from moot.deploy.results.figures.run_list import RunFigures, run_figures
 from moot.deploy.results.text import visible_line
 from moot.deploy.runs.record_state import RecordFiles, record_files
 from moot.deploy.runs.recorded_run import last_session, recorded_status

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.run_info import read_run_info
 from moot.deploy.results.text import shell_path
 from moot.deploy.service.errors import RequestError
 from moot.deploy.service.live.live_run import LiveRun

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.html import page_policy, report_html
-from moot.deploy.results.run_report.build import build_report
+from moot.deploy.results.run_report.report import build_report
 from moot.deploy.results.text import shell_path
 from moot.deploy.service.errors import RequestError
 from moot.deploy.service.view.case_pages import CaseIndex

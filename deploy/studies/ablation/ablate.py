@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from moot.actors.record.folder import RunFolder
-from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.run_info import read_run_info
 from moot.deploy.results.text import cases
 from moot.deploy.runs.interruption import run_in_thread
 from moot.deploy.runs.prepare import Prepared

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from moot.deploy.results.detection.claims import ids_trained_on, read_claims
-from moot.deploy.results.record.rows import VerdictRow
-from moot.deploy.results.record.run_record import RunRecord
+from moot.deploy.results.figures.claims import ids_trained_on, read_claims
+from moot.deploy.results.record import RunRecord, VerdictRow
 
 Unscored = Literal["failed", "no gold label", "trained on", "no verdict", "other text"]
 """Reason why a case cannot be paired."""

@@ -8,11 +8,10 @@ from typing import Any
 
 from pydantic import Field
 
-from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.detection.detection import DurationSummary, claims_of
-from moot.deploy.results.detection.figures import ClaimSet
-from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired
-from moot.deploy.results.summaries.summary import Summary, summarise
+from moot.deploy.results.figures.claims import ClaimSet, DurationSummary, claims_of
+from moot.deploy.results.figures.summary import Summary, summarise
+from moot.deploy.results.report.display import FrozenModel
+from moot.deploy.results.stats import PairedComparison, compare_paired
 from moot.deploy.results.text import Interval
 from moot.deploy.studies.ablation.cases import CellCases, groups_of, pairs
 from moot.deploy.studies.ablation.grid import Cell

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from moot.deploy.results.base_models import FrozenModel
+from moot.deploy.results.report.display import FrozenModel
 from moot.deploy.results.text import Interval
 from moot.deploy.studies.ablation.cases import CellCases, groups_of, scored_by_all
 from moot.deploy.studies.ablation.grid import Axis, Cell

@@ -9,11 +9,10 @@ from pathlib import Path
 from statistics import fmean
 
 from moot.actors.record.tables import read_table
-from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.record.readers import decode_json
-from moot.deploy.results.record.run_record import RunRecord
-from moot.deploy.results.rounds.round_trace import number_or_none
-from moot.deploy.results.summaries.consensus import score_distribution
+from moot.deploy.results.figures.confidence import score_distribution
+from moot.deploy.results.figures.round_trace import number_or_none
+from moot.deploy.results.record import RunRecord, decode_json
+from moot.deploy.results.report.display import FrozenModel
 from moot.deploy.results.text import Interval
 from moot.deploy.studies.ablation.cases import CellCases
 from moot.metrics.paired_difference import mean_difference
@@ -150,7 +149,7 @@ def brier_scores(folder: str | Path, cell: CellCases) -> tuple[Scores, Mapping[s
     """Multiclass Brier score by case, and the number of verdicts without one, by reason.
 
     Returns:
-        The scores, and the counts. Reasons are those of `moot.deploy.results.summaries.consensus`, `failed`, `shares of
+        The scores, and the counts. Reasons are those of `moot.deploy.results.figures.confidence`, `failed`, `shares of
         votes`, which are not stated probabilities, and `trained on`, for claims in the training data of the run's
         classifier.
 

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from moot.deploy.results.base_models import FrozenModel
-from moot.deploy.results.detection.estimates import IntervalEstimate, in_percent, without_interval
-from moot.deploy.results.detection.figures import ALWAYS, VERDICT, ClaimSet, Detector
-from moot.deploy.results.detection.show import claims_notes, mean_seconds
+from moot.deploy.results.figures.claim_blocks import claims_notes, mean_seconds
+from moot.deploy.results.figures.claims import ALWAYS, VERDICT, ClaimSet, Detector
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
-from moot.deploy.results.report.display import DisplayMixin
+from moot.deploy.results.report.display import DisplayMixin, FrozenModel
 from moot.deploy.results.report.render import banner, show_report
+from moot.deploy.results.stats import IntervalEstimate, in_percent, without_interval
 from moot.deploy.results.text import Interval, count, in_groups, number, p_value, percent
 from moot.deploy.studies.ablation.effects import BaselineComparison, CellFigures
 from moot.deploy.studies.ablation.main_effects import MainEffect

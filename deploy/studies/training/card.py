@@ -24,8 +24,8 @@ from moot.actors.classifiers.classifier import check_body
 from moot.actors.record.files import write_whole
 from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.actors.record.store.mirror import display_name
-from moot.deploy.results.detection.calibration import BINS
-from moot.deploy.results.detection.estimates import IntervalEstimate, coefficient, mean_estimate, share_estimate
+from moot.deploy.results.figures.claims import BINS
+from moot.deploy.results.stats import IntervalEstimate, coefficient, mean_estimate, share_estimate
 from moot.deploy.runs.versions import installed_versions
 from moot.deploy.studies.training.examples import TrainingExamples
 from moot.deploy.studies.training.fit import FittedHead, Floats, TrainingData

@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.record.tables import read_table
-from moot.deploy.results.record.readers import latest_verdicts, read_events
-from moot.deploy.results.record.references import References
-from moot.deploy.results.record.rows import VerdictRow
-from moot.deploy.results.record.run_info import RunInfo, read_run_info
+from moot.deploy.results.record import VerdictRow, latest_verdicts, read_events
+from moot.deploy.results.references import References
+from moot.deploy.results.run_info import RunInfo, read_run_info
 from moot.protocols.ceda.events import SummaryGiven
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, text_hash
 from moot.protocols.errors import ConfigError

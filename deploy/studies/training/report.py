@@ -8,10 +8,10 @@ from pathlib import Path
 from rich.console import Console
 
 from moot.actors.classifiers.card import ClassifierCard, HeldOutMetrics, MetricEstimate
-from moot.deploy.results.calibration.report import left_out_words
 from moot.deploy.results.report.blocks import Block, Heading, Note, Table
 from moot.deploy.results.report.render import show_report
 from moot.deploy.results.text import cases, number, percent, shell_path
+from moot.deploy.studies.calibration.report import left_out_words
 from moot.deploy.studies.training.card import JUDGES, MASKED, MASKED_HEAD, OWN
 
 _ANSWERS = ("answers", "accuracy", "F1 hallucinated", "F1 supported", "macro-F1")

@@ -13,7 +13,7 @@ from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.sampling import Sampling
 from moot.actors.record.assessment_figures import AssessmentFigures
 from moot.actors.record.signal_group import JudgedReplySignals
-from moot.deploy.results.analysis.tokens import Tokens
+from moot.deploy.results.figures.judged_replies import Tokens
 from moot.metrics.ragged import RaggedArray
 from moot.protocols.constructor_auditor.replies import Synthesis
 from moot.protocols.messages import Ask, LogprobStage, Usage

@@ -22,8 +22,8 @@ from moot.actors.models.token_bounds import (
 )
 from moot.actors.simulated.answer_key import AnswerKey
 from moot.actors.simulated.server import openai_wire
+from moot.deploy.results.figures.summary import summary_blocks
 from moot.deploy.results.report.render import report_markdown
-from moot.deploy.results.show import summary_blocks
 from moot.protocols.messages import Message, Usage
 from moot.protocols.tasks import open_task
 

@@ -36,7 +36,7 @@ from moot.actors.record.store.deltas import Delta, encode_delta
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.actors.record.verify import verify
-from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.run_info import read_run_info
 from moot.protocols.errors import RecordError
 
 Rows = dict[str, list[dict[str, Any]]]

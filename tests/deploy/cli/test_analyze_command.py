@@ -14,7 +14,7 @@ from planted_records import Command
 from planted_replies import planted
 from rich.cells import cell_len
 
-from moot.deploy.results.analysis import analysis
+from moot.deploy.studies.analysis import analyze as analysis
 
 FEW = ("--permutations", "100", "--resamples", "50")
 

@@ -17,8 +17,8 @@ from planted_records import Command, Printed
 import moot
 from moot.actors.record.files import encode_file
 from moot.actors.record.tables import read_table
+from moot.deploy.results.figures.judges import show_judging, summarise_judging
 from moot.deploy.results.show import show
-from moot.deploy.results.summaries.judging import show_judging, summarise_judging
 
 FOLDER = "runs/judge-sample-replies-reasoning-s0"
 QUICK = ("judge", "sample-replies", "--engine", "inline", "--quiet")

@@ -14,11 +14,10 @@ from planted_records import PlantedSession
 import moot
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.record.rows import PROMPT_CUT
-from moot.deploy.results.record.prompt_cuts import cut_cases
-from moot.deploy.results.record.run_record import RunRecord
-from moot.deploy.results.run_report.case_list import case_list
-from moot.deploy.results.summaries.model_replies import model_replies, warnings_of
-from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.case_table import case_list
+from moot.deploy.results.figures.replies import cut_cases, model_replies, warnings_of
+from moot.deploy.results.record import RunRecord
+from moot.deploy.results.transcript import build_transcript
 from moot.deploy.runs.doctor import Finding, examine
 
 CONTEXT = 4096

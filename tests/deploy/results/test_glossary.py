@@ -9,10 +9,9 @@ import pytest
 from planted_records import Command
 
 from moot.actors.record.counters import FAILURES
+from moot.deploy.results.figures.round_trace import MEASURES
+from moot.deploy.results.figures.summary import Summary, summary_rows
 from moot.deploy.results.glossary import TERMS, explain
-from moot.deploy.results.rounds.round_trace import MEASURES
-from moot.deploy.results.summaries.summary import Summary
-from moot.deploy.results.summaries.summary_rows import summary_rows
 from moot.protocols.errors import ConfigError
 
 EARLIER = Path(__file__).parents[1] / "runs" / "earlier_records"

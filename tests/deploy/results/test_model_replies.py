@@ -16,13 +16,13 @@ from planted_records import PlantedSession
 import moot
 from moot.actors.record.rows import NO_LOGPROBS, OVERLONG
 from moot.deploy.cli.protocol_runs import execute
-from moot.deploy.results.analysis.recorded import replies_of_runs
-from moot.deploy.results.calibration.calibrate import calibrate
-from moot.deploy.results.calibration.early_stop import calibrate_early_stop
-from moot.deploy.results.record.run_record import RunRecord
-from moot.deploy.results.summaries.gate_tests import run_warnings
-from moot.deploy.results.summaries.model_replies import ModelReplies, commonest_failure, model_replies, warnings_of
-from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.figures.gate import run_warnings
+from moot.deploy.results.figures.judged_replies import replies_of_runs
+from moot.deploy.results.figures.replies import ModelReplies, commonest_failure, model_replies, warnings_of
+from moot.deploy.results.figures.summary import summarise
+from moot.deploy.results.record import RunRecord
+from moot.deploy.studies.calibration.early_stop import calibrate_early_stop
+from moot.deploy.studies.calibration.gate import calibrate
 from moot.protocols.errors import IGNORES_LIMIT, RAISE_MAX_TOKENS, ConfigError
 from moot.protocols.rubrics.events import ReplyAssessed
 

@@ -12,11 +12,11 @@ import moot
 from moot.actors.models.reply_bounds import most_characters
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.record.rows import OVERLONG, has_reading_mark
-from moot.deploy.results.record.readers import read_replies
-from moot.deploy.results.run_report.case_list import case_list
-from moot.deploy.results.summaries.model_replies import model_replies, warnings_of
-from moot.deploy.results.transcripts.blocks import turn_marks
-from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.case_table import case_list
+from moot.deploy.results.figures.replies import model_replies, warnings_of
+from moot.deploy.results.record import read_replies
+from moot.deploy.results.transcript import build_transcript
+from moot.deploy.results.transcript_blocks import turn_marks
 from moot.deploy.runs.doctor import examine
 
 MOST = most_characters(400)

@@ -11,12 +11,13 @@ import pytest
 from not_none import not_none
 from planted_records import CONTROL, InlineRun, PlantedSession, Printed
 
+from moot.deploy.results.figures.summary import Summary, summarise, summary_blocks
+from moot.deploy.results.figures.worth import baseline_blocks, worth
+from moot.deploy.results.record import RunRecord
+from moot.deploy.results.recorded_data import EventView
 from moot.deploy.results.report.blocks import Table
 from moot.deploy.results.report.render import SIMULATED, report_markdown
-from moot.deploy.results.run_report.data import RunData
-from moot.deploy.results.run_report.worth import baseline_blocks, worth
-from moot.deploy.results.show import show, summary_blocks
-from moot.deploy.results.summaries.summary import Summary, summarise
+from moot.deploy.results.show import show
 from moot.deploy.results.text import (
     markdown_block,
     markdown_inline,
@@ -25,9 +26,8 @@ from moot.deploy.results.text import (
     visible,
     visible_line,
 )
-from moot.deploy.results.transcripts.blocks import known_event, transcript_blocks
-from moot.deploy.results.transcripts.transcript import build_transcript
-from moot.deploy.results.transcripts.views import EventView, Transcript
+from moot.deploy.results.transcript import Transcript, build_transcript
+from moot.deploy.results.transcript_blocks import known_event, transcript_blocks
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
 
@@ -215,7 +215,7 @@ def test_the_summary_in_all_formats(inline_run: InlineRun, printed: Printed) -> 
     assert f"{found.tokens_paid:,} in {found.calls:,} calls" in text
     assert Summary.model_validate_json(printed(show, run, form="json")) == found
     markdown = printed(show, run, form="md")
-    data = RunData(run)
+    data = RunRecord(run)
     assert markdown.strip() == report_markdown(summary_blocks(found, list(baseline_blocks(data)))).strip()
     (first_answer,) = (line for line in markdown.splitlines() if line.startswith("| agent 0's first answer |"))
     assert first_answer in report_markdown(worth(data))

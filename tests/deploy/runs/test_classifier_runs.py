@@ -16,12 +16,11 @@ from typer.testing import CliRunner
 from moot.actors.classifiers.card import ClassifierCard, read_card
 from moot.actors.record.referenced_files import CLASSIFIER_CARD
 from moot.deploy.cli.main import app
-from moot.deploy.results.record.readers import read_events
+from moot.deploy.results.figures.comparison import compare, comparison_blocks
+from moot.deploy.results.figures.summary import summarise
+from moot.deploy.results.record import read_events
 from moot.deploy.results.report.render import show_report
 from moot.deploy.results.show import show
-from moot.deploy.results.summaries.compare import compare
-from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
-from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.run import run
 from moot.deploy.runs.run_config import RunConfig

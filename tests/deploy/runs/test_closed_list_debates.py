@@ -10,8 +10,8 @@ import pytest
 from not_none import not_none
 from planted_records import PlantedSession, Printed
 
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.results.show import show
-from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.runs.run import Run, run
 
 

@@ -22,8 +22,8 @@ from moot.actors.record.run_yaml import EDITED, REMARKS, SALVAGED, read_run_yaml
 from moot.actors.record.salvage import salvage
 from moot.actors.record.schema import TABLES
 from moot.actors.record.verify import verify
-from moot.deploy.results.summaries.gate_tests import run_warnings
-from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.figures.gate import run_warnings
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.runs.run import run
 from moot.deploy.runs.run_config import RunConfig
 from moot.protocols.claims import CLAIM_LABELS, SUPPORTED

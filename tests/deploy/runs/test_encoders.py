@@ -14,12 +14,12 @@ from openai_server import simulated_server
 from structlog.testing import capture_logs
 
 from moot.actors.models.retry import RetryPolicy
-from moot.deploy.results.calibration.calibrate import calibrate
 from moot.deploy.runs.caveats import log_caveats
 from moot.deploy.runs.flag_parsers import parse_settings
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.run import run
 from moot.deploy.runs.run_config import RunConfig
+from moot.deploy.studies.calibration.gate import calibrate
 from moot.protocols.errors import ConfigError, MissingKey, ModelUnavailable, RunMismatch
 from moot.protocols.registry import make_protocol
 

@@ -10,7 +10,7 @@ from moot.actors.models.prices import price_table
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.verify import verify
-from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.run_info import read_run_info
 from moot.deploy.runs.flag_parsers import read_value
 from moot.deploy.runs.prior_runs import recorded_members
 from moot.deploy.runs.run_config import read_yaml

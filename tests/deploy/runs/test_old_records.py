@@ -13,7 +13,7 @@ import yaml
 from oldest_records import SETTINGS, oldest
 
 import moot
-from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.runs.flag_parsers import parse_settings
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.resume import check_configuration_unchanged, describe, differences

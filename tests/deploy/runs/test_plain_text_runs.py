@@ -21,10 +21,9 @@ from moot.actors.models.resolve import ModelBinding
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.tables import read_table
-from moot.deploy.results.summaries.gate_tests import run_warnings
-from moot.deploy.results.summaries.model_replies import by_role, model_replies
-from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.results.summaries.summary_rows import summary_rows
+from moot.deploy.results.figures.gate import run_warnings
+from moot.deploy.results.figures.replies import by_role, model_replies
+from moot.deploy.results.figures.summary import summarise, summary_rows
 from moot.deploy.runs.doctor import examine
 from moot.deploy.runs.doctor_protocol import try_protocol
 from moot.deploy.runs.flag_parsers import parse_settings

@@ -18,8 +18,8 @@ from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe_calls import STEP_KEY
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
+from moot.deploy.results.figures.summary import summary_blocks
 from moot.deploy.results.report.render import report_markdown
-from moot.deploy.results.show import summary_blocks
 from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.run import arun
 from moot.protocols.errors import CapabilityMissing

@@ -8,8 +8,7 @@ import pytest
 
 from moot.deploy.cli.multi_protocol import configs_by_protocol, unused_roles
 from moot.deploy.cli.protocols import describe_protocol
-from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.results.summaries.summary_rows import summary_rows
+from moot.deploy.results.figures.summary import summarise, summary_rows
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.resume import describe
 from moot.deploy.runs.run import run

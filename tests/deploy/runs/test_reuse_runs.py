@@ -10,8 +10,8 @@ import yaml
 
 from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table
-from moot.deploy.results.summaries.summary_rows import summary_rows
-from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.figures.summary import summary_rows
+from moot.deploy.results.transcript import build_transcript
 from moot.deploy.runs.dry_run import plan
 from moot.deploy.runs.run import prepare_from, run
 from moot.protocols.errors import CapabilityMissing, ConfigError, RunMismatch

@@ -30,7 +30,7 @@ from moot.actors.models.small import shared_server
 from moot.actors.models.small.model import SmallModel
 from moot.actors.models.small.server import ADDRESS, SERVER_LOCK
 from moot.actors.record.tables import read_table
-from moot.deploy.results.summaries.model_replies import USABLE
+from moot.deploy.results.figures.replies import USABLE
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.registry import make_protocol
 from moot.protocols.replies import Position

@@ -12,9 +12,9 @@ import moot
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.signal_file import SignalReader
 from moot.actors.record.signal_recovery import recover_signals
-from moot.deploy.results.record.run_record import RunRecord
-from moot.deploy.results.rounds.dynamics import round_dynamics
-from moot.deploy.results.rounds.round_trace import MEASURES, OPENINGS
+from moot.deploy.results.figures.round_trace import MEASURES, OPENINGS
+from moot.deploy.results.figures.rounds import round_dynamics
+from moot.deploy.results.record import RunRecord
 from moot.protocols.round_values import ROUND_MEASURES
 from moot.protocols.selene.events import GateDecided
 

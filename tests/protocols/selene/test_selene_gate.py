@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moot.deploy.results.transcripts.selene import REASONS
+from moot.deploy.results.protocols.selene import REASONS
 from moot.protocols.selene.agent_state import AgentState
 from moot.protocols.selene.gate import GateSignals, decide, gate_event, signals_of
 from moot.protocols.selene.settings import GateSettings

@@ -18,8 +18,7 @@ import pytest
 from PIL import Image
 from planted_replies import analysed, planted, shown
 
-from moot.deploy.results.analysis.analysis import Analysis
-from moot.deploy.results.analysis.show import MANIFEST, PAGE, write_analysis
+from moot.deploy.studies.analysis.analyze import MANIFEST, PAGE, Analysis, write_analysis
 from moot.protocols.errors import ConfigError, RecordError
 
 
@@ -41,7 +40,7 @@ def written(found: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _written_small(found: Analysis, folder: Path) -> Path:
     """As `write_analysis`, with pictures that are drawn sooner."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("moot.deploy.results.plotting._DOTS_PER_INCH", 80)
+        patch.setattr("moot.deploy.results.report.plots._DOTS_PER_INCH", 80)
         return write_analysis(found, folder)
 
 

@@ -14,10 +14,9 @@ from not_none import not_none
 from planted_records import CONTROL
 from planted_replies import QUICK, changed, planted, shown
 
-from moot.deploy.results.analysis.analysis import Analysis, analyze
-from moot.deploy.results.analysis.show import PAGE, write_analysis
-from moot.deploy.results.plotting import plot_style, render_figure
 from moot.deploy.results.report.html import SCRIPTS
+from moot.deploy.results.report.plots import plot_style, render_figure
+from moot.deploy.studies.analysis.analyze import PAGE, Analysis, analyze, write_analysis
 
 SCRIPT = "<script>alert(1)</script>"
 ESCAPES = "\x1b[2J\x1b]0;owned\x07"
@@ -48,8 +47,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
 def written(found: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its files; of pictures only those that hold texts are drawn."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("moot.deploy.results.analysis.show.render_figure", lambda drawn, form: render_figure(drawn, "svg")
-                      if form == "svg" else b"")  # fmt: skip
+        drawn_as_svg = "moot.deploy.studies.analysis.analyze.render_figure"
+        patch.setattr(drawn_as_svg, lambda drawn, form: render_figure(drawn, "svg") if form == "svg" else b"")
         return write_analysis(found, tmp_path_factory.mktemp("hostile")).parent
 
 

@@ -12,7 +12,7 @@ import pytest
 from planted_replies import analysed, changed, planted, row_of, rows_of, shown
 from scipy.stats import spearmanr
 
-from moot.deploy.results.analysis.analysis import Analysis
+from moot.deploy.studies.analysis.analyze import Analysis
 from moot.metrics.jackknife import LEAST_CLUSTERS
 
 N = 120

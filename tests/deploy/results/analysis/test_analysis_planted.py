@@ -13,8 +13,8 @@ import pytest
 from planted_replies import Population, analysed, planted, population, row_of, rows_of
 from scipy.stats import binom
 
-from moot.deploy.results.analysis.analysis import Analysis
-from moot.deploy.results.analysis.settings import AnalysisSettings
+from moot.deploy.results.figures.token_confidence import AnalysisSettings
+from moot.deploy.studies.analysis.analyze import Analysis
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from scipy.stats import pearsonr, spearmanr
 import moot
 from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
-from moot.deploy.results.analysis.analysis import Analysis, analyze
+from moot.deploy.studies.analysis.analyze import Analysis, analyze
 from moot.metrics.ragged import RaggedArray
 from moot.metrics.trajectory import percent_grid
 from moot.protocols.errors import ConfigError, RecordError

@@ -14,9 +14,9 @@ import pytest
 from planted_replies import QUICK
 
 import moot
-from moot.deploy.results.analysis.imported import replies_of_table
-from moot.deploy.results.analysis.judges import score_distributions_table
-from moot.deploy.results.analysis.replies import strata
+from moot.deploy.results.figures.judged_replies import strata
+from moot.deploy.studies.analysis.imported import replies_of_table
+from moot.deploy.studies.analysis.judges import score_distributions_table
 from moot.metrics.jackknife import LEAST_CLUSTERS, coefficient_interval, share_interval
 from moot.metrics.significance import wilson_interval
 from moot.protocols.rubrics.events import ReplyAssessed

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from planted_replies import QUICK, analysed, changed, planted, row_of, rows_of
 
-from moot.deploy.results.analysis.analysis import analyze
-from moot.deploy.results.analysis.imported import replies_of_table
+from moot.deploy.studies.analysis.analyze import analyze
+from moot.deploy.studies.analysis.imported import replies_of_table
 from moot.protocols.errors import ConfigError
 
 N = 60

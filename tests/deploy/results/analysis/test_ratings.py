@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from moot.deploy.cli.main import app
-from moot.deploy.results.analysis.ratings import RatingAgreement, rating_agreement
+from moot.deploy.studies.analysis.ratings import RatingAgreement, rating_agreement
 from moot.metrics.agreement import krippendorff_alpha
 from moot.metrics.weighted_kappa import cohen_kappa, quadratic_weighted_kappa
 from moot.protocols.errors import ConfigError

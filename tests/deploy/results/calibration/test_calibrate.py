@@ -15,20 +15,21 @@ from not_none import not_none
 from planted_records import InlineRun, PlantedSession, Printed
 
 from moot.actors.record.tables import read_table
-from moot.deploy.results.calibration.calibrate import GateCalibration, calibrate
-from moot.deploy.results.calibration.cases import read_both_branches
-from moot.deploy.results.calibration.grid import (
+from moot.deploy.results.record import read_events, read_replies
+from moot.deploy.results.stats import compare_paired
+from moot.deploy.studies.calibration.branches import read_both_branches
+from moot.deploy.studies.calibration.gate import (
+    GateCalibration,
     GridPoint,
     best_by_skip_rate,
+    calibrate,
     cheapest_within,
     evaluate_point,
     skip_mask,
     sweep_grid,
     threshold_axes,
 )
-from moot.deploy.results.calibration.report import show_calibration
-from moot.deploy.results.record.readers import read_events, read_replies
-from moot.deploy.results.summaries.accuracy import compare_paired
+from moot.deploy.studies.calibration.report import show_calibration
 from moot.metrics.detection import auroc
 from moot.metrics.significance import wilson_interval
 from moot.protocols.case import Reference

@@ -16,8 +16,8 @@ from not_none import not_none
 from planted_records import PlantedSession, Printed
 
 from moot.actors.models.early_stop import EarlyStop
-from moot.deploy.results.calibration.early_stop import EarlySignal, calibrate_early_stop
-from moot.deploy.results.calibration.report import show_early_stop
+from moot.deploy.studies.calibration.early_stop import EarlySignal, calibrate_early_stop
+from moot.deploy.studies.calibration.report import show_early_stop
 from moot.metrics.confidence_features import window_statistic
 from moot.metrics.detection import auroc
 from moot.protocols.case import Reference

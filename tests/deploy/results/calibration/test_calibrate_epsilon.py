@@ -12,11 +12,11 @@ from gated_cases import gate
 from not_none import not_none
 from planted_records import InlineRun, PlantedSession, Printed
 
-from moot.deploy.results.calibration.calibrate import GateCalibration, calibrate
-from moot.deploy.results.calibration.cases import read_both_branches
-from moot.deploy.results.calibration.epsilon import EpsilonChoice, majority_answer, read_debate_rounds
-from moot.deploy.results.calibration.report import show_calibration
-from moot.deploy.results.record.readers import read_events
+from moot.deploy.results.record import read_events
+from moot.deploy.studies.calibration.branches import read_both_branches
+from moot.deploy.studies.calibration.epsilon import EpsilonChoice, majority_answer, read_debate_rounds
+from moot.deploy.studies.calibration.gate import GateCalibration, calibrate
+from moot.deploy.studies.calibration.report import show_calibration
 from moot.protocols.selene.debate import stop_reason
 from moot.protocols.selene.events import RoundEnded
 

@@ -9,13 +9,19 @@ import pytest
 from not_none import not_none
 from sklearn.metrics import brier_score_loss, f1_score, precision_score, recall_score
 
-from moot.deploy.results.detection.calibration import BINS
-from moot.deploy.results.detection.claims import Claim
-from moot.deploy.results.detection.detection import measure_detection
-from moot.deploy.results.detection.estimates import IntervalEstimate
-from moot.deploy.results.detection.figures import ALWAYS, BARE, VERDICT, claim_set, macro_f1_difference
-from moot.deploy.results.detection.show import detection_blocks, detection_rows
+from moot.deploy.results.figures.claim_blocks import detection_blocks, detection_rows
+from moot.deploy.results.figures.claims import (
+    ALWAYS,
+    BARE,
+    BINS,
+    VERDICT,
+    Claim,
+    claim_set,
+    macro_f1_difference,
+    measure_detection,
+)
 from moot.deploy.results.report.blocks import Note
+from moot.deploy.results.stats import IntervalEstimate
 from moot.deploy.studies.training.card import HeldOutCases
 from moot.metrics.calibration_error import expected_calibration_error
 from moot.metrics.jackknife import LEAST_CLUSTERS

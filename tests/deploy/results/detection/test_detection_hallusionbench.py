@@ -9,13 +9,7 @@ import pytest
 from not_none import not_none
 from places import DATA
 
-from moot.deploy.results.detection.claims import Claim
-from moot.deploy.results.detection.figures import VERDICT
-from moot.deploy.results.detection.hallusionbench import (
-    ALWAYS_NO,
-    HallusionAccuracies,
-    hallusion_accuracies,
-)
+from moot.deploy.results.figures.claims import ALWAYS_NO, VERDICT, Claim, HallusionAccuracies, hallusion_accuracies
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 from moot.protocols.tasks.hallusionbench import EASY_QUESTIONS, FIGURE_QUESTIONS, HARD_QUESTIONS
 

@@ -8,11 +8,10 @@ import pytest
 from not_none import not_none
 from planted_records import GridOf, PlantedSession, Printed
 
+from moot.deploy.results.figures.comparison import compare, comparison_blocks
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.results.report.render import report_markdown, show_report
 from moot.deploy.results.show import show
-from moot.deploy.results.summaries.compare import compare
-from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
-from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.studies.ablation.report import show_ablation
 from moot.protocols.case import Reference
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED

@@ -12,12 +12,15 @@ import pytest
 from markdown_it import MarkdownIt
 from planted_records import PlantedSession, Printed
 
-from moot.deploy.results.document.blocks import document_blocks
-from moot.deploy.results.document.read import build_document
-from moot.deploy.results.document.words import stop_reason_words, too_close
+from moot.deploy.results.protocols.socrasynth_document import (
+    build_document,
+    document_blocks,
+    stop_reason_words,
+    too_close,
+)
 from moot.deploy.results.report.render import report_markdown
 from moot.deploy.results.show import show
-from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.transcript import build_transcript
 from moot.deploy.runs.run import run
 from moot.protocols.socrasynth.events import PanelJudged, SocraSynthStopped
 

@@ -10,7 +10,7 @@ import pytest
 from planted_records import CONTROL, EVIL
 
 from moot.deploy.results.report.blocks import Chart, Guide, Note, Series
-from moot.deploy.results.report.chart_figures import FORMS, check_figures_folder, draw_chart, save_figures
+from moot.deploy.results.report.plots import FORMS, check_figures_folder, draw_chart, save_figures
 from moot.protocols.errors import ConfigError
 
 pytestmark = pytest.mark.needs("module/matplotlib")

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from planted_records import CONTROL, EVIL, GridOf, PlantedSession, Printed
 
+from moot.deploy.results.case_table import case_list
+from moot.deploy.results.figures.comparison import compare
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.results.report.display import DisplayMixin
-from moot.deploy.results.run_report.case_list import case_list
 from moot.deploy.results.show import show_summary
-from moot.deploy.results.summaries.compare import compare
-from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.transcript import build_transcript
 from moot.deploy.studies.ablation.report import show_ablation
 
 

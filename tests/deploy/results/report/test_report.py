@@ -16,17 +16,7 @@ from markdown_it import MarkdownIt
 from planted_records import EVIL
 from rich.console import Console
 
-from moot.deploy.results.report.blocks import (
-    Block,
-    Code,
-    Heading,
-    Items,
-    Note,
-    Pairs,
-    Quote,
-    Table,
-    TextFigure,
-)
+from moot.deploy.results.report.blocks import Block, Code, Heading, Items, Note, Pairs, Quote, Table, TextFigure
 from moot.deploy.results.report.html import SCRIPTS, report_html
 from moot.deploy.results.report.render import report_markdown, report_text
 from moot.deploy.results.text import markdown_quote, visible_line

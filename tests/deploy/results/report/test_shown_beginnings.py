@@ -11,16 +11,23 @@ from planted_records import PlantedSession
 from rich.console import Console
 
 from moot.deploy.cli.moderation.dialogue import form_text
-from moot.deploy.results.report.block_data import blocks_data
-from moot.deploy.results.report.blocks import Block, Code, Heading, Items, Note, Pairs, Quote, Table
+from moot.deploy.results.report.blocks import (
+    MOST_SHOWN,
+    Block,
+    Code,
+    Heading,
+    Items,
+    Note,
+    Pairs,
+    Quote,
+    Table,
+    beginning,
+)
 from moot.deploy.results.report.html import blocks_html
-from moot.deploy.results.report.long_texts import MOST_SHOWN, beginning
-from moot.deploy.results.report.render import report_markdown, report_string
-from moot.deploy.results.run_report.debate_page import debate_page
-from moot.deploy.results.run_report.sent_replies import SentReplies
+from moot.deploy.results.report.render import blocks_data, report_markdown, report_string
+from moot.deploy.results.run_report.debates import SentReplies, debate_page
 from moot.deploy.results.show import show
-from moot.deploy.results.transcripts.debate_tables import DebateTables
-from moot.deploy.results.transcripts.transcript import build_transcripts
+from moot.deploy.results.transcript import DebateTables, build_transcripts
 from moot.protocols.messages import Form
 
 LONG = "It rained. " * 2**19

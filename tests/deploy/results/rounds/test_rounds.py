@@ -14,10 +14,10 @@ from not_none import not_none
 from planted_records import Command, PlantedSession, Printed
 
 import moot
+from moot.deploy.results.figures.contentiousness import contentiousness_blocks, contentiousness_effect
+from moot.deploy.results.figures.rounds import dynamics_blocks, round_dynamics
 from moot.deploy.results.report.render import report_markdown, show_report
-from moot.deploy.results.rounds.case_means import mean_over_cases
-from moot.deploy.results.rounds.contentiousness_effect import contentiousness_blocks, contentiousness_effect
-from moot.deploy.results.rounds.dynamics import dynamics_blocks, round_dynamics
+from moot.deploy.results.stats import mean_over_cases
 from moot.protocols.case import Reference
 
 

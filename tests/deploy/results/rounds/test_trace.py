@@ -18,10 +18,17 @@ from planted_records import PlantedSession, Printed
 from rich.console import Console
 
 from moot.deploy.cli.main import main
+from moot.deploy.results.figures.round_trace import (
+    BLOCKS,
+    PLAIN,
+    RoundTrace,
+    build_round_trace,
+    sparkline,
+    trace_blocks,
+)
 from moot.deploy.results.report.render import report_text
-from moot.deploy.results.rounds.round_trace import BLOCKS, PLAIN, RoundTrace, build_round_trace, sparkline, trace_blocks
 from moot.deploy.results.show import show
-from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.transcript import build_transcript
 from moot.deploy.runs.run import run
 from moot.protocols.errors import ConfigError, RecordError
 from moot.protocols.events import RoundFigures

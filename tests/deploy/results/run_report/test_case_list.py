@@ -9,9 +9,9 @@ import pytest
 from gated_cases import gate
 from planted_records import CONTROL, EVIL, Command, InlineRun, PlantedSession
 
+from moot.deploy.results.case_table import MOST, case_list, case_list_blocks
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.results.report.render import report_markdown
-from moot.deploy.results.run_report.case_list import MOST, case_list, case_list_blocks
-from moot.deploy.results.summaries.summary import summarise
 from moot.protocols.errors import ConfigError
 
 

@@ -10,11 +10,11 @@ import msgspec
 from planted_records import EVIL, InlineRun, PlantedSession
 
 from moot.actors.record.tables import read_table
-from moot.deploy.results.endings import ending_words
-from moot.deploy.results.run_report.build import build_report
-from moot.deploy.results.run_report.cases import case_columns, cases_data
-from moot.deploy.results.run_report.data import RunData
-from moot.deploy.results.run_report.transcripts import sample_order, transcripts_data
+from moot.deploy.results.case_table import case_columns, cases_data
+from moot.deploy.results.glossary import ending_words
+from moot.deploy.results.record import RunRecord
+from moot.deploy.results.run_report.debates import sample_order, transcripts_data
+from moot.deploy.results.run_report.report import build_report
 
 
 def rows_of(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -30,7 +30,7 @@ def rows_of(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_every_row_is_that_of_the_record(inline_run: InlineRun) -> None:
     run = inline_run("selene")
-    rows = rows_of(cases_data(case_columns(RunData(run))))
+    rows = rows_of(cases_data(case_columns(RunRecord(run))))
     verdicts = {row["case_id"]: row for row in read_table(run, "verdicts").to_pylist()}
     cases = read_table(run, "cases").sort_by("index").to_pylist()
     assert list(rows) == [case["case_id"] for case in cases]
@@ -56,7 +56,7 @@ def test_open_failed_and_unknown_cases_are_labelled(session: PlantedSession) -> 
     retried = session.new()
     retried.case("again")
     retried.verdict("again", "No", attempt=1, confidence=0.25)
-    rows = rows_of(cases_data(case_columns(RunData(session.plant(retried)))))
+    rows = rows_of(cases_data(case_columns(RunRecord(session.plant(retried)))))
     outcomes = {case: row["outcome"] for case, row in rows.items()}
     assert outcomes == {
         "open": "open", "noted": "open", "later": "not begun",
@@ -76,14 +76,14 @@ def test_disagreement_of_answers_without_a_gate_is_their_share_off_the_majority(
             session.said(case, f"opening/agent/{i}", answer, 0.5, "so")
         session.said(case, "round/1/agent/0", "Maybe", 0.5, "so")
         session.verdict(case)
-    rows = rows_of(cases_data(case_columns(RunData(session.plant()))))
+    rows = rows_of(cases_data(case_columns(RunRecord(session.plant()))))
     assert {case: row["disagreement"] for case, row in rows.items()} == {"split": 0.5, "one": None, "equal": 0.0}
 
 
 def test_lines_that_all_questions_share_are_left_out_of_the_table(session: PlantedSession) -> None:
     session.case("a", question="Which fits best?\n\nA cough" + " and so on" * 40)
     session.case("b", question="Which fits best?\n\nA rash")
-    rows = rows_of(cases_data(case_columns(RunData(session.plant()))))
+    rows = rows_of(cases_data(case_columns(RunRecord(session.plant()))))
     assert rows["b"]["question"] == "A rash"
     assert rows["a"]["question"].startswith("A cough and so on")
     assert rows["a"]["question"].endswith("…")
@@ -92,7 +92,7 @@ def test_lines_that_all_questions_share_are_left_out_of_the_table(session: Plant
 def test_a_long_answer_is_clipped_in_the_table(session: PlantedSession) -> None:
     session.case("a", gold="so " * 200, labels=None)
     session.verdict("a", "or " * 200)
-    row = rows_of(cases_data(case_columns(RunData(session.plant()))))["a"]
+    row = rows_of(cases_data(case_columns(RunRecord(session.plant()))))["a"]
     assert {len(row["gold"]), len(row["answer"])} == {120}
     assert row["answer"].endswith("…")
 
@@ -127,7 +127,7 @@ def test_a_sample_has_failed_and_wrong_cases_ahead_and_is_the_same_again() -> No
 
 
 def test_transcripts_end_where_the_room_does(inline_run: InlineRun) -> None:
-    run = RunData(inline_run("selene"))
+    run = RunRecord(inline_run("selene"))
     columns = case_columns(run)
     everything = transcripts_data(run, columns)["packed"]
     assert len(everything) == len(columns[0].values)

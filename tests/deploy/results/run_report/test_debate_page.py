@@ -15,11 +15,8 @@ from planted_records import EVIL, InlineRun, PlantedSession
 
 import moot
 from moot.actors.record.tables import read_table
-from moot.deploy.results.run_report.debate_page import debate_page
-from moot.deploy.results.run_report.sent_replies import SentReplies
-from moot.deploy.results.run_report.transcripts import pack
-from moot.deploy.results.transcripts.debate_tables import DebateTables
-from moot.deploy.results.transcripts.transcript import build_transcript, build_transcripts
+from moot.deploy.results.run_report.debates import SentReplies, debate_page, pack
+from moot.deploy.results.transcript import DebateTables, build_transcript, build_transcripts
 from moot.protocols.messages import Form
 
 

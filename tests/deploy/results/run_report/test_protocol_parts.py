@@ -9,21 +9,18 @@ import pytest
 from gated_cases import gate
 from planted_records import InlineRun, PlantedSession
 
-from moot.deploy.results.analysis.correctness import signal_pairs_table
-from moot.deploy.results.analysis.divergences import divergence_tables
-from moot.deploy.results.analysis.recorded import replies_of_runs
-from moot.deploy.results.analysis.replies import extract_features, strata
-from moot.deploy.results.analysis.settings import AnalysisSettings
-from moot.deploy.results.analysis.trajectories import trajectories
+from moot.deploy.results.figures.confidence_trajectories import trajectories
+from moot.deploy.results.figures.judged_reasoning import constructor_auditor
+from moot.deploy.results.figures.judged_replies import extract_features, replies_of_runs, strata
+from moot.deploy.results.figures.rounds import FIGURES, dynamics_of
+from moot.deploy.results.figures.token_confidence import AnalysisSettings, divergence_tables, signal_pairs_table
+from moot.deploy.results.protocols.ceda import ceda
+from moot.deploy.results.protocols.evince import evince
+from moot.deploy.results.protocols.selene import selene
+from moot.deploy.results.protocols.socrasynth import socrasynth
+from moot.deploy.results.record import RunRecord
 from moot.deploy.results.report.blocks import Block, Chart, Note, Series, Table
 from moot.deploy.results.report.html import blocks_html, report_html
-from moot.deploy.results.run_report.ceda import ceda
-from moot.deploy.results.run_report.constructor_auditor import constructor_auditor
-from moot.deploy.results.run_report.data import RunData
-from moot.deploy.results.run_report.evince import evince
-from moot.deploy.results.run_report.round_charts import FIGURES
-from moot.deploy.results.run_report.selene import selene
-from moot.deploy.results.run_report.socrasynth import socrasynth
 from moot.protocols.socrasynth.closing_events import JudgeScoreSheet, MissingMarks, PanelJudged, SideTotals
 
 PARTS = (selene, evince, socrasynth, constructor_auditor, ceda)
@@ -47,7 +44,7 @@ def judged(answer: str, *scores: float) -> dict[str, Any]:
 def test_no_part_has_anything_to_say_of_a_run_without_its_events(session: PlantedSession) -> None:
     session.case("a")
     session.verdict("a")
-    run = RunData(session.plant())
+    run = RunRecord(session.plant())
     assert [list(part(run)) for part in PARTS] == [[] for _ in PARTS]
 
 
@@ -64,7 +61,7 @@ def test_the_gates_plane_has_each_case_under_what_became_of_it(session: PlantedS
         session.event(case_id, "gate", "gate", data)
         how, failure = ("judged", "") if answer else ("failed", "quorum")
         session.verdict(case_id, answer, "skipped" if data["skip"] else how, failure=failure)
-    blocks = list(selene(RunData(session.plant())))
+    blocks = list(selene(RunRecord(session.plant())))
     plane = charts(blocks)["gate-plane"]
     found = {name: (*series.x, *series.y, *series.cases) for name, series in by_name(plane).items()}
     assert found == {
@@ -87,7 +84,7 @@ def test_a_run_without_a_gate_says_how_many_cases_have_a_verdict(session: Plante
         session.case(case_id)
         session.event(case_id, "gate", "gate", gate(0.5, 0.1, skip=False, reasons=["always"], when="always"))
     session.verdict("a", "Yes", "unanimous")
-    blocks = list(selene(RunData(session.plant())))
+    blocks = list(selene(RunRecord(session.plant())))
     assert isinstance(blocks[1], Note)
     assert blocks[1].text.startswith("There was no gate: all 2 cases were debated. 1 of the 2 have a verdict. Right: ")
     assert "kipped" not in f"{(plane := charts(blocks)['gate-plane']).title} {plane.note}"
@@ -107,7 +104,7 @@ def test_without_token_probabilities_the_plane_is_of_stated_confidence(
     session.case("a")
     session.event("a", "gate", "gate", gate(0.1, None, c=0.7))
     session.verdict("a")
-    plane = charts(selene(RunData(session.plant(bindings=bindings))))["gate-plane"]
+    plane = charts(selene(RunRecord(session.plant(bindings=bindings))))["gate-plane"]
     assert f"M is unknown {why}" in plane.note
     assert [list(series.y) for series in plane.series] == [[0.7]]
     assert [(guide.x, guide.y) for guide in plane.guides] == [(0.35, None)]
@@ -123,7 +120,7 @@ def test_scores_by_variant_are_means_over_the_candidates_of_debates(session: Pla
     session.case("skipped")
     session.event("skipped", "judging", "judge/consensus", {"branch": "skip", "candidates": [judged("Yes", 0.0)]})
     session.verdict("skipped")
-    found = by_name(charts(selene(RunData(session.plant())))["judge-scores"])
+    found = by_name(charts(selene(RunRecord(session.plant())))["judge-scores"])
     assert {name: list(series.y) for name, series in found.items()} == {
         "right answers (n = 2 cases)": [0.7, 1.0],
         "wrong answers (n = 2 cases)": [0.1, 0.3],
@@ -131,13 +128,13 @@ def test_scores_by_variant_are_means_over_the_candidates_of_debates(session: Pla
 
 
 def test_a_run_that_was_made_has_its_cases_in_the_plane(inline_run: InlineRun) -> None:
-    run = RunData(inline_run("selene"))
+    run = RunRecord(inline_run("selene"))
     plane = charts(selene(run))["gate-plane"]
     shown = [case_id for series in plane.series for case_id in series.cases]
     assert sorted(shown) == sorted(run.by_case)
 
 
-def planted_rounds(session: PlantedSession, cases: int) -> RunData:
+def planted_rounds(session: PlantedSession, cases: int) -> RunRecord:
     """Debates whose sides state more and more alike; those with an odd number hold one round less."""
     for number in range(cases):
         case_id = f"c{number}"
@@ -150,17 +147,18 @@ def planted_rounds(session: PlantedSession, cases: int) -> RunData:
             crit=[(0.5, 0.7)] * 3,
         )
         session.verdict(case_id)
-    return RunData(session.plant())
+    return RunRecord(session.plant())
 
 
 def test_rounds_of_many_debates_are_means_with_intervals(session: PlantedSession) -> None:
     run = planted_rounds(session, 20)
     found = charts(evince(run))
     assert list(found) == [f"rounds-{name}" for name in FIGURES if name != "changed"]
-    assert run.dynamics is not None
+    dynamics = dynamics_of(run)
+    assert dynamics is not None
     jsd = by_name(found["rounds-divergence"])["JSD"]
-    assert list(jsd.y) == [each.measured["jsd"].mean for each in run.dynamics.rounds]
-    assert list(jsd.low) == [each.measured["jsd"].low for each in run.dynamics.rounds]
+    assert list(jsd.y) == [each.measured["jsd"].mean for each in dynamics.rounds]
+    assert list(jsd.low) == [each.measured["jsd"].low for each in dynamics.rounds]
     assert list(by_name(found["rounds-contentiousness"])["kappa"].y) == pytest.approx([0.9, 0.6, 0.3])
     assert list(by_name(found["rounds-quality"])["CRIT"].y) == pytest.approx([6.0] * 3)
     assert "(20, 20, 10)" in found["rounds-divergence"].note
@@ -222,7 +220,7 @@ def test_a_panel_is_shown_in_both_orders(session: PlantedSession) -> None:
         session.event("s", "round", f"round/{number}", data)
     session.event("s", "panel", "panel", panel.as_event().data)
     session.verdict("s", None, "plateau")
-    blocks = list(socrasynth(RunData(session.plant())))
+    blocks = list(socrasynth(RunRecord(session.plant())))
     found = charts(blocks)
     assert {name: (*series.x, *series.y) for name, series in by_name(found["panel-orders"]).items()} == {
         "same winner (1)": (3.0, 1.0),
@@ -245,7 +243,7 @@ def test_debates_and_single_answers_are_shown_side_by_side(session: PlantedSessi
         payload: dict[str, Any] = {"winner": None, "position_bias": {}, "joint": None}
         payload |= {"versus": better, "versus_topics": compared["by_topic"]}
         session.verdict(case_id, None, "plateau", payload=payload)
-    blocks = list(socrasynth(RunData(session.plant())))
+    blocks = list(socrasynth(RunRecord(session.plant())))
     (table,) = (block for block in blocks if isinstance(block, Table))
     assert list(table.rows) == [
         ("a", "7", "5", "debate", "debate 1, answer 0, tie 1, none 0", "1,200", "300"),
@@ -262,7 +260,7 @@ def test_topics_name_their_case_which_a_page_links() -> None:
 
 
 def test_judged_replies_are_shown_as_the_analysis_counts_them(inline_run: InlineRun) -> None:
-    run = RunData(inline_run("constructor-auditor"))
+    run = RunRecord(inline_run("constructor-auditor"))
     blocks = list(constructor_auditor(run))
     found = charts(blocks)
     replies, settings = replies_of_runs([run.folder]), AnalysisSettings()
@@ -312,7 +310,7 @@ def test_claims_are_shown_with_stances_by_message_and_evidence_with_its_place(se
             held = {"stance": stance, "stated": True, "implied": None, "consensus": False}
             session.event(case_id, "stance", f"turn/{place + 1}", data | held)
         session.verdict(case_id, answer, "consensus", payload={"verdict": 1, "p_judges": 0.3})
-    blocks = list(ceda(RunData(session.plant())))
+    blocks = list(ceda(RunRecord(session.plant())))
     found = charts(blocks)
     by_stance = by_name(found["stances"])
     assert {name: list(each.y) for name, each in by_stance.items()} == {

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from planted_records import Command, InlineRun
 
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.results.report.blocks import Chart, Heading, Table
-from moot.deploy.results.run_report.build import build_report
-from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.run_report.report import build_report
 
 
 @pytest.fixture(scope="module")

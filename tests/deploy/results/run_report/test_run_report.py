@@ -12,15 +12,21 @@ from planted_records import InlineRun, PlantedSession
 
 from moot import run
 from moot.actors.record.tables import read_table
+from moot.deploy.results.figures.summary import summarise, summary_rows
+from moot.deploy.results.figures.worth import (
+    VOTE,
+    AgentAnswers,
+    agent_answers,
+    baselines,
+    flips,
+    opening_votes,
+    single_agent_step,
+)
+from moot.deploy.results.record import RunRecord
 from moot.deploy.results.report.blocks import Block, Chart, Heading, Note, Pairs, Table
-from moot.deploy.results.run_report.answers import AgentAnswers, flips, opening_votes
-from moot.deploy.results.run_report.baselines import VOTE, baselines, single_agent_step
-from moot.deploy.results.run_report.build import build_report
-from moot.deploy.results.run_report.data import RunData
 from moot.deploy.results.run_report.overview import next_steps
-from moot.deploy.results.summaries.accuracy import compare_paired
-from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.results.summaries.summary_rows import paired_sentence, summary_rows
+from moot.deploy.results.run_report.report import build_report
+from moot.deploy.results.stats import compare_paired, paired_sentence
 from moot.deploy.results.text import times
 
 
@@ -100,7 +106,7 @@ def test_a_vote_of_the_first_answers_needs_a_majority_of_three() -> None:
 
 
 def test_the_vote_of_the_first_answers_is_that_of_the_record(selene: Path) -> None:
-    run = RunData(selene)
+    run = RunRecord(selene)
     votes: dict[str, Counter[str]] = {}
     for row in read_table(selene, "turns", ["answer"]).to_pylist():
         if row["path"].startswith("opening/agent/"):
@@ -181,7 +187,7 @@ def test_skipped_cases_are_no_debates_of_no_rounds(inline_run: InlineRun) -> Non
 
 
 def test_the_headline_says_whether_each_baseline_is_shown_to_differ(selene: Path) -> None:
-    run = RunData(selene)
+    run = RunRecord(selene)
     blocks = build_report(selene).blocks
     found = [each.text for each in blocks if isinstance(each, Note) and each.text.startswith("Against ")]
     assert len(found) == len(run.once(baselines)) == 2
@@ -205,17 +211,17 @@ def test_a_comparison_over_groups_says_their_number() -> None:
 
 def test_a_run_without_a_baseline_names_the_commands_for_one(inline_run: InlineRun) -> None:
     folder = inline_run("constructor-auditor")
-    step = single_agent_step(RunData(folder)) or ""
+    step = single_agent_step(RunRecord(folder)) or ""
     _, _, commands = step.partition("compare: ")
     assert commands == (
         f"moot run --protocol single-agent --task sample --model simulated --limit 40 --seed 1 --out "
         f"{folder}-single-agent; moot report {folder}-single-agent {folder}"
     )
-    assert single_agent_step(RunData(inline_run("always-debate"))) is None
+    assert single_agent_step(RunRecord(inline_run("always-debate"))) is None
 
 
 def test_changes_by_round_are_those_of_the_recorded_answers(selene: Path) -> None:
-    run = RunData(selene)
+    run = RunRecord(selene)
     gold = {verdict.case_id: verdict.gold for verdict in run.verdicts}
     turns = {
         (row["case_id"], row["path"]): row["answer"] == gold[row["case_id"]]
@@ -228,7 +234,7 @@ def test_changes_by_round_are_those_of_the_recorded_answers(selene: Path) -> Non
         for agent in range(3)
         if path == f"round/1/agent/{agent}"
     )
-    first = flips(run.answers)[0]
+    first = flips(agent_answers(run))[0]
     assert (first.to_right, first.to_wrong) == (expected[False, True], expected[True, False])
     assert first.answers == expected.total()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from planted_records import PlantedSession
 
-from moot.deploy.results.summaries.catalogue_figures import RunFigures, run_figures
-from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.figures.run_list import RunFigures, run_figures
+from moot.deploy.results.figures.summary import summarise
 from moot.protocols.case import Reference
 
 

@@ -10,14 +10,12 @@ import pytest
 from not_none import not_none
 from planted_records import PlantedSession, Printed
 
-from moot.deploy.results.record.references import scored_verdicts
+from moot.deploy.results.figures.comparison import RunComparison, compare, comparison_blocks
+from moot.deploy.results.figures.summary import summarise, summary_rows
+from moot.deploy.results.references import scored_verdicts
 from moot.deploy.results.report.render import show_report
 from moot.deploy.results.show import show
-from moot.deploy.results.summaries.accuracy import PairedComparison, compare_paired
-from moot.deploy.results.summaries.compare import RunComparison, compare
-from moot.deploy.results.summaries.comparison_blocks import comparison_blocks
-from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.results.summaries.summary_rows import summary_rows
+from moot.deploy.results.stats import PairedComparison, compare_paired
 from moot.protocols.case import JudgedReply, Reference
 
 

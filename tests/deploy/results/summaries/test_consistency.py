@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from not_none import not_none
 
-from moot.deploy.results.summaries.consistency import Agreement, judge_consistency
+from moot.deploy.results.figures.judges import Agreement, judge_consistency
 from moot.metrics.agreement import gwet_ac2, krippendorff_alpha, raw_agreement
 from moot.protocols.rubrics.events import ReplyAssessed
 

@@ -10,8 +10,7 @@ from planted_records import Command, PlantedSession
 
 from moot.actors.record.debate_result import WITHDRAWN
 from moot.actors.record.schema import CANCELLED
-from moot.deploy.results.summaries.compare import compare
-from moot.deploy.results.summaries.differing_cases import answer_words, differing_cases
+from moot.deploy.results.figures.comparison import answer_words, compare, differing_cases
 from moot.protocols.errors import ConfigError
 
 

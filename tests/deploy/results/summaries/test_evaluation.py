@@ -13,12 +13,19 @@ from not_none import not_none
 from planted_records import Command, PlantedSession, Printed
 
 import moot
-from moot.deploy.results.rounds.case_means import LEAST_CASES
+from moot.deploy.results.figures.confidence import (
+    BINS,
+    ConsensusVerdict,
+    Evaluation,
+    ScoredDistribution,
+    evaluate_distributions,
+    evaluation_rows,
+    score_distribution,
+)
+from moot.deploy.results.figures.label_audit import audit_labels
+from moot.deploy.results.figures.summary import Summary, summarise
 from moot.deploy.results.show import show
-from moot.deploy.results.summaries.consensus import ConsensusVerdict, ScoredDistribution, score_distribution
-from moot.deploy.results.summaries.evaluation import BINS, Evaluation, evaluate_distributions, evaluation_rows
-from moot.deploy.results.summaries.label_audit import audit_labels
-from moot.deploy.results.summaries.summary import Summary, summarise
+from moot.deploy.results.stats import LEAST_CASES
 
 LABELS = ("a", "b", "c", "d")
 CONSENSUS = {"distribution_from": "consensus"}

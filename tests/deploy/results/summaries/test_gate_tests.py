@@ -15,10 +15,9 @@ from planted_records import PlantedSession
 import moot
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe_calls import STEP_KEY
+from moot.deploy.results.figures.gate import UntestedGates, run_warnings, untested_gates
+from moot.deploy.results.figures.summary import summarise, summary_blocks
 from moot.deploy.results.report.render import report_markdown
-from moot.deploy.results.show import summary_blocks
-from moot.deploy.results.summaries.gate_tests import UntestedGates, run_warnings, untested_gates
-from moot.deploy.results.summaries.summary import summarise
 
 M, P = "misalignment", "low_intrinsic"
 

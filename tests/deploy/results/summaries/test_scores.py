@@ -12,10 +12,10 @@ from not_none import not_none
 from planted_records import PlantedSession, Printed
 from sklearn.metrics import cohen_kappa_score
 
+from moot.deploy.results.figures.comparison import compare
+from moot.deploy.results.figures.raters import MEAN, ScorePair, TraitScores
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.results.show import show
-from moot.deploy.results.summaries.compare import compare
-from moot.deploy.results.summaries.scores import MEAN, ScorePair, TraitScores
-from moot.deploy.results.summaries.summary import summarise
 from moot.metrics.weighted_kappa import quadratic_weighted_kappa
 from moot.protocols.case import Criterion, Reference
 

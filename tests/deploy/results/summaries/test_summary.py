@@ -11,12 +11,11 @@ import pytest
 from not_none import not_none
 from planted_records import PlantedSession, Printed
 
-from moot.deploy.results.record.run_record import RunRecord
+from moot.deploy.results.figures.confidence import confidence_rows
+from moot.deploy.results.figures.costs import costs_of_finished, measurement_only, prices_of_finished
+from moot.deploy.results.figures.summary import record_summary, summarise, summary_rows
+from moot.deploy.results.record import RunRecord
 from moot.deploy.results.show import show
-from moot.deploy.results.summaries.case_costs import measurement_only
-from moot.deploy.results.summaries.evaluation import confidence_rows
-from moot.deploy.results.summaries.summary import costs_of_finished, prices_of_finished, record_summary, summarise
-from moot.deploy.results.summaries.summary_rows import summary_rows
 from moot.metrics.significance import wilson_interval
 from moot.protocols.errors import RecordError
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moot.deploy.results.transcripts.payloads import payload_pairs
+from moot.deploy.results.transcript_blocks import payload_pairs
 
 PANEL = {
     "rubric": "reasoning",

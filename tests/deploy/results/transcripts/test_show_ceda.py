@@ -15,11 +15,11 @@ from PIL import Image as Pillow
 from planted_records import CONTROL, EVIL, PlantedSession, Printed
 
 import moot
+from moot.deploy.results.protocols.ceda import check_pairs
+from moot.deploy.results.recorded_data import EventView
 from moot.deploy.results.report.blocks import Block, Items
 from moot.deploy.results.show import show
-from moot.deploy.results.transcripts.blocks import known_event
-from moot.deploy.results.transcripts.ceda import check_pairs
-from moot.deploy.results.transcripts.views import EventView
+from moot.deploy.results.transcript_blocks import known_event
 from moot.deploy.runs.checking.check_result import EvidenceItem, read_checked
 from moot.protocols.ceda.events import EvidenceGathered, RulingGiven, StanceTaken, StateAdvanced
 from moot.protocols.ceda.items import Item

@@ -11,8 +11,8 @@ import pytest
 from not_none import not_none
 from planted_records import CONTROL, EVIL, InlineRun, PlantedSession, Printed
 
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.results.show import show
-from moot.deploy.results.summaries.summary import summarise
 from moot.deploy.runs.run import run
 
 SCORES = {"instruction_following": 3, "justification_quality": 2}

@@ -10,11 +10,11 @@ import pytest
 from planted_records import EVIL, PlantedSession, Printed
 
 from moot.deploy.results.distributions import distribution_line, distribution_rows
+from moot.deploy.results.protocols.evince import consensus_pairs
+from moot.deploy.results.recorded_data import EventView
 from moot.deploy.results.show import show
-from moot.deploy.results.transcripts.blocks import known_event
-from moot.deploy.results.transcripts.evince import consensus_pairs
-from moot.deploy.results.transcripts.transcript import build_transcript
-from moot.deploy.results.transcripts.views import EventView
+from moot.deploy.results.transcript import build_transcript
+from moot.deploy.results.transcript_blocks import known_event
 
 A, B = {"HCV": 0.4, "HBV": 0.35, "(other)": 0.25}, {"HBV": 0.6, EVIL: 0.4}
 STATED = [{"label": "HBV", "probability": 0.6}, {"label": EVIL, "probability": 0.3}]

@@ -16,7 +16,7 @@ from PIL import Image as Pillow
 from planted_records import Command, Printed
 
 from moot.deploy.cli import main as cli
-from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.run_info import read_run_info
 from moot.deploy.results.show import show
 from moot.deploy.runs.checking.check_result import Checked, read_checked
 from moot.deploy.runs.checking.show import show_checked

@@ -21,11 +21,10 @@ from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.progress import StreamedEvent
 from moot.actors.record.schema import CANCELLED, RESUMED
 from moot.actors.record.tables import read_table
-from moot.deploy.results.run_report.case_table import case_table
-from moot.deploy.results.run_report.cases import outcome
-from moot.deploy.results.run_report.data import RunData
-from moot.deploy.results.summaries.summary import summarise
-from moot.deploy.results.transcripts.transcript import build_transcript
+from moot.deploy.results.case_table import case_table, outcome
+from moot.deploy.results.figures.summary import summarise
+from moot.deploy.results.record import RunRecord
+from moot.deploy.results.transcript import build_transcript
 from moot.deploy.runs.open_run import OpenRun
 from moot.deploy.runs.recorded_run import open_run
 from moot.deploy.service.live.debate_reader import DebateReader
@@ -79,7 +78,7 @@ async def test_a_hundred_withdrawn_debates_are_open_nowhere(tmp_path: Path) -> N
     assert (summary.cases, summary.finished, summary.open, summary.withdrawn) == (100, 1, 99, 99)
     outcomes = case_table(tmp_path / "run").rows["outcome"].to_pylist()
     assert Counter(outcomes) == {"withdrawn": 99, "unscored": 1}
-    assert build_transcript(tmp_path / "run", "q8").state == outcome(RunData(tmp_path / "run"), "q8") == "withdrawn"
+    assert build_transcript(tmp_path / "run", "q8").state == outcome(RunRecord(tmp_path / "run"), "q8") == "withdrawn"
     assert open_run(tmp_path / "run").under_way == 0
 
 

@@ -15,10 +15,10 @@ import moot
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.follow import RecordFollower
 from moot.actors.record.signal_file import SignalReader
-from moot.deploy.results.record.run_info import read_run_info
+from moot.deploy.results.figures.run_list import RunFigures, run_figures
+from moot.deploy.results.figures.summary import Summary, summarise
 from moot.deploy.results.report.charts import chart_data
-from moot.deploy.results.summaries.catalogue_figures import RunFigures, run_figures
-from moot.deploy.results.summaries.summary import Summary, summarise
+from moot.deploy.results.run_info import read_run_info
 from moot.deploy.service.live.charts import live_charts
 from moot.deploy.service.live.figures import READ_OF_JOURNAL, LiveFigures, RunningFigures
 from moot.deploy.service.live.series import MOST_POINTS, RecentRate, RunningAccuracy, TimeBins

@@ -20,9 +20,9 @@ from yarl import URL
 
 import moot
 from moot.actors.record.tables import read_table
-from moot.deploy.results.run_report.build import RunReport, build_report
-from moot.deploy.results.summaries.catalogue_figures import RunFigures
-from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.figures.run_list import RunFigures
+from moot.deploy.results.figures.summary import summarise
+from moot.deploy.results.run_report.report import RunReport, build_report
 from moot.deploy.service.view.app import make_view
 from moot.deploy.service.view.catalogue import RunCatalogue
 from moot.protocols.errors import ConfigError

@@ -14,7 +14,7 @@ import pytest
 from server_client import ServerClient, parsed, until
 
 from moot.actors.record.tables import read_table
-from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.runs.listener import Listener
 from moot.deploy.runs.outcome import Run
 from moot.deploy.runs.run import prepare_from

@@ -23,7 +23,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.sealed_yaml import seal_yaml
 from moot.actors.record.tables import read_table
-from moot.deploy.results.summaries.summary import summarise
+from moot.deploy.results.figures.summary import summarise
 from moot.deploy.runs.dry_run import plan
 from moot.deploy.runs.interruption import run_in_thread
 from moot.deploy.runs.outcome import Run

@@ -18,7 +18,7 @@ from moot.actors.record.tables import read_table
 from moot.actors.retrieval.documents.docs import DocumentSet, open_documents
 from moot.actors.retrieval.library import StoredLibrary
 from moot.actors.retrieval.library_folder import LibraryFolder
-from moot.deploy.results.record.readers import read_events
+from moot.deploy.results.record import read_events
 from moot.deploy.runs import run_library
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.run_config import RunConfig

@@ -16,8 +16,7 @@ from sklearn.metrics import brier_score_loss, f1_score
 
 from moot.actors.classifiers.card import ClassifierCard, HeldOutMetrics, read_card
 from moot.actors.record.referenced_files import CLASSIFIER_CARD
-from moot.deploy.results.detection.calibration import calibrations
-from moot.deploy.results.detection.claims import Claim
+from moot.deploy.results.figures.claims import Claim, calibrations
 from moot.deploy.studies.training.card import ALWAYS, JUDGES, MASKED, OWN, HeldOutCases
 from moot.deploy.studies.training.examples import read_examples
 from moot.deploy.studies.training.report import caveats

@@ -1,1 +1,0 @@
-"""Evaluation of hallucination detection over claims, beside trivial baselines."""

@@ -1,1 +1,0 @@
-"""Decision document of a debate on a subject."""

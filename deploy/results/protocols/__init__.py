@@ -1,0 +1,1 @@
+"""What results show of one protocol alone, a file for each protocol."""

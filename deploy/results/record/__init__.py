@@ -1,1 +1,0 @@
-"""Readers of a run's record for figures."""

@@ -1,1 +1,0 @@
-"""Numbers of a debate round by round: as tables, as plots, and over a run."""

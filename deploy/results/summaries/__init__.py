@@ -1,1 +1,0 @@
-"""Summaries of runs: figures, costs, and comparison of runs."""

@@ -1,0 +1,610 @@
+"""Data models of a transcript."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import cached_property
+from itertools import compress, islice
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from moot.actors.record.parts import groups_with
+from moot.actors.record.rows import USAGE, call_of, is_truncated, step_of, tokens_of
+from moot.actors.record.schema import ASKED, CANCELLED, RESUMED
+from moot.actors.record.tables import of_cases, read_table
+from moot.deploy.results.figures.round_trace import RoundTrace, build_round_trace
+from moot.deploy.results.record import decode_json, read_as, withdrawn_cases
+from moot.deploy.results.recorded_data import EventView, numbered_places
+from moot.deploy.results.references import scored_verdicts
+from moot.deploy.results.report.display import DisplayMixin, FrozenModel
+from moot.deploy.results.run_info import read_run_info
+from moot.deploy.results.text import cases as number_of_cases
+from moot.deploy.results.text import finite_or_none, natural_sort_key, visible_line
+from moot.protocols.errors import UNSENT, ConfigError
+from moot.protocols.events import RoundFigures
+
+if TYPE_CHECKING:
+    pass
+
+
+State = Literal["finished", "failed", "parked", "withdrawn", "open"]
+"""State of a debate: `parked` is waiting for a person, `withdrawn` was cancelled, `open` has no verdict yet."""
+
+
+class TurnView(FrozenModel):
+    """Reply of a model, or decision of a person.
+
+    Attributes:
+        path, role, model: path of the ask, its role, and the role's model.
+        answer: canonical label or case-folded free text; None when the reply has none.
+        confidence: the stated confidence; None without one.
+        p: the model's own probability of the answer among the labels; None when unknown.
+        p_reason: the reason why `p` is unknown; empty when it is known.
+        data: the parsed reply; None when it could not be parsed.
+        text: the raw text of the reply.
+        outcome: `ok`, `repaired`, `reasked`, `failed`, `invalid` (an unreadable first reply), or `cut` (stopped early).
+        failure, error: kind and message of a failure; empty without one.
+        prompt_tokens, completion_tokens: None when the server did not report them.
+        asked: number of asks; more than one after a crash.
+        superseded: whether a later reply on the same path replaced it.
+        reused: whether it was taken from another run.
+        truncated: whether it was truncated at its token limit.
+        reading: deviations in parsing the reply; see `moot.actors.record.rows`.
+    """
+
+    path: str
+    role: str
+    model: str
+    answer: str | None
+    confidence: float | None
+    p: float | None
+    p_reason: str
+    data: dict[str, Any] | None
+    text: str
+    outcome: str
+    failure: str
+    error: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    asked: int
+    superseded: bool
+    reused: bool
+    truncated: bool = False
+    reading: str = ""
+
+    @property
+    def tokens(self) -> int | None:
+        """Billed tokens; None unless both parts are known."""
+        if self.prompt_tokens is None or self.completion_tokens is None:
+            return None
+        return self.prompt_tokens + self.completion_tokens
+
+
+class Section(FrozenModel):
+    """Stage of a debate: its replies in order of path, then its events."""
+
+    title: str
+    turns: list[TurnView]
+    events: list[EventView]
+
+
+class VerdictView(FrozenModel):
+    """Recorded verdict of a debate.
+
+    It is not a `DebateResult`: it has `correct` (None when it cannot be scored), probabilities of its distribution may
+    be unknown, and its fields are the documented JSON of `moot show`.
+    """
+
+    answer: str | None
+    how: str
+    confidence: float | None
+    distribution: dict[str, float | None] | None
+    rounds: int
+    flags: list[str]
+    payload: dict[str, Any]
+    failed: bool
+    failure: str
+    error: str
+    correct: bool | None
+
+
+class AttemptCost(FrozenModel):
+    """Cost of an attempt; `tokens` is a lower bound if `calls_without_usage` is not 0, None without any known usage."""
+
+    calls: int
+    tokens: int | None
+    tokens_reused: int | None
+    calls_without_usage: int
+
+
+class JudgedReplyView(FrozenModel):
+    """Reply that is only judged: its role, the messages that it answers (speaker and text), and its text."""
+
+    role: str
+    domain: str
+    sent: list[tuple[str, str]]
+    reply: str
+
+
+class AttemptView(FrozenModel):
+    """Attempt at a case.
+
+    Attributes:
+        attempt: its number.
+        attempts: numbers of all attempts in the record.
+        state: the debate's state.
+    """
+
+    schema_version: int
+    run: str
+    simulated: bool
+    case_id: str
+    attempt: int
+    attempts: list[int]
+    state: State
+
+
+class Transcript(DisplayMixin, AttemptView):
+    """Transcript of one attempt.
+
+    Attributes:
+        aliases: other spellings by label, in the labels' order; empty when no label has any.
+        judged: the judged reply; None where a case is debated.
+        gold: the gold label, never shown to a model; None without one.
+        accepted: all accepted answers, if there are several; never shown to a model.
+        ratings: scores of human raters, None for a missing one; never shown to a model.
+        trace: figures of the rounds; None for a protocol without rounds or without known figures.
+        verdict: None while there is none.
+    """
+
+    question: str
+    labels: list[str]
+    choices: list[str]
+    aliases: list[list[str]]
+    title: str
+    passage: str
+    judged: JudgedReplyView | None
+    gold: str | None
+    accepted: list[str]
+    ratings: list[float | None]
+    invalid: str
+    sections: list[Section]
+    trace: RoundTrace | None
+    verdict: VerdictView | None
+    cost: AttemptCost
+
+    def display_name(self) -> str:
+        """See `DisplayMixin`."""
+        return f"{self.case_id} of {self.run}"
+
+
+TURN_TEXTS = ("role", "model", "text", "p_reason", "outcome", "failure", "error", "reading")
+"""Text columns of `turns` in a transcript; null becomes an empty text."""
+
+_TURNS = [*TURN_TEXTS, "data", "answer", "p_normalised", "prompt_tokens", "completion_tokens"]
+_TURNS += ["reused_from", "finish_reason", "unconfirmed_attempts", "at"]
+_REQUESTS = ["messages", "image_hashes", "template", "template_hash", "fingerprint", "temperature", "top_p"]
+_REQUESTS += ["max_tokens", "logprob_stage"]
+
+
+class DebateTables:
+    """Tables of a record with the rows of some debates; each table is read once, when first needed.
+
+    Args:
+        folder: the run's folder.
+        case_ids: case ids of the debates.
+        with_requests: whether `turns` includes the columns of the requests.
+    """
+
+    def __init__(self, folder: str | Path, case_ids: Collection[str], *, with_requests: bool = False) -> None:
+        self.folder = folder
+        self.case_ids = case_ids
+        self._turn_columns = _TURNS + (_REQUESTS if with_requests else [])
+        self._groups = groups_with(case_ids)
+
+    @cached_property
+    def cases(self) -> pa.Table:
+        """The registered cases."""
+        return self._read("cases", None)
+
+    @cached_property
+    def turns(self) -> pa.Table:
+        """The replies."""
+        return self._read("turns", self._turn_columns)
+
+    @cached_property
+    def tokens(self) -> pa.Table:
+        """Tokens of the replies."""
+        return self._read("tokens", None)
+
+    @cached_property
+    def events(self) -> pa.Table:
+        """The events."""
+        return self._read("events", ["data", "at"])
+
+    @cached_property
+    def verdicts(self) -> pa.Table:
+        """The verdicts, scored by the current rule; see `scored_verdicts`."""
+        return scored_verdicts(self._read("verdicts", None), self.folder)
+
+    def _read(self, table: str, columns: Sequence[str] | None) -> pa.Table:
+        return read_table(self.folder, table, columns, of_cases(self.case_ids), self._groups)
+
+
+def rows_of_cases(table: pa.Table, case_ids: Collection[str]) -> list[dict[str, Any]]:
+    """Rows of some cases."""
+    rows: list[dict[str, Any]] = table.filter(pc.is_in(table["case_id"], pa.array(case_ids, pa.string()))).to_pylist()
+    return rows
+
+
+_STAGES = (
+    (re.compile(r"retrieval$"), "Retrieved evidence"),
+    (re.compile(r"opening$"), "Opening"),
+    (re.compile(r"challenge$"), "Challenge"),
+    (re.compile(r"synthesis$"), "Synthesis"),
+    (re.compile(r"opening/"), "Independent answers"),
+    (re.compile(r"vote/agent/"), "Further answers for the vote"),
+    (re.compile(r"resample/"), "The same question again, to estimate p"),
+    (re.compile(r"gate$"), "Gate"),
+    (re.compile(r"vote/consensus$"), "Consensus by vote"),
+    (re.compile(r"round/(\d+)(/|$)"), "Round {}"),
+    (re.compile(r"stop(/|$)"), "Why the debate stopped"),
+    (re.compile(r"consensus$"), "Consensus"),
+    (re.compile(r"follow-ups(/|$)"), "Follow-up questions"),
+    (re.compile(r"evidence/"), "Evidence in other words"),
+    (re.compile(r"vision/"), "Reading the pictures"),
+    (re.compile(r"evidence$"), "Evidence"),
+    (re.compile(r"turn/(\d+)(/|$)"), "Message {}"),
+    (re.compile(r"(judge(/|$)|ruling$)"), "Judging"),
+    (re.compile(r"(audit(/|$)|branches$)"), "Audit"),
+    (re.compile(r"assessment/"), "Judges under a rubric"),
+    (re.compile(r"state/\d+$"), "State, version by version"),
+)
+_AGENT, _AFTER_ALL = re.compile(r"\bagent/(\d+)"), 1000
+_CRIT = re.compile(r"crit/(round/\d+/.*)")
+_ASSESSMENT = re.compile(r"assessment/(opening|challenge)(?:/|$)")
+
+
+_Stage = tuple[tuple[int, int, str], str]
+_Found = tuple[list[TurnView], list[EventView]]
+
+
+def group_by_stage(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapping[str, float]) -> list[Section]:
+    """Sections of replies and events by stage, in the stages' order.
+
+    If a reply's path belongs to no stage (of a user's protocol), sections are in order of time, and paths without a
+    stage start a section whenever their first part changes.
+
+    Args:
+        turns: the replies.
+        events: the events.
+        began: Unix time of the earliest row by path.
+    """
+    events = list(events)
+    last_opens = any(_is_reversed(figures.order or ()) for _, figures in read_as(events, RoundFigures))
+    turns = sorted(
+        turns, key=lambda each: (natural_sort_key(_by_speaker(step_of(each.path), last_opens)), not each.superseded)
+    )
+    # Events of a whole stage come after events of its parts.
+    events = sorted(
+        events, key=lambda each: ((*natural_sort_key(each.path), (2, 0, "")), each.kind != "round", each.kind)
+    )
+    if any(_stage(turn.path)[0][0] == len(_STAGES) for turn in turns):
+        return _by_time(turns, events, began)
+    sections: dict[_Stage, _Found] = {}
+    for turn in turns:
+        sections.setdefault(_stage(turn.path), ([], []))[0].append(turn)
+    for event in events:
+        sections.setdefault(_stage(event.path), ([], []))[1].append(event)
+    return [_section(stage, found) for stage, found in sorted(sections.items(), key=lambda item: item[0])]
+
+
+def _is_reversed(order: Sequence[str]) -> bool:
+    """Whether a round's speaking order is the reverse order of the agents."""
+    return len(order) > 1 and list(order) == sorted(order, key=natural_sort_key, reverse=True)
+
+
+def _by_speaker(path: str, last_opens: bool) -> str:
+    """Sort key of a path by speaking order; with `last_opens`, the last agent speaks first.
+
+    >>> _by_speaker("round/1/agent/2", True), _by_speaker("round/1/agent/2", False)
+    ('round/1/agent/998', 'round/1/agent/2')
+    """
+    return _AGENT.sub(lambda found: f"agent/{_AFTER_ALL - int(found[1])}", path) if last_opens else path
+
+
+def _by_time(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapping[str, float]) -> list[Section]:
+    sections: list[tuple[_Stage, _Found]] = []
+    of_stage: dict[_Stage, _Found] = {}
+    of_path: dict[str, _Found] = {}
+
+    def place(path: str) -> _Found:
+        stage = _stage(path)
+        known = of_path.get(path) or (of_stage.get(stage) if stage[0][0] < len(_STAGES) else None)
+        if known is None and sections and sections[-1][0] == stage:
+            known = sections[-1][1]
+        if known is None:
+            known = ([], [])
+            sections.append((stage, known))
+        of_stage[stage] = of_path[path] = known
+        return known
+
+    def at(each: TurnView | EventView) -> float:
+        path = step_of(each.path)
+        return began.get(path, began.get(each.path, inf))
+
+    everything: list[TurnView | EventView] = [*turns, *events]
+    for each in sorted(everything, key=at):
+        found = place(step_of(each.path))
+        if isinstance(each, TurnView):
+            found[0].append(each)
+        else:
+            found[1].append(each)
+    return [_section(stage, found) for stage, found in sections]
+
+
+def _section(stage: _Stage, found: _Found) -> Section:
+    return Section(title=stage[1], turns=_final_last(found[0]), events=found[1])
+
+
+def _final_last(turns: list[TurnView]) -> list[TurnView]:
+    """Replies in order, each after the unreadable and stopped replies of the same ask."""
+    places = {turn.path: i for i, turn in reversed(list(enumerate(turns)))}
+    return sorted(turns, key=lambda t: (places.get(step_of(t.path), places[t.path]), _stage_of_reply(t.path)))
+
+
+def _stage_of_reply(path: str) -> tuple[int, int, str]:
+    """Sort key of the replies to one ask: by call, stopped replies before the complete one."""
+    step, call = step_of(path), call_of(path)
+    if path == step:
+        return (2, 0, path)
+    return (0 if call in (None, step) else 1, 1 if call is None else 0, path)
+
+
+def step_words(path: str) -> str:
+    """Text of a step: its stage, and its position in it.
+
+    >>> step_words("opening/agent/0"), step_words("round/2/agent/1"), step_words("gate"), step_words("mine/agent/0")
+    ('Independent answers, agent 0', 'Round 2, agent 1', 'Gate', 'mine, agent 0')
+    >>> step_words("judge/candidate/0/judge/1/variant/2/pass/0"), step_words("round/0/agent/1")
+    ('Judging, candidate 0, judge 1, evidence variant 2, pass 0', 'Round 0, agent 1')
+    """
+    step = step_of(path)
+    _, title = _stage(step)
+    places = numbered_places(step)
+    in_title = places and title.partition(":")[0].endswith(f" {places[0].rpartition(' ')[2]}")
+    return ", ".join([title, *(places[1:] if in_title else places)])
+
+
+def _stage(path: str) -> _Stage:
+    if read := _CRIT.match(path):
+        (rank, number, _), title = _stage(read[1])
+        return (rank, number, "crit"), f"{title}: the judges on its arguments"
+    if judged := _ASSESSMENT.match(path):
+        (rank, number, _), title = _stage(judged[1])
+        return (rank, number, "assessment"), f"{title}: the judges on its reasoning"
+    for rank, (pattern, title) in enumerate(_STAGES):
+        found = pattern.match(path)
+        if found:
+            number = int(found[1]) if "{}" in title else 0
+            return (rank, number, ""), title.format(number)
+    first = path.partition("/")[0]
+    return (len(_STAGES), 0, first), first
+
+
+def build_transcript(
+    folder: str | Path, case_id: str, attempt: int | None = None, *, under_way: bool = False
+) -> Transcript:
+    """Transcript of one debate, finished or not.
+
+    Args:
+        folder: the run's folder.
+        case_id: the id of a case of the run.
+        attempt: number of the attempt; None for the latest with a verdict, or for the latest if none has one.
+        under_way: whether the latest attempt is read instead, although it may have no verdict yet.
+
+    Raises:
+        ConfigError: the case (the message names the nearest ones) or the attempt is unknown.
+        RecordError: the folder has no run or cannot be read.
+    """
+    debates = _Debates(DebateTables(folder, [case_id]), [case_id])
+    if case_id not in debates.cases:
+        raise unknown_case(case_id, read_table(folder, "cases", [])["case_id"].to_pylist())
+    return debates.transcript(case_id, attempt, under_way=under_way)
+
+
+def build_transcripts(tables: DebateTables, case_ids: Iterable[str]) -> Iterator[Transcript]:
+    """Transcripts of the attempts that count of several debates, without unregistered cases; each table is read once.
+
+    Raises:
+        RecordError: the folder has no run or cannot be read.
+    """
+    wanted = list(case_ids)
+    debates = _Debates(tables, wanted)
+    return (debates.transcript(case_id) for case_id in wanted if case_id in debates.cases)
+
+
+class _Debates:
+    """Rows of some debates, by case.
+
+    Attributes:
+        cases: rows of the registered cases, by case id.
+    """
+
+    def __init__(self, tables: DebateTables, case_ids: Sequence[str]) -> None:
+        self._info = read_run_info(tables.folder)
+        self.cases = {row["case_id"]: row for row in rows_of_cases(tables.cases, case_ids)}
+        self._turns = _by_case(rows_of_cases(tables.turns, case_ids))
+        self._events = _by_case(rows_of_cases(tables.events, case_ids))
+        self._verdicts = _by_case(rows_of_cases(tables.verdicts, case_ids))
+        self._withdrawn = withdrawn_cases(tables.events)
+
+    def transcript(self, case_id: str, attempt: int | None = None, *, under_way: bool = False) -> Transcript:
+        """Transcript of an attempt at a registered case; see `build_transcript`.
+
+        Raises:
+            ConfigError: the attempt is unknown.
+        """
+        case, turns, events = self.cases[case_id], self._turns.get(case_id, []), self._events.get(case_id, [])
+        verdicts = {row["attempt"]: row for row in self._verdicts.get(case_id, [])}
+        attempts = sorted({row["attempt"] for row in (*turns, *events)} | set(verdicts)) or [0]
+        if attempt is None:
+            attempt = max(verdicts) if verdicts and not under_way else attempts[-1]
+        elif attempt not in attempts:
+            known = ", ".join(map(str, attempts))
+            raise ConfigError(f"case {visible_line(case_id)!r} has no attempt {attempt}: it has {known}")
+        turns = [row for row in turns if row["attempt"] == attempt]
+        events = [row for row in events if row["attempt"] == attempt]
+        recorded = [EventView(kind=e["kind"], path=e["path"], data=decode_json(e["data"])) for e in events]
+        asked = Counter(event.path for event in recorded if event.kind == "asked")
+        views = [_turn(row, asked) for row in turns]
+        verdict = _verdict(verdicts[attempt]) if attempt in verdicts else None
+        return Transcript(
+            schema_version=self._info.schema_version,
+            run=self._info.name,
+            simulated=self._info.simulated or any(view.model == "simulated" for view in views),
+            case_id=case_id,
+            attempt=attempt,
+            attempts=attempts,
+            state=_state(verdict, recorded, views, is_withdrawn=case_id in self._withdrawn),
+            **_filled(case, ("question", "title", "passage", "invalid"), ""),
+            **_filled(case, ("labels", "choices", "aliases", "accepted", "ratings"), []),
+            judged=JudgedReplyView.model_validate_json(case["judged"]) if case["judged"] else None,
+            gold=case["gold"],
+            sections=group_by_stage(views, [e for e in recorded if e.kind not in _UNSHOWN], _began(turns, events)),
+            trace=build_round_trace(figures for _, figures in read_as(recorded, RoundFigures)),
+            verdict=verdict,
+            cost=_cost(views, turns),
+        )
+
+
+def _by_case(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    by_case: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_case.setdefault(row["case_id"], []).append(row)
+    return by_case
+
+
+def unknown_case(case_id: str, known: Sequence[str], where: str = "the run") -> ConfigError:
+    """Error for an unknown case; its message names the nearest ones."""
+    wanted = visible_line(case_id)
+    names = ", ".join(repr(visible_line(each)) for each in nearest(wanted, known))
+    near = f", nearest {names}" if names else ""
+    return ConfigError(f"unknown case {wanted!r}: {where} has {number_of_cases(len(known))}{near}")
+
+
+def _began(turns: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """Unix time of the earliest row by path: for a reply, that of its ask if known."""
+    first: dict[str, float] = {}
+    for row in (*turns, *events):
+        if row["at"] is not None:
+            first[row["path"]] = min(row["at"], first.get(row["path"], row["at"]))
+    return first
+
+
+def _filled(row: Mapping[str, Any], names: Iterable[str], empty: Any) -> dict[str, Any]:
+    """Columns of a row, with `empty` for null."""
+    return {name: row[name] or empty for name in names}
+
+
+def _turn(row: dict[str, Any], asked: Counter[str]) -> TurnView:
+    data = decode_json(row["data"]) if row["data"] is not None else None
+    return TurnView(
+        **{name: row[name] for name in ("path", "answer", "prompt_tokens", "completion_tokens", "superseded")},
+        **_filled(row, TURN_TEXTS, ""),
+        confidence=finite_or_none((data or {}).get("confidence")),
+        p=row["p_normalised"],
+        data=data,
+        asked=asked[row["path"]],
+        reused=row["reused_from"] is not None,
+        truncated=is_truncated(row),
+    )
+
+
+def _verdict(row: dict[str, Any]) -> VerdictView:
+    return VerdictView(
+        **{name: row[name] for name in ("answer", "confidence", "correct")},
+        **_filled(row, ("how", "failure", "error"), ""),
+        distribution=msgspec.json.decode(row["distribution"]) if row["distribution"] else None,
+        rounds=row["rounds"] or 0,
+        flags=row["flags"] or [],
+        payload=decode_json(row["payload"]),
+        failed=bool(row["failed"]),
+    )
+
+
+def _state(
+    verdict: VerdictView | None, events: Iterable[EventView], turns: Iterable[TurnView], *, is_withdrawn: bool
+) -> State:
+    if verdict is not None:
+        return "failed" if verdict.failed else "finished"
+    if is_withdrawn:
+        return "withdrawn"
+    decided = {turn.path for turn in turns}
+    waits = any(event.kind == "parked" and event.path not in decided for event in events)
+    return "parked" if waits else "open"
+
+
+def _cost(turns: Sequence[TurnView], rows: Sequence[dict[str, Any]]) -> AttemptCost:
+    is_paid = [turn.role != "person" and not turn.reused and turn.failure != UNSENT for turn in turns]
+    paid = list(compress(turns, is_paid))
+    return AttemptCost(
+        calls=len(paid),
+        tokens=_at_least(paid),
+        tokens_reused=_at_least([turn for turn in turns if turn.reused]),
+        calls_without_usage=sum(None in tokens_of(*(row[name] for name in USAGE)) for row in compress(rows, is_paid)),
+    )
+
+
+def _at_least(turns: Sequence[TurnView]) -> int | None:
+    """Lower bound of the tokens: the sum of the known ones; None when no reply has a known usage."""
+    unknown = all(turn.prompt_tokens is None and turn.completion_tokens is None for turn in turns)
+    return None if turns and unknown else sum((t.prompt_tokens or 0) + (t.completion_tokens or 0) for t in turns)
+
+
+_UNSHOWN = frozenset({ASKED, CANCELLED, RESUMED})
+"""Kinds of events that a transcript does not list."""
+
+_SHOWN = 3
+_CONSIDERED = 100_000
+_COMPARED = 1_000
+_LENGTH = 80
+_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Closest matches of a name among known ones, best first; leading zeros of numbers are ignored.
+
+    >>> nearest("sample-7", [f"sample-{i:03}" for i in range(1, 73)])
+    ['sample-007', 'sample-017', 'sample-027']
+
+    Only the first 100,000 names are considered, and only the 1,000 with the best upper bound are compared in full.
+    """
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(_plain(name))
+    names = sorted(islice(known, _CONSIDERED))
+
+    def upper_bound(each: str) -> float:
+        matcher.set_seq1(_plain(each))
+        return matcher.quick_ratio()
+
+    def similarity(each: str) -> float:
+        matcher.set_seq1(_plain(each))
+        return matcher.ratio()
+
+    if len(names) > _COMPARED:
+        names = heapq.nlargest(_COMPARED, names, key=upper_bound)
+    return heapq.nlargest(_SHOWN, names, key=similarity)
+
+
+def _plain(name: str) -> str:
+    return _ZEROS.sub("", name[:_LENGTH].casefold())

@@ -1,1 +1,0 @@
-"""Transcript of a debate: text, Markdown or data."""
