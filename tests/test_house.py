@@ -16,7 +16,7 @@ import pytest
 from places import ROOT, copy_sources
 
 FOLDERS = ("metrics", "protocols", "actors", "deploy")
-MAX_LINES = 400
+MAX_LINES = 800
 APPLIED = ("deploy/ops/docker", "deploy/ops/kubernetes", "deploy/ops/ray-cluster.yaml")
 """What is applied to a cluster and never imported: it belongs to the repository, and to no wheel."""
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

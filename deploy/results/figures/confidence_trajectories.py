@@ -8,12 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moot.deploy.results.figures.judged_replies import QUALITY, Replies, ReplyFeatures, Stratum, settings_of
+from moot.deploy.results.figures.judged_replies import Replies, ReplyFeatures, Stratum, settings_of
 from moot.deploy.results.figures.token_confidence import AnalysisSettings, AnalysisTable, Column, Value, conditions_in
 from moot.deploy.results.report.blocks import Chart, Guide, Series
 from moot.deploy.results.text import finite_or_none, number
-from moot.deploy.studies.analysis.sweep import Sweep
-from moot.metrics.confidence_features import STATISTICS, WINDOWS
 from moot.metrics.distribution import Floats
 from moot.metrics.signal_divergences import confidence_ends
 from moot.metrics.trajectory import (
@@ -356,31 +354,6 @@ def _replies(measured: ReplyFeatures, name: str, rows: np.ndarray, style: int) -
     cases = [str(case) for case in measured.replies.case[rows]]
     heights = _list(measured.replies.quality[rows])
     return Series(f"{name} ({len(rows):,})", _list(measured.mu[rows]), heights, cases=cases, style=style)
-
-
-def strength_charts(sweeps: Sequence[Sweep]) -> Iterator[Chart]:
-    """Charts of Spearman's rho of Q with each log-probability feature from token 0, by window, for sweeps with Q."""
-    with_quality = [each for each in sweeps if each.kind == "spearman" and QUALITY in each.targets]
-    for place, sweep in enumerate(with_quality):
-        t = sweep.targets.index(QUALITY)
-        rho = {
-            (feature.statistic, feature.window): finite_or_none(float(sweep.value[f, t]))
-            for f, feature in enumerate(sweep.features)
-            if feature.signal == "logprob" and feature.origin == "token 0"
-        }
-        yield Chart(
-            f"strengths-{place + 1}",
-            f"Association of judged reasoning with each feature of the tokens, {sweep.stratum.words}",
-            [
-                Series(statistic, list(WINDOWS), [rho.get((statistic, window)) for window in WINDOWS])
-                for statistic in STATISTICS
-            ],
-            x_label="tokens of the reply",
-            y_label="Spearman's rho with Q",
-            guides=[Guide("", y=0.0)],
-            note="Far from 0: the feature separates good reasoning from weak. With so many features some are far "
-            "from 0 by chance; the table of top features has intervals and p-values.",
-        )
 
 
 def _list(values: Floats) -> list[float]:

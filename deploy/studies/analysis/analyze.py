@@ -30,7 +30,6 @@ from moot.deploy.results.figures.confidence_trajectories import (
     position_charts,
     score_charts,
     signal_charts,
-    strength_charts,
     trajectories,
     trajectory_tables,
 )
@@ -60,6 +59,7 @@ from moot.deploy.studies.analysis.sweep import (
     role_comparison_tables,
     run_sweep,
     strata_table,
+    strength_charts,
     top_features_table,
 )
 from moot.metrics.jackknife import LEAST_CLUSTERS

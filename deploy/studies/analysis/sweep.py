@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from moot.deploy.results.figures.judged_replies import FLAG, QUALITY, ReplyFeatures, Stratum, settings_of
 from moot.deploy.results.figures.token_confidence import AnalysisSettings, AnalysisTable, Column, Value, with_interval
+from moot.deploy.results.report.blocks import Chart, Guide, Series
+from moot.deploy.results.text import finite_or_none
 from moot.metrics.class_separation import auroc_matrix, folded_auroc, point_biserial_matrix, within_groups_auroc
 from moot.metrics.cluster_bootstrap import (
     Weights,
@@ -752,3 +754,28 @@ def _ratios(a: Sweep, b: Sweep, targets: Sequence[str], settings: AnalysisSettin
 def _mean_of_best(sweep: Sweep, features: Sequence[int], targets: Sequence[int]) -> float:
     """Mean over the targets of the largest strength of a feature."""
     return float(np.nan_to_num(sweep.strength[np.ix_(features, targets)]).max(axis=0).mean())
+
+
+def strength_charts(sweeps: Sequence[Sweep]) -> Iterator[Chart]:
+    """Charts of Spearman's rho of Q with each log-probability feature from token 0, by window, for sweeps with Q."""
+    with_quality = [each for each in sweeps if each.kind == "spearman" and QUALITY in each.targets]
+    for place, sweep in enumerate(with_quality):
+        t = sweep.targets.index(QUALITY)
+        rho = {
+            (feature.statistic, feature.window): finite_or_none(float(sweep.value[f, t]))
+            for f, feature in enumerate(sweep.features)
+            if feature.signal == "logprob" and feature.origin == "token 0"
+        }
+        yield Chart(
+            f"strengths-{place + 1}",
+            f"Association of judged reasoning with each feature of the tokens, {sweep.stratum.words}",
+            [
+                Series(statistic, list(WINDOWS), [rho.get((statistic, window)) for window in WINDOWS])
+                for statistic in STATISTICS
+            ],
+            x_label="tokens of the reply",
+            y_label="Spearman's rho with Q",
+            guides=[Guide("", y=0.0)],
+            note="Far from 0: the feature separates good reasoning from weak. With so many features some are far "
+            "from 0 by chance; the table of top features has intervals and p-values.",
+        )
