@@ -1,4 +1,4 @@
-"""Means over the cases of a run, with intervals over groups of cases, for measures of debate rounds."""
+"""Shares, means and differences over the cases of a run, each with its interval over groups of dependent cases."""
 
 from __future__ import annotations
 
@@ -49,52 +49,73 @@ def interval_words(low: float | None, high: float | None, times: float = 1.0, di
     return " to ".join(known) if known else number(None)
 
 
-def mean_over_cases(values: Iterable[tuple[str, float | None]], group_of: GroupOf) -> MeanOverCases:
-    """Mean of all known values, given as pairs of case and value; a case counts once per value.
+def grouped_mean(values: Floats, groups: npt.ArrayLike, cases: npt.ArrayLike | None = None) -> MeanOverCases:
+    """Mean of the known values, with its interval over groups of cases.
 
     Args:
-        values: pairs of case and value.
-        group_of: cases of a group are dependent.
+        values: shape `(n,)`, NaN where unknown; a case counts once per value.
+        groups: group of each value's case, shape `(n,)`; cases of a group are dependent.
+        cases: case of each value, shape `(n,)`; None if each value is another case's.
     """
-    known = [(case_id, value) for case_id, value in values if value is not None]
-    if not known:
+    known = ~np.isnan(values)
+    values, n = values[known], int(known.sum())
+    if not n:
         return MeanOverCases(mean=None, low=None, high=None, cases=0)
-    cases, numbers = zip(*known, strict=True)
-    units = list(map(group_of, cases))
-    place = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
-    codes = np.fromiter(map(place.__getitem__, units), np.intp, len(units))
-    sums: Floats = np.bincount(codes, numbers).astype(np.float64)
+    codes = np.unique(np.asarray(groups)[known], return_inverse=True)[1]
+    sums: Floats = np.bincount(codes, values).astype(np.float64)
     counts: Floats = np.bincount(codes).astype(np.float64)
     low, high = ratio_interval(sums, counts, LEVEL)
-    if low is not None and min(numbers) >= 0.0:
+    if low is not None and values.min() >= 0.0:
         low = max(0.0, low)  # such a measure has no negative mean
     mean = float(sums.sum() / counts.sum())
-    return MeanOverCases(mean=mean, low=low, high=high, cases=len(set(cases)))
+    return MeanOverCases(
+        mean=mean, low=low, high=high, cases=n if cases is None else len(np.unique(np.asarray(cases)[known]))
+    )
 
 
-def share_over_cases(values: Iterable[tuple[str, float]], group_of: GroupOf) -> tuple[float, float] | None:
+def grouped_share_interval(values: Floats, groups: npt.ArrayLike) -> tuple[float, float] | None:
     """95 % interval of a mean of values in [0, 1], such as an accuracy: Wilson's for independent outcomes.
 
     Dependent cases, and values between 0 and 1, have Wilson's interval with the effective number of cases (see
     `moot.metrics.jackknife.share_interval`); fewer than `LEAST_CASES` groups have none.
 
     Args:
-        values: pairs of case and value, at least one.
+        values: shape `(n,)`, at least one.
+        groups: group of each value's case, shape `(n,)`; cases of a group are dependent.
+    """
+    distinct, codes = np.unique(np.asarray(groups), return_inverse=True)
+    if len(distinct) == len(values) and np.isin(values, (0.0, 1.0)).all():
+        ends = wilson_interval(int(values.sum()), len(values))
+        return ends.low, ends.high
+    if len(distinct) < LEAST_CASES:
+        return None
+    left_out = (values.sum() - np.bincount(codes, values)) / (len(values) - np.bincount(codes))
+    low, high = share_interval(left_out, float(values.mean()))
+    return None if math.isnan(low) else (low, high)
+
+
+def mean_over_cases(values: Iterable[tuple[str, float | None]], group_of: GroupOf) -> MeanOverCases:
+    """`grouped_mean` of pairs of case and value.
+
+    Args:
+        values: pairs of case and value.
+        group_of: cases of a group are dependent.
+    """
+    pairs = list(values)
+    cases = [case_id for case_id, _ in pairs]
+    numbers = np.array([np.nan if value is None else value for _, value in pairs], np.float64)
+    return grouped_mean(numbers, np.array(list(map(group_of, cases)), np.str_), np.array(cases, np.str_))
+
+
+def share_over_cases(values: Iterable[tuple[str, float]], group_of: GroupOf) -> tuple[float, float] | None:
+    """`grouped_share_interval` of pairs of case and value, at least one.
+
+    Args:
+        values: pairs of case and value.
         group_of: cases of a group are dependent.
     """
     cases, shares = zip(*values, strict=True)
-    units = list(map(group_of, cases))
-    place = {unit: index for index, unit in enumerate(dict.fromkeys(units))}
-    numbers = np.array(shares, dtype=np.float64)
-    if len(place) == len(units) and np.isin(numbers, (0.0, 1.0)).all():
-        ends = wilson_interval(int(numbers.sum()), len(numbers))
-        return ends.low, ends.high
-    if len(place) < LEAST_CASES:
-        return None
-    codes = np.fromiter(map(place.__getitem__, units), np.intp, len(units))
-    left_out = (numbers.sum() - np.bincount(codes, numbers)) / (len(numbers) - np.bincount(codes))
-    low, high = share_interval(left_out, float(numbers.mean()))
-    return None if math.isnan(low) else (low, high)
+    return grouped_share_interval(np.array(shares, np.float64), np.array(list(map(group_of, cases)), np.str_))
 
 
 def ratio_interval(above: Floats, below: Floats, level: float) -> tuple[float, float] | tuple[None, None]:
