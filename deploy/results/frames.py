@@ -25,8 +25,8 @@ from moot.actors.models.prices import PER_TOKENS, price_of
 from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, LENGTH, OVERLONG
 from moot.actors.record.schema import COLUMNS, ROWS
 from moot.actors.record.store.mirror import record_path
-from moot.deploy.results.record.run_info import RunInfo, read_run_info
 from moot.deploy.results.recorded_tables import ORDER, RecordedTables, quoted
+from moot.deploy.results.run_info import RunInfo, read_run_info
 from moot.protocols.errors import UNSENT, ConfigError, RecordError
 from moot.protocols.events import GATE
 
@@ -217,7 +217,7 @@ class Frames:
         """Frames of a folder; frames are returned unchanged."""
         return source if isinstance(source, Frames) else cls(source)
 
-    def once(self, compute: Callable[[Frames], T]) -> T:
+    def once(self, compute: Callable[[Any], T]) -> T:
         """Result of a function of the frames, computed once."""
         if compute not in self._computed:
             self._computed[compute] = compute(self)
@@ -370,7 +370,7 @@ class Frames:
         return "(recorded.case_id, recorded.attempt) IN (FROM gates) AS has_gate", ""
 
     def _correct(self, name: str) -> tuple[str, str]:
-        """Older records have null for a verdict without an answer: it is wrong, but for a case that is a reply to judge."""
+        """Older records have null for a verdict without an answer: it is wrong, except for a reply to judge."""
         if not self._first(f"SELECT coalesce(bool_or({_IS_UNSCORED}), false) FROM recorded_verdicts")[0]:
             return "correct AS scored_correct", ""
         self._tables.ensure("cases")

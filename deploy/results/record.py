@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 from moot.actors.record.debate_result import WITHDRAWN
 from moot.actors.record.rows import OVERLONG, truncated_rows, used_nothing
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, CANCELLED, RESUMED, CaseKey
-from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
+from moot.deploy.results.frames import Frames
 from moot.deploy.results.references import References, scored_verdicts
-from moot.deploy.results.run_info import RunInfo, read_run_info
 from moot.protocols.errors import UNSENT, ConfigError, MootError
 from moot.protocols.events import DebateEvent, EventData
 from moot.protocols.selene.events import GateDecided
@@ -430,24 +429,13 @@ _VERDICTS = ["answer", "how", "confidence", "distribution", "rounds", "payload",
 _VERDICTS += ["correct", "prompt_tokens", "completion_tokens", "calls_without_usage", "wall_s", "at"]
 
 
-class RunRecord:
-    """Record of a run; tables and results are cached, so that all figures have the same data.
-
-    Args:
-        folder: the run's folder, or its URI.
-
-    Attributes:
-        folder: the local folder; for a URI, that of its copy.
-    """
-
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = record_path(folder)
-        self._computed: dict[Any, Any] = {}
+class RunRecord(Frames):
+    """Frames of a run with whole tables and lists of rows, for figures that have not moved to `Frames` yet."""
 
     @classmethod
-    def of(cls, source: RunRecord | str | os.PathLike[str]) -> RunRecord:
+    def of(cls, source: Frames | str | os.PathLike[str]) -> RunRecord:
         """Record of a folder; a record is returned unchanged."""
-        return source if isinstance(source, RunRecord) else RunRecord(source)
+        return source if isinstance(source, RunRecord) else cls(source.folder if isinstance(source, Frames) else source)
 
     def read_ahead(self) -> None:
         """Starts to read the large tables in a thread; reading and decompressing release the GIL."""
@@ -456,18 +444,6 @@ class RunRecord:
     def _read_large(self) -> None:
         with suppress(MootError):  # the next access to the table raises the error
             _ = self._events, self.bookkeeping
-
-    def once(self, compute: Callable[[Any], T]) -> T:
-        """Result of a function of the record, computed once."""
-        if compute not in self._computed:
-            self._computed[compute] = compute(self)
-        found: T = self._computed[compute]
-        return found
-
-    @cached_property
-    def info(self) -> RunInfo:
-        """Content of run.yaml and epochs.json."""
-        return read_run_info(self.folder)
 
     @cached_property
     def cases(self) -> pa.Table:
@@ -621,11 +597,11 @@ def _is_bookkeeping() -> pc.Expression:
     return pc.field("kind").isin(pa.array(sorted(BOOKKEEPING_EVENTS), pa.string()))
 
 
-def once_per_record(compute: Callable[[RunRecord], T]) -> Callable[[RunRecord | str | os.PathLike[str]], T]:
-    """Decorator: a function of a record accepts a folder, too, and is computed once for each `RunRecord`."""
+def once_per_record(compute: Callable[..., T]) -> Callable[[Frames | str | os.PathLike[str]], T]:
+    """Decorator: a function of a record accepts a folder, too, and is computed once for each record."""
 
     @wraps(compute)
-    def found(source: RunRecord | str | os.PathLike[str]) -> T:
-        return RunRecord.of(source).once(compute)
+    def found(source: Frames | str | os.PathLike[str]) -> T:
+        return (source if isinstance(source, Frames) else RunRecord(source)).once(compute)
 
     return found

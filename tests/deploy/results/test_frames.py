@@ -14,12 +14,10 @@ import pytest
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.rows import step_of
 from moot.actors.record.tables import read_table
+from moot.deploy.results.figures.costs import _usd, has_known_tokens, lacks_usage, paid_calls
 from moot.deploy.results.frames import VIEWS, Frames
-from moot.deploy.results.record.readers import is_counted
-from moot.deploy.results.record.references import case_groups
-from moot.deploy.results.record.run_record import RunRecord
-from moot.deploy.results.summaries.calls import has_known_tokens, lacks_usage, paid_calls
-from moot.deploy.results.summaries.case_costs import _usd
+from moot.deploy.results.record import RunRecord, is_counted
+from moot.deploy.results.references import case_groups
 from moot.protocols.errors import RecordError
 
 FROZEN = Path(__file__).parent / "frozen" / "records"
