@@ -16,8 +16,9 @@ from moot.actors.record.store.mirror import record_path
 from moot.deploy.results.figures.round_trace import PlotPanel, RoundTrace, Series
 from moot.deploy.results.figures.summary import Summary, record_summary, summary_blocks
 from moot.deploy.results.figures.worth import baseline_blocks
-from moot.deploy.results.protocols.socrasynth_document import build_document, document_blocks
+from moot.deploy.results.protocol_parts import document_of
 from moot.deploy.results.record import RunRecord
+from moot.deploy.results.recorded_data import Transcript
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.display import displays
 from moot.deploy.results.report.plots import (
@@ -31,7 +32,7 @@ from moot.deploy.results.report.plots import (
 )
 from moot.deploy.results.report.render import show_report
 from moot.deploy.results.text import natural_sort_key, visible_line
-from moot.deploy.results.transcript import Transcript, build_transcript
+from moot.deploy.results.transcript import build_transcript
 from moot.deploy.results.transcript_blocks import transcript_blocks
 from moot.protocols.errors import ConfigError
 
@@ -188,18 +189,14 @@ def show(
     debate = build_transcript(record_path(folder), case_id, attempt)
     if plot is not None:
         save_figure(debate, Path(plot))
-    show_report(build_document(debate) or debate, lambda: debate_blocks(debate, verbose=verbose), form, console)
+    show_report(document_of(debate) or debate, lambda: debate_blocks(debate, verbose=verbose), form, console)
 
 
 @displays(Transcript)
 def debate_blocks(debate: Transcript, *, verbose: bool = False) -> list[Block]:
-    """Report blocks of a debate: the document of a debate on a subject, the transcript of any other."""
-    document = build_document(debate)
-    return (
-        document_blocks(document)
-        if document is not None and not verbose
-        else transcript_blocks(debate, verbose=verbose)
-    )
+    """Report blocks of a debate: its protocol's own view of it, else the transcript."""
+    document = None if verbose else document_of(debate)
+    return transcript_blocks(debate, verbose=verbose) if document is None else list(document.report_blocks())
 
 
 def show_summary(summary: Summary, form: str = "text", console: Console | None = None) -> None:

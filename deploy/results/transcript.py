@@ -1,4 +1,4 @@
-"""Data models of a transcript."""
+"""Transcripts: the replies and events of debates by stage, with case, verdict and cost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import compress, islice
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -21,171 +21,26 @@ from moot.actors.record.parts import groups_with
 from moot.actors.record.rows import USAGE, call_of, is_truncated, step_of, tokens_of
 from moot.actors.record.schema import ASKED, CANCELLED, RESUMED
 from moot.actors.record.tables import of_cases, read_table
-from moot.deploy.results.figures.round_trace import RoundTrace, build_round_trace
-from moot.deploy.results.record import decode_json, read_as, withdrawn_cases
-from moot.deploy.results.recorded_data import EventView, numbered_places
+from moot.deploy.results.figures.round_trace import build_round_trace
+from moot.deploy.results.protocol_parts import stages
+from moot.deploy.results.record import decode_json, withdrawn_cases
+from moot.deploy.results.recorded_data import (
+    AttemptCost,
+    EventView,
+    JudgedReplyView,
+    Section,
+    State,
+    Transcript,
+    TurnView,
+    VerdictView,
+    numbered_places,
+)
 from moot.deploy.results.references import scored_verdicts
-from moot.deploy.results.report.display import DisplayMixin, FrozenModel
 from moot.deploy.results.run_info import read_run_info
 from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import finite_or_none, natural_sort_key, visible_line
 from moot.protocols.errors import UNSENT, ConfigError
 from moot.protocols.events import RoundFigures
-
-if TYPE_CHECKING:
-    pass
-
-
-State = Literal["finished", "failed", "parked", "withdrawn", "open"]
-"""State of a debate: `parked` is waiting for a person, `withdrawn` was cancelled, `open` has no verdict yet."""
-
-
-class TurnView(FrozenModel):
-    """Reply of a model, or decision of a person.
-
-    Attributes:
-        path, role, model: path of the ask, its role, and the role's model.
-        answer: canonical label or case-folded free text; None when the reply has none.
-        confidence: the stated confidence; None without one.
-        p: the model's own probability of the answer among the labels; None when unknown.
-        p_reason: the reason why `p` is unknown; empty when it is known.
-        data: the parsed reply; None when it could not be parsed.
-        text: the raw text of the reply.
-        outcome: `ok`, `repaired`, `reasked`, `failed`, `invalid` (an unreadable first reply), or `cut` (stopped early).
-        failure, error: kind and message of a failure; empty without one.
-        prompt_tokens, completion_tokens: None when the server did not report them.
-        asked: number of asks; more than one after a crash.
-        superseded: whether a later reply on the same path replaced it.
-        reused: whether it was taken from another run.
-        truncated: whether it was truncated at its token limit.
-        reading: deviations in parsing the reply; see `moot.actors.record.rows`.
-    """
-
-    path: str
-    role: str
-    model: str
-    answer: str | None
-    confidence: float | None
-    p: float | None
-    p_reason: str
-    data: dict[str, Any] | None
-    text: str
-    outcome: str
-    failure: str
-    error: str
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    asked: int
-    superseded: bool
-    reused: bool
-    truncated: bool = False
-    reading: str = ""
-
-    @property
-    def tokens(self) -> int | None:
-        """Billed tokens; None unless both parts are known."""
-        if self.prompt_tokens is None or self.completion_tokens is None:
-            return None
-        return self.prompt_tokens + self.completion_tokens
-
-
-class Section(FrozenModel):
-    """Stage of a debate: its replies in order of path, then its events."""
-
-    title: str
-    turns: list[TurnView]
-    events: list[EventView]
-
-
-class VerdictView(FrozenModel):
-    """Recorded verdict of a debate.
-
-    It is not a `DebateResult`: it has `correct` (None when it cannot be scored), probabilities of its distribution may
-    be unknown, and its fields are the documented JSON of `moot show`.
-    """
-
-    answer: str | None
-    how: str
-    confidence: float | None
-    distribution: dict[str, float | None] | None
-    rounds: int
-    flags: list[str]
-    payload: dict[str, Any]
-    failed: bool
-    failure: str
-    error: str
-    correct: bool | None
-
-
-class AttemptCost(FrozenModel):
-    """Cost of an attempt; `tokens` is a lower bound if `calls_without_usage` is not 0, None without any known usage."""
-
-    calls: int
-    tokens: int | None
-    tokens_reused: int | None
-    calls_without_usage: int
-
-
-class JudgedReplyView(FrozenModel):
-    """Reply that is only judged: its role, the messages that it answers (speaker and text), and its text."""
-
-    role: str
-    domain: str
-    sent: list[tuple[str, str]]
-    reply: str
-
-
-class AttemptView(FrozenModel):
-    """Attempt at a case.
-
-    Attributes:
-        attempt: its number.
-        attempts: numbers of all attempts in the record.
-        state: the debate's state.
-    """
-
-    schema_version: int
-    run: str
-    simulated: bool
-    case_id: str
-    attempt: int
-    attempts: list[int]
-    state: State
-
-
-class Transcript(DisplayMixin, AttemptView):
-    """Transcript of one attempt.
-
-    Attributes:
-        aliases: other spellings by label, in the labels' order; empty when no label has any.
-        judged: the judged reply; None where a case is debated.
-        gold: the gold label, never shown to a model; None without one.
-        accepted: all accepted answers, if there are several; never shown to a model.
-        ratings: scores of human raters, None for a missing one; never shown to a model.
-        trace: figures of the rounds; None for a protocol without rounds or without known figures.
-        verdict: None while there is none.
-    """
-
-    question: str
-    labels: list[str]
-    choices: list[str]
-    aliases: list[list[str]]
-    title: str
-    passage: str
-    judged: JudgedReplyView | None
-    gold: str | None
-    accepted: list[str]
-    ratings: list[float | None]
-    invalid: str
-    sections: list[Section]
-    trace: RoundTrace | None
-    verdict: VerdictView | None
-    cost: AttemptCost
-
-    def display_name(self) -> str:
-        """See `DisplayMixin`."""
-        return f"{self.case_id} of {self.run}"
-
 
 TURN_TEXTS = ("role", "model", "text", "p_reason", "outcome", "failure", "error", "reading")
 """Text columns of `turns` in a transcript; null becomes an empty text."""
@@ -246,33 +101,9 @@ def rows_of_cases(table: pa.Table, case_ids: Collection[str]) -> list[dict[str, 
     return rows
 
 
-_STAGES = (
-    (re.compile(r"retrieval$"), "Retrieved evidence"),
-    (re.compile(r"opening$"), "Opening"),
-    (re.compile(r"challenge$"), "Challenge"),
-    (re.compile(r"synthesis$"), "Synthesis"),
-    (re.compile(r"opening/"), "Independent answers"),
-    (re.compile(r"vote/agent/"), "Further answers for the vote"),
-    (re.compile(r"resample/"), "The same question again, to estimate p"),
-    (re.compile(r"gate$"), "Gate"),
-    (re.compile(r"vote/consensus$"), "Consensus by vote"),
-    (re.compile(r"round/(\d+)(/|$)"), "Round {}"),
-    (re.compile(r"stop(/|$)"), "Why the debate stopped"),
-    (re.compile(r"consensus$"), "Consensus"),
-    (re.compile(r"follow-ups(/|$)"), "Follow-up questions"),
-    (re.compile(r"evidence/"), "Evidence in other words"),
-    (re.compile(r"vision/"), "Reading the pictures"),
-    (re.compile(r"evidence$"), "Evidence"),
-    (re.compile(r"turn/(\d+)(/|$)"), "Message {}"),
-    (re.compile(r"(judge(/|$)|ruling$)"), "Judging"),
-    (re.compile(r"(audit(/|$)|branches$)"), "Audit"),
-    (re.compile(r"assessment/"), "Judges under a rubric"),
-    (re.compile(r"state/\d+$"), "State, version by version"),
-)
 _AGENT, _AFTER_ALL = re.compile(r"\bagent/(\d+)"), 1000
 _CRIT = re.compile(r"crit/(round/\d+/.*)")
-_ASSESSMENT = re.compile(r"assessment/(opening|challenge)(?:/|$)")
-
+_ASSESSMENT = re.compile(r"assessment/(\w+)")
 
 _Stage = tuple[tuple[int, int, str], str]
 _Found = tuple[list[TurnView], list[EventView]]
@@ -290,7 +121,8 @@ def group_by_stage(turns: Iterable[TurnView], events: Iterable[EventView], began
         began: Unix time of the earliest row by path.
     """
     events = list(events)
-    last_opens = any(_is_reversed(figures.order or ()) for _, figures in read_as(events, RoundFigures))
+    rounds = (event.read_as(RoundFigures) for event in events)
+    last_opens = any(_is_reversed(figures.order or ()) for figures in rounds if figures is not None)
     turns = sorted(
         turns, key=lambda each: (natural_sort_key(_by_speaker(step_of(each.path), last_opens)), not each.superseded)
     )
@@ -298,7 +130,7 @@ def group_by_stage(turns: Iterable[TurnView], events: Iterable[EventView], began
     events = sorted(
         events, key=lambda each: ((*natural_sort_key(each.path), (2, 0, "")), each.kind != "round", each.kind)
     )
-    if any(_stage(turn.path)[0][0] == len(_STAGES) for turn in turns):
+    if not all(_is_known(_stage(turn.path)) for turn in turns):
         return _by_time(turns, events, began)
     sections: dict[_Stage, _Found] = {}
     for turn in turns:
@@ -329,7 +161,7 @@ def _by_time(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapp
 
     def place(path: str) -> _Found:
         stage = _stage(path)
-        known = of_path.get(path) or (of_stage.get(stage) if stage[0][0] < len(_STAGES) else None)
+        known = of_path.get(path) or (of_stage.get(stage) if _is_known(stage) else None)
         if known is None and sections and sections[-1][0] == stage:
             known = sections[-1][1]
         if known is None:
@@ -389,16 +221,19 @@ def _stage(path: str) -> _Stage:
     if read := _CRIT.match(path):
         (rank, number, _), title = _stage(read[1])
         return (rank, number, "crit"), f"{title}: the judges on its arguments"
-    if judged := _ASSESSMENT.match(path):
-        (rank, number, _), title = _stage(judged[1])
+    if (judged := _ASSESSMENT.match(path)) and _is_known(stage := _stage(judged[1])):
+        (rank, number, _), title = stage
         return (rank, number, "assessment"), f"{title}: the judges on its reasoning"
-    for rank, (pattern, title) in enumerate(_STAGES):
-        found = pattern.match(path)
-        if found:
+    for rank, (_, pattern, title) in enumerate(stages()):
+        if found := pattern.match(path):
             number = int(found[1]) if "{}" in title else 0
             return (rank, number, ""), title.format(number)
     first = path.partition("/")[0]
-    return (len(_STAGES), 0, first), first
+    return (len(stages()), 0, first), first
+
+
+def _is_known(stage: _Stage) -> bool:
+    return stage[0][0] < len(stages())
 
 
 def build_transcript(
@@ -481,7 +316,7 @@ class _Debates:
             judged=JudgedReplyView.model_validate_json(case["judged"]) if case["judged"] else None,
             gold=case["gold"],
             sections=group_by_stage(views, [e for e in recorded if e.kind not in _UNSHOWN], _began(turns, events)),
-            trace=build_round_trace(figures for _, figures in read_as(recorded, RoundFigures)),
+            trace=build_round_trace(filter(None, (event.read_as(RoundFigures) for event in recorded))),
             verdict=verdict,
             cost=_cost(views, turns),
         )

@@ -1,4 +1,4 @@
-"""Pairs of name and text of a verdict's payload: formatted for known protocols, else as recorded."""
+"""One debate in words and blocks: its case, replies, events, verdict and cost."""
 
 from __future__ import annotations
 
@@ -18,61 +18,34 @@ from moot.actors.record.rows import (
 from moot.deploy.results.distributions import distribution_line
 from moot.deploy.results.figures.round_trace import trace_blocks
 from moot.deploy.results.glossary import named_ending
-from moot.deploy.results.protocols import ceda, evince, selene
-from moot.deploy.results.protocols.ceda import check_pairs
-from moot.deploy.results.protocols.evince import consensus_pairs
-from moot.deploy.results.protocols.selene import gate_pairs
-from moot.deploy.results.recorded_data import EventView, Kinds, place_words, plain_pairs, reply_lines, titled_blocks
+from moot.deploy.results.protocol_parts import NamedTexts, first_known, protocol_parts, read_event
+from moot.deploy.results.recorded_data import (
+    EventView,
+    JudgedReplyView,
+    Transcript,
+    TurnView,
+    VerdictView,
+    cost_words,
+    place_words,
+    plain_pairs,
+    reply_lines,
+)
 from moot.deploy.results.report.blocks import Block, Heading, Note, Pairs, Quote
-from moot.deploy.results.text import calls, count, number, percent
-from moot.deploy.results.transcript import AttemptCost, JudgedReplyView, Transcript, TurnView, VerdictView
-from moot.protocols.constructor_auditor.events import ConstructorAuditorPayload
+from moot.deploy.results.text import count, number
 from moot.protocols.errors import TRUNCATED
-from moot.protocols.judge_panel.payload import PanelPayload
 from moot.protocols.messages import Form
 from moot.protocols.reply_json import MENDED
-from moot.protocols.rubrics.events import JudgeMark, ReplyAssessed
-from moot.protocols.rubrics.score_sheet import FLAG
 from moot.protocols.verdict_sources import VerdictSources
 
-_YES = {True: "yes", False: "no", None: "unknown"}
 
+def payload_pairs(payload: Mapping[str, Any]) -> NamedTexts:
+    """Pairs of name and text of a payload, in the words of its protocol; as recorded if it is no known one's.
 
-def payload_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Pairs of name and text of a payload, without the sources of the verdict's figures."""
-    for pairs_of in (consensus_pairs, check_pairs, gate_pairs, panel_pairs, _assessment_pairs):
-        if (pairs := pairs_of(payload)) is not None:
-            return pairs
-    return list(plain_pairs({key: v for key, v in payload.items() if key not in VerdictSources.model_fields}))
-
-
-def panel_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
-    """Pairs of name and text of a judge panel's result on one reply; None for any other payload."""
-    if (panel := PanelPayload.read(payload)) is None:
-        return None
-    missing = ", ".join(f"{kind} {n}" for kind, n in panel.abstentions.items())
-    pairs = [
-        ("rubric", panel.rubric),
-        ("Q (quality, mean)", number(panel.quality, 2)),
-        ("flagged", _YES[panel.flagged] + ("" if panel.flag is None else f", by {percent(panel.flag)} of the marks")),
-    ]
-    for name, marks in panel.dimensions.items():
-        spread = "unknown" if marks.spread is None else str(marks.spread)
-        words = f"mean {number(marks.mean, 2)}, median {number(marks.median, 2)}, highest less lowest {spread}"
-        pairs.append((name.replace("_", " "), words))
-    absent = f", and {panel.missing} missing" if panel.missing else ""
-    return [*pairs, ("marks", f"{panel.judgments}{absent}{f' ({missing})' if missing else ''}")]
-
-
-def _assessment_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
-    """Pairs of name and text of the judged replies of constructor and auditor; None for any other payload."""
-    if "domain" not in payload or (found := ConstructorAuditorPayload.read(payload)) is None:
-        return None
-    pairs: list[tuple[str, str]] = [("domain", found.domain)]
-    for role, quality in found.quality.items():
-        flagged = {True: ", flagged", False: "", None: ", flag unknown"}[found.flagged.get(role)]
-        pairs.append((f"Q of the {role}", f"{number(quality, 2)}{flagged}"))
-    return pairs
+    Sources of the verdict's figures are left out: they stand beside the figures.
+    """
+    pairs = first_known(parts.payload(payload) for parts in protocol_parts())
+    recorded = {key: value for key, value in payload.items() if key not in VerdictSources.model_fields}
+    return list(plain_pairs(recorded)) if pairs is None else pairs
 
 
 _PARKED = "parked"
@@ -104,42 +77,8 @@ def _form_blocks(event: EventView) -> list[Block]:
 
 def known_event(event: EventView) -> list[Block] | None:
     """Report blocks of an event of a known kind and form; None for any other."""
-    for event_type, show in _KINDS:
-        if event_type.kind == event.kind and (data := event_type.read(event.data, event.path)) is not None:
-            return show(event, data)
-    return None
-
-
-def _assessment(event: EventView, data: ReplyAssessed) -> list[Block]:
-    names = data.dimensions
-    flag = ("flag",) if _flags(data) else ()
-    header = ("judge", "pass", *(name.replace("_", " ") for name in names), "Q", *flag)
-    rows = [tuple(_marks(mark, names, data)) for mark in data.judges]
-    if len(data.judges) > 1:
-        share = (percent(data.flag),) if flag else ()
-        means = (number(data.scores[name], 2) for name in names)
-        rows.append(("panel", "", *means, number(data.quality, 2), *share))
-    lines = [
-        f"{mark.judge}, pass {mark.pass_index}, is missing: {mark.missing}" for mark in data.judges if mark.missing
-    ]
-    author = f" by the {data.role}" if data.role != data.reply else ""
-    return titled_blocks(f"judged under the rubric {data.rubric}: the {data.reply}{author}", header, rows, lines)
-
-
-def _flags(data: ReplyAssessed) -> bool:
-    return FLAG in data.ends or not data.scales
-
-
-def _marks(mark: JudgeMark, names: Iterable[str], data: ReplyAssessed) -> Iterable[str]:
-    yield from (mark.judge, str(mark.pass_index))
-    scores = mark.scores or {}
-    yield from ("missing" if mark.scores is None else str(scores.get(name, "-")) for name in names)
-    yield "missing" if mark.total is None else str(mark.total)
-    if _flags(data):
-        yield {True: "FLAGGED", False: "-", None: "missing"}[mark.flag]
-
-
-_KINDS: Kinds = ((ReplyAssessed, _assessment), *evince.KINDS, *ceda.KINDS, *selene.KINDS)
+    known, data = read_event(event) or (None, None)
+    return None if known is None else known.blocks(event, data)
 
 
 def transcript_blocks(debate: Transcript, *, verbose: bool = False) -> list[Block]:
@@ -223,8 +162,9 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
         return [("verdict", _WITHOUT.get(state, "none yet"))]
     if verdict.failed:
         return [("failed", verdict.failure), ("error", verdict.error or "-")]
-    if verdict.answer is None and (panel := panel_pairs(verdict.payload)) is not None:
-        return panel
+    whole = first_known(parts.verdict(verdict.payload) for parts in protocol_parts())
+    if verdict.answer is None and whole is not None:
+        return whole
     right = {True: "right", False: "wrong", None: "not scored"}[verdict.correct]
     sources = VerdictSources.of(verdict.payload)
     source = ", stage ".join(each for each in (sources.confidence_from, sources.confidence_stage) if each)
@@ -242,16 +182,6 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
     if verdict.flags:
         pairs.append(("flags", ", ".join(verdict.flags)))
     return pairs + payload_pairs(verdict.payload)
-
-
-def cost_words(cost: AttemptCost) -> str:
-    """Text of the cost."""
-    without_usage = cost.calls_without_usage
-    at_least = "at least " if without_usage and cost.tokens is not None else ""
-    words = f"{at_least}{count(cost.tokens)} tokens in {calls(cost.calls)}"
-    if without_usage:
-        words += f", {without_usage} of them with unknown usage"
-    return words + (f"; {count(cost.tokens_reused)} tokens reused" if cost.tokens_reused != 0 else "")
 
 
 def turn_head(turn: TurnView) -> str:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from moot.actors.record.store.mirror import Mirror
     from moot.deploy.results.case_table import CaseList
     from moot.deploy.results.figures.summary import Summary
+    from moot.deploy.results.recorded_data import Transcript
     from moot.deploy.results.report.blocks import Block
-    from moot.deploy.results.transcript import Transcript
 
 Status = Literal["finished", "waiting", "stopped", "interrupted"]
 """Status of an ended session; `waiting` if all remaining debates wait for a person, `stopped` if by a budget, the time

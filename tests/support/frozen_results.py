@@ -23,7 +23,7 @@ from rich.console import Console
 
 from moot.actors.record.tables import read_table
 from moot.deploy.results.figures.summary import record_summary
-from moot.deploy.results.protocols.socrasynth_document import build_document
+from moot.deploy.results.protocol_parts import document_of
 from moot.deploy.results.report.blocks import Block
 from moot.deploy.results.report.render import show_report
 from moot.deploy.results.run_report.report import RunReport, build_report
@@ -73,7 +73,7 @@ def of_run(run: Path, *, page: bool) -> Iterator[tuple[str, str]]:
 def of_case(run: Path, case_id: str) -> Iterator[tuple[str, str]]:
     """What is said of a debate."""
     debate = build_transcript(run, case_id)
-    shown = build_document(debate) or debate
+    shown = document_of(debate) or debate
     yield f"show {run} {case_id}", _printed(shown, lambda: debate_blocks(debate), "text")
     markdown = _printed(shown, lambda: debate_blocks(debate), "md")
     yield f"show {run} {case_id} --format md, digest", f"{digest(markdown)}\n"

@@ -7,11 +7,11 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 
 from moot.actors.record.schema import BOOKKEEPING_EVENTS
-from moot.deploy.results.recorded_data import EventView
+from moot.deploy.results.recorded_data import EventView, TurnView
 from moot.deploy.results.report.blocks import Block, Heading, Note
 from moot.deploy.results.report.render import report_text
 from moot.deploy.results.show import debate_blocks
-from moot.deploy.results.transcript import TurnView, build_transcript
+from moot.deploy.results.transcript import build_transcript
 from moot.deploy.results.transcript_blocks import section_blocks
 
 _HIDDEN_EVENTS = BOOKKEEPING_EVENTS | {"parked", "superseded", "moderation"}

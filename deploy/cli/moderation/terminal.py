@@ -21,7 +21,7 @@ from moot.actors.record.progress import Counts
 from moot.deploy.cli.console import folder_as_given, report_interrupted, report_outcome, report_stopping
 from moot.deploy.cli.moderation.dialogue import prompt_decision
 from moot.deploy.cli.moderation.live_transcript import DebateTranscript
-from moot.deploy.results.protocols.socrasynth_document import build_document
+from moot.deploy.results.protocol_parts import document_of
 from moot.deploy.results.report.render import report_text
 from moot.deploy.results.text import shell_path
 from moot.deploy.results.transcript import build_transcript
@@ -203,7 +203,7 @@ def _report_end(done: Run, prepared: Prepared, transcript: DebateTranscript, con
         if not asked and done.worked:
             console.print(Text("no decision was requested: this protocol did not consult a person"))
         debate = build_transcript(prepared.folder, CASE_ID)
-        if build_document(debate) is None:
+        if document_of(debate) is None:
             transcript.print_new(console)
             console.print(report_text(ending_blocks(debate)))
         else:

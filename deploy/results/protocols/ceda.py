@@ -1,7 +1,8 @@
-"""Report blocks of CEDA's events: evidence, stances, ruling and versions of the state."""
+"""CEDA in results: its events and payload in words, and the claims, stances and evidence of a run."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -10,8 +11,9 @@ from moot.deploy.results.figures.accuracy import share
 from moot.deploy.results.figures.claim_blocks import detection_blocks
 from moot.deploy.results.figures.claims import BINS, Claim, SourceCalibration, counted_claims, read_claims, trained_on
 from moot.deploy.results.figures.summary import record_summary
+from moot.deploy.results.protocol_parts import KnownEvent, Position, ProtocolParts, Stage
 from moot.deploy.results.record import RunRecord
-from moot.deploy.results.recorded_data import EventView, Kinds, titled_blocks
+from moot.deploy.results.recorded_data import EventView, titled_blocks
 from moot.deploy.results.report.blocks import Block, Chart, Heading, Note, Series, Table
 from moot.deploy.results.stats import mean_over_cases
 from moot.deploy.results.text import cases, count, natural_sort_key, number
@@ -110,15 +112,6 @@ def _state(event: EventView, data: StateAdvanced) -> list[Block]:
     return titled_blocks(
         f"version {data.version} ({data.stage}), by {data.by}: {', '.join(data.added) or 'nothing new'}"
     )
-
-
-KINDS: Kinds = (
-    (EvidenceGathered, _evidence),
-    (StanceTaken, _stance),
-    (RulingGiven, _ruling),
-    (StateAdvanced, _state),
-)
-"""Types of CEDA's events with their report blocks."""
 
 
 MOST_LISTED, MOST_RANKS, MOST_DOCUMENTS = 100, 10, 15
@@ -304,3 +297,21 @@ def _places(gathered: Sequence[tuple[str, EvidenceGathered]], total: int) -> Tab
 def _beginning(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT].rstrip()} …"
+
+
+PARTS = ProtocolParts(
+    events=(
+        KnownEvent(EvidenceGathered, _evidence),
+        KnownEvent(StanceTaken, _stance, position=lambda taken: Position(taken.stance, None)),
+        KnownEvent(RulingGiven, _ruling),
+        KnownEvent(StateAdvanced, _state),
+    ),
+    stages=(
+        Stage("preparation", re.compile(r"vision/"), "Reading the pictures"),
+        Stage("preparation", re.compile(r"evidence$"), "Evidence"),
+        Stage("debate", re.compile(r"turn/(\d+)(/|$)"), "Message {}"),
+        Stage("after", re.compile(r"state/\d+$"), "State, version by version"),
+    ),
+    payload=check_pairs,
+    report=ceda,
+)

@@ -1,15 +1,17 @@
-"""Report blocks of EVINCE's events: distributions, contentiousness, CRIT, the quality gate, and the stop reason."""
+"""EVINCE in results: its events and payload in words, and the rounds of a run."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from moot.deploy.results.distributions import distribution_line, distribution_rows
 from moot.deploy.results.figures.round_trace import format_aligned
 from moot.deploy.results.figures.rounds import change_blocks, dynamics_of, round_charts, truth_blocks
+from moot.deploy.results.protocol_parts import KnownEvent, Position, ProtocolParts, Stage
 from moot.deploy.results.record import RunRecord
-from moot.deploy.results.recorded_data import EventView, Kinds, plain_pairs, titled_blocks
+from moot.deploy.results.recorded_data import EventView, plain_pairs, titled_blocks
 from moot.deploy.results.report.blocks import Block, Heading
 from moot.deploy.results.text import number
 from moot.protocols.crit.events import CritJudged, CritReading
@@ -75,6 +77,11 @@ def _round(event: EventView, data: EvinceRoundEnded) -> list[Block] | None:
 def _distribution(event: EventView, data: DistributionStated) -> list[Block]:
     title = f"{_who(event.path)} states {distribution_line(data.cleaned)}"
     return titled_blocks(title, lines=[_change(change) for change in data.changes])
+
+
+def _most_probable(data: DistributionStated) -> Position:
+    known = [(share, label) for label, share in data.cleaned.items() if share is not None]
+    return Position(*max(known)[::-1]) if known else Position(None, None)
 
 
 def _change(change: DistributionRepair) -> str:
@@ -154,19 +161,6 @@ def _points(judge: str, read: CritReading, depth: int = 0) -> Iterable[tuple[str
                 yield from _points(judge, point.deeper, depth + 1)
 
 
-KINDS: Kinds = (
-    (CritJudged, _crit),
-    (EvinceRoundEnded, _round),
-    (DistributionStated, _distribution),
-    (QualityGateDecided, _quality_gate),
-    (KappaChanged, _contentiousness),
-    (EvinceStopped, _stop),
-    (ConsensusReached, _consensus),
-    (FollowUpsNamed, _follow_ups),
-)
-"""Types of EVINCE's events with their report blocks."""
-
-
 def consensus_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
     """Pairs of name and text of a consensus verdict's payload, without its events; None for any other verdict."""
     data = ConsensusPayload.read(payload)
@@ -209,3 +203,23 @@ def evince(run: RunRecord) -> Iterator[Block]:
     yield from round_charts(run)
     yield from change_blocks(found)
     yield from truth_blocks(found)
+
+
+PARTS = ProtocolParts(
+    events=(
+        KnownEvent(CritJudged, _crit, score=lambda judged: f"CRIT {out_of_ten(judged.score)}"),
+        KnownEvent(EvinceRoundEnded, _round),
+        KnownEvent(DistributionStated, _distribution, position=_most_probable),
+        KnownEvent(QualityGateDecided, _quality_gate),
+        KnownEvent(KappaChanged, _contentiousness),
+        KnownEvent(EvinceStopped, _stop),
+        KnownEvent(ConsensusReached, _consensus),
+        KnownEvent(FollowUpsNamed, _follow_ups),
+    ),
+    stages=(
+        Stage("end", re.compile(r"consensus$"), "Consensus"),
+        Stage("end", re.compile(r"follow-ups(/|$)"), "Follow-up questions"),
+    ),
+    payload=consensus_pairs,
+    report=evince,
+)

@@ -1,7 +1,8 @@
-"""Report blocks of SELENE's events: gate signals beside their thresholds, scores by evidence variant, votes."""
+"""SELENE in results: its events and payload in words, and the gate and the judges of a run."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -9,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 from moot.deploy.results.figures.rounds import round_charts
 from moot.deploy.results.figures.summary import Summary, record_summary
 from moot.deploy.results.glossary import named_ending
+from moot.deploy.results.protocol_parts import KnownEvent, ProtocolParts, Stage
 from moot.deploy.results.record import RunRecord
-from moot.deploy.results.recorded_data import EventView, Kinds, titled_blocks
+from moot.deploy.results.recorded_data import EventView, titled_blocks
 from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Note, Series, Table
 from moot.deploy.results.stats import MeanOverCases, mean_over_cases
 from moot.deploy.results.text import cases, count, number, percent
@@ -221,17 +223,6 @@ def _vote(event: EventView, found: VotesCounted) -> list[Block]:
         broken = found.tie_broken_by.replace("_", " ")
         chosen += f" (a tie of {', '.join(found.tied)}, broken by {broken})"
     return titled_blocks("vote", ("answer", "votes", "mean stated confidence"), rows, [chosen])
-
-
-KINDS: Kinds = (
-    (EvidenceRetrieved, _retrieved),
-    (GateDecided, _gate),
-    (CandidatesJudged, _judging),
-    (VotesCounted, _vote),
-    (RoundEnded, _round),
-    (DebateStopped, _stop),
-)
-"""Types of SELENE's events with their report blocks."""
 
 
 _OUTCOMES: Mapping[bool | None, str] = {True: "right", False: "wrong", None: "not scored"}
@@ -453,3 +444,26 @@ def _stability(summary: Summary) -> Iterator[Block]:
             f"{cases(summary.finished)}).",
             "dim",
         )
+
+
+PARTS = ProtocolParts(
+    events=(
+        KnownEvent(EvidenceRetrieved, _retrieved),
+        KnownEvent(GateDecided, _gate),
+        KnownEvent(CandidatesJudged, _judging),
+        KnownEvent(VotesCounted, _vote),
+        KnownEvent(RoundEnded, _round),
+        KnownEvent(DebateStopped, _stop),
+    ),
+    stages=(
+        Stage("preparation", re.compile(r"retrieval$"), "Retrieved evidence"),
+        Stage("opening", re.compile(r"vote/agent/"), "Further answers for the vote"),
+        Stage("opening", re.compile(r"resample/"), "The same question again, to estimate p"),
+        Stage("opening", re.compile(r"gate$"), "Gate"),
+        Stage("opening", re.compile(r"vote/consensus$"), "Consensus by vote"),
+        Stage("end", re.compile(r"evidence/"), "Evidence in other words"),
+        Stage("after", re.compile(r"(audit(/|$)|branches$)"), "Audit"),
+    ),
+    payload=gate_pairs,
+    report=selene,
+)

@@ -10,6 +10,8 @@ from typing import Literal, NamedTuple
 from moot.deploy.results.figures.rounds import round_charts
 from moot.deploy.results.figures.subjects import outcomes
 from moot.deploy.results.figures.summary import record_summary
+from moot.deploy.results.protocol_parts import ProtocolParts
+from moot.deploy.results.protocols.socrasynth_document import build_document
 from moot.deploy.results.record import RunRecord
 from moot.deploy.results.report.blocks import Block, Chart, Guide, Heading, Note, Series, Table
 from moot.deploy.results.stats import GroupOf, mean_over_cases
@@ -199,3 +201,6 @@ def _topics(run: RunRecord) -> Iterator[Block]:
     ]
     header = ("case", "topics", "last word by")
     yield Table(f"Topics that the sides debated{_of_these(len(fixed))}", header, rows, case_column=0)
+
+
+PARTS = ProtocolParts(document=build_document, report=socrasynth)

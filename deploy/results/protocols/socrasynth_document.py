@@ -9,12 +9,19 @@ from typing import Annotated, Any, Literal
 from pydantic import PlainSerializer, ValidationError, WrapSerializer
 
 from moot.deploy.results.figures.round_trace import RoundTrace, trace_blocks
-from moot.deploy.results.recorded_data import EventView, place_words
+from moot.deploy.results.recorded_data import (
+    AttemptCost,
+    AttemptView,
+    EventView,
+    Transcript,
+    TurnView,
+    VerdictView,
+    cost_words,
+    place_words,
+)
 from moot.deploy.results.report.blocks import Block, Heading, Items, Note, Quote, Table
-from moot.deploy.results.report.display import FrozenModel
+from moot.deploy.results.report.display import FrozenModel, displays
 from moot.deploy.results.text import natural_sort_key, number, signed
-from moot.deploy.results.transcript import AttemptCost, AttemptView, Transcript, TurnView, VerdictView
-from moot.deploy.results.transcript_blocks import cost_words
 from moot.protocols.case import Case
 from moot.protocols.events import DebateEvent
 from moot.protocols.socrasynth.agenda import without_repeats
@@ -513,6 +520,7 @@ def _edited(text: str, before: list[Topic]) -> list[Topic]:
         return before
 
 
+@displays(DebateDocument)
 def document_blocks(document: DebateDocument) -> list[Block]:
     """Report blocks of a document: subject, verdict, topics, joint proposal, panel, arguments, rounds, cost."""
     numbers = () if document.trace is None else (Heading("Round by round"), *trace_blocks(document.trace))

@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,28 +17,22 @@ from moot.actors.record.rows import sorted_json
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.case_table import CaseColumn
 from moot.deploy.results.figures.round_trace import trace_blocks
-from moot.deploy.results.protocols.socrasynth_document import build_document, document_blocks
+from moot.deploy.results.protocol_parts import Position, document_of, read_event
 from moot.deploy.results.record import RunRecord
-from moot.deploy.results.recorded_data import EventView
+from moot.deploy.results.recorded_data import EventView, Section, Transcript, TurnView, cost_words
 from moot.deploy.results.report.blocks import MOST_SHOWN, Items, Note, beginning
 from moot.deploy.results.report.render import banner, blocks_data
 from moot.deploy.results.text import natural_sort_key, number, shell_path
-from moot.deploy.results.transcript import DebateTables, Section, Transcript, TurnView, build_transcripts, rows_of_cases
+from moot.deploy.results.transcript import DebateTables, build_transcripts, rows_of_cases
 from moot.deploy.results.transcript_blocks import (
     case_pairs,
-    cost_words,
     event_blocks,
     turn_body,
     turn_facts,
     turn_marks,
     verdict_pairs,
 )
-from moot.protocols.ceda.events import StanceTaken
-from moot.protocols.crit.events import CritJudged
-from moot.protocols.crit.scoring import out_of_ten
-from moot.protocols.evince.events import DistributionStated
 from moot.protocols.messages import family_of
-from moot.protocols.rubrics.events import ReplyAssessed
 
 PROBABILITY_ONE = 1_000
 """Token probabilities are whole numbers, in parts of this: more digits would take most of a page's space."""
@@ -164,17 +158,10 @@ _FEW_LINES = 3
 """Most entries of a stage without replies that are shown unfolded, if each has only a title."""
 
 
-class Position(NamedTuple):
-    """Position of an agent after a reply: an answer, and its confidence; None is unknown."""
-
-    answer: str | None
-    confidence: float | None
-
-
 def debate_page(debate: Transcript, sent: SentReplies) -> dict[str, Any]:
     """A debate as JSON values: what the page writes, in the order in which it is read."""
     replies = [turn for section in debate.sections for turn in section.turns]
-    page, document = _Page(debate, sent), build_document(debate)
+    page, document = _Page(debate, sent), document_of(debate)
     return {
         "case": debate.case_id,
         "run": debate.run,
@@ -186,7 +173,7 @@ def debate_page(debate: Transcript, sent: SentReplies) -> dict[str, Any]:
         "state": debate.state,
         "about": _beginnings(pair for pair in case_pairs(debate) if pair[0] != "question"),
         "verdict": _beginnings([*_verdict(debate, document is None), ("cost", cost_words(debate.cost))]),
-        "document": [] if document is None else blocks_data(document_blocks(document)),
+        "document": [] if document is None else blocks_data(document.report_blocks()),
         "columns": debate_roles(replies, debate.sections),
         "stages": [stage for section in debate.sections if (stage := page.stage(section))],
         "trace": [] if debate.trace is None else blocks_data(trace_blocks(debate.trace)),
@@ -307,7 +294,7 @@ class _Page:
             data["tokens"] = tokens
         elif turn.text and turn.text != body:
             data["written"] = beginning(turn.text)
-        scores = [score for event in noted for score in _scores(event)]
+        scores = [known.score(data) for known, data in filter(None, map(read_event, noted)) if known.score is not None]
         own = [event for event in noted if not event.path.startswith(_OF_JUDGES)]
         judged = [event for event in noted if event.path.startswith(_OF_JUDGES)]
         data["notes"] = blocks_data(block for event in own for block in event_blocks(event))
@@ -339,22 +326,11 @@ def _reply_of(path: str, replies: set[str]) -> str | None:
 
 
 def _position(turn: TurnView, noted: Iterable[EventView]) -> Position:
-    """Position of an agent: its answer, or the one of its distribution or stance."""
-    for event in noted:
-        if event.kind == DistributionStated.kind and (stated := DistributionStated.read(event.data)) is not None:
-            known = [(share, label) for label, share in stated.cleaned.items() if share is not None]
-            return Position(*max(known)[::-1]) if known else Position(None, None)
-        if event.kind == StanceTaken.kind and (taken := StanceTaken.read(event.data)) is not None:
-            return Position(taken.stance, None)
+    """Position of an agent: that of an event about its reply, else its answer."""
+    for known, data in filter(None, map(read_event, noted)):
+        if known.position is not None:
+            return known.position(data)
     return Position(turn.answer, turn.confidence)
-
-
-def _scores(event: EventView) -> Iterable[str]:
-    """Judgments of a reply, as a short text."""
-    if event.kind == CritJudged.kind and (crit := CritJudged.read(event.data)) is not None:
-        yield f"CRIT {out_of_ten(crit.score)}"
-    if event.kind == ReplyAssessed.kind and (panel := ReplyAssessed.read(event.data)) is not None:
-        yield f"Q {number(panel.quality, 2)}" + (", flagged" if panel.flag else "")
 
 
 TRANSCRIPT_BYTES = 5_000_000

@@ -17,10 +17,7 @@ from moot.deploy.results.figures.judges import judges
 from moot.deploy.results.figures.summary import Summary, record_summary
 from moot.deploy.results.figures.worth import worth
 from moot.deploy.results.glossary import explain
-from moot.deploy.results.protocols.ceda import ceda
-from moot.deploy.results.protocols.evince import evince
-from moot.deploy.results.protocols.selene import selene
-from moot.deploy.results.protocols.socrasynth import socrasynth
+from moot.deploy.results.protocol_parts import protocol_parts
 from moot.deploy.results.record import RunRecord
 from moot.deploy.results.report.blocks import Block, Heading
 from moot.deploy.results.report.display import FrozenModel
@@ -35,18 +32,11 @@ _SUBSECTION = 3
 
 Part = Callable[[RunRecord], Iterable[Block]]
 
-PARTS: tuple[Part, ...] = (
-    overview,
-    worth,
-    selene,
-    evince,
-    socrasynth,
-    constructor_auditor,
-    ceda,
-    calibration,
-    judges,
-)
-"""The parts of a run's report; one that the run has nothing for gives no block."""
+
+def _parts() -> list[Part]:
+    """The parts of a run's report; one that the run has nothing for gives no block."""
+    of_protocols = (parts.report for parts in protocol_parts())
+    return [overview, worth, *of_protocols, constructor_auditor, calibration, judges]
 
 
 class ReportPart(FrozenModel):
@@ -102,7 +92,7 @@ class RunReport:
     def blocks(self) -> list[Block]:
         """The report in the order in which it is read."""
         several = len(self.runs) > 1
-        blocks = pairs(self.runs) if several else (block for part in PARTS for block in part(self.runs[0]))
+        blocks = pairs(self.runs) if several else (block for part in _parts() for block in part(self.runs[0]))
         return [*blocks, explain()._replace(folded=True)]
 
     def document(self) -> ReportDocument:

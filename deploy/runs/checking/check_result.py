@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, computed_field
 
 from moot.deploy.results.figures.costs import run_totals
 from moot.deploy.results.record import RunRecord
-from moot.deploy.results.transcript import AttemptCost, Transcript, build_transcript
+from moot.deploy.results.recorded_data import AttemptCost, Transcript
+from moot.deploy.results.transcript import build_transcript
 from moot.deploy.runs.outcome import EXIT_HALLUCINATED, EXIT_OK, EXIT_SOME_FAILED, EXIT_UNDECIDED
 from moot.protocols.ceda.conflicts import Conflict
 from moot.protocols.ceda.events import CheckPayload, EvidenceGathered, JudgeRuling, RulingGiven, StanceTaken

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from moot.deploy.results.protocols.ceda import ruling_words, similarity_words, stance_words
+from moot.deploy.results.recorded_data import cost_words
 from moot.deploy.results.report.blocks import Block, Heading, Pairs, Quote
 from moot.deploy.results.report.render import banner, show_report
 from moot.deploy.results.text import number
-from moot.deploy.results.transcript_blocks import cost_words
 from moot.deploy.runs.checking.check_result import Checked, DebateMessage, EvidenceItem
 from moot.protocols.ceda.events import JudgeRuling
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from moot.deploy.results.transcript import Transcript, TurnView, build_transcript
+from moot.deploy.results.recorded_data import Transcript, TurnView
+from moot.deploy.results.transcript import build_transcript
 from moot.deploy.results.transcript_blocks import turn_body, turn_facts
 from moot.protocols.errors import MootError
 from moot.protocols.messages import Form

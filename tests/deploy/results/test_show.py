@@ -14,7 +14,7 @@ from planted_records import CONTROL, InlineRun, PlantedSession, Printed
 from moot.deploy.results.figures.summary import Summary, summarise, summary_blocks
 from moot.deploy.results.figures.worth import baseline_blocks, worth
 from moot.deploy.results.record import RunRecord
-from moot.deploy.results.recorded_data import EventView
+from moot.deploy.results.recorded_data import EventView, Transcript
 from moot.deploy.results.report.blocks import Table
 from moot.deploy.results.report.render import SIMULATED, report_markdown
 from moot.deploy.results.show import show
@@ -26,7 +26,7 @@ from moot.deploy.results.text import (
     visible,
     visible_line,
 )
-from moot.deploy.results.transcript import Transcript, build_transcript
+from moot.deploy.results.transcript import build_transcript
 from moot.deploy.results.transcript_blocks import known_event, transcript_blocks
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
