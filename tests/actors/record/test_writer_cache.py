@@ -27,8 +27,9 @@ from journal_writer import (
     reply,
 )
 
+from moot.actors.models.usage_totals import UsageTotals
 from moot.actors.record import compaction, journal, record_writer, recovery, tables, writer_cache
-from moot.actors.record.debate_result import WITHDRAWN, DebateEnd, DebateResult, ModelUsage
+from moot.actors.record.debate_result import WITHDRAWN, DebateEnd, DebateResult
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.parts import read_groups
 from moot.actors.record.record_writer import RecordWriter
@@ -104,7 +105,7 @@ async def test_an_evicted_debate_resumes_where_it_was(folder: RunFolder, incarna
         told = {each.path: each.answered.reply_id for each in history.replies}
         assert told == begun[0] | {"late": "l", rows[1]["path"]: rows[1]["reply_id"]}
         assert await made.commit([debate_result("c000", told)]) == [True]
-        assert (await made.results(["c000"]))["c000"].usage == {"simulated": ModelUsage(30, 15)}
+        assert (await made.results(["c000"]))["c000"].usage == {"simulated": UsageTotals(30, 15, 3)}
         live = await made.signals.signals()
         assert live.replies == 1
     recorded = recover_signals(folder, lambda _: True)
@@ -289,7 +290,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 async def test_of_an_old_case_its_own_rows_are_read(made: RecordWriter, read: list[int]) -> None:
     found = await made.results(["c003", "nobody"])
     assert found.keys() == {"c003"}
-    assert found["c003"].usage == {"simulated": ModelUsage(20, 10)}
+    assert found["c003"].usage == {"simulated": UsageTotals(20, 10, 2)}
     assert read == [1, 1]  # of verdicts, of turns
     one, other = await made.history([("c003", 0), ("nobody", 0)])
     assert [reply.path for reply in one.replies] == ["a", "j/judge/0"]
