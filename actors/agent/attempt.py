@@ -31,6 +31,9 @@ class Attempt:
         binding: of its role.
         reply_id: id of the expected reply.
         span: trace span of the ask.
+
+    Attributes:
+        used: by attempts that no recorded row counts yet.
     """
 
     ask: Ask
