@@ -1,7 +1,8 @@
 """Events of a type as typed columns: SQL over the view `events`, made from the fields of the type's class.
 
-What pydantic would refuse is left out: a required key is absent, or a value has another type. A value is checked by the
-JSON types at its path, so that no row becomes an object of Python.
+What pydantic would refuse is left out: a required key is absent, or a value has another type. Values are checked by
+their JSON types, so that no row becomes an object of Python: those of all fields, and the items of the requested lists
+and dictionaries. The keys of nested models are not checked: a value of another form is null there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 
 from moot.deploy.results.recorded_tables import quoted
@@ -46,15 +47,16 @@ def typed_events(event_type: type[DebateEvent], columns: Sequence[str] | None = 
     forms = {name: _form(field.annotation, ()) for name, field in fields.items()}
     chosen = list(fields if columns is None else columns)
     structure = json.dumps({_key(name, fields[name]): forms[name].structure for name in chosen})
+    all_paths = ", ".join(map(quoted, ["$", *paths.values()]))
     checks = ["types[1] = 'OBJECT'"]
     for name, field in fields.items():
-        checks += _checks_of_field(field, places[name])
+        checks += _checks_of_field(field, places[name], with_items=name in chosen)
     values = (f", {_column(name, fields[name], forms[name], places[name])} AS {_name(name)}" for name in chosen)
     return (
         'WITH documents AS (SELECT case_id, attempt, path, counted, "at", written, '
         "TRY_CAST(coalesce(nullif(data, ''), '{}') AS JSON) AS document "
         f"FROM events WHERE kind = {quoted(event_type.kind)} AND ({where})), "
-        f"read AS MATERIALIZED (SELECT *, json_type(document, [{', '.join(map(quoted, ['$', *paths.values()]))}]) AS types, "
+        f"read AS MATERIALIZED (SELECT *, json_type(document, [{all_paths}]) AS types, "
         f"json_transform(document, {quoted(structure)}) AS fields FROM documents) "
         f"SELECT case_id, attempt, path, counted{''.join(values)} FROM read "
         f'WHERE {" AND ".join(f"({check})" for check in checks)} ORDER BY "at", written'
@@ -140,47 +142,40 @@ def _is_mapping(origin: Any) -> bool:
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
 
-def _checks_of_field(field: FieldInfo, place: _Place) -> Iterator[str]:
+def _checks_of_field(field: FieldInfo, place: _Place, *, with_items: bool) -> Iterator[str]:
+    """Conditions that the value of a field meets in every event of the type."""
     if reads_none(field):
         return
-    yield from _checks(field.annotation, place, not field.is_required(), ())
-    limits = {type(each).__name__: each for each in field.metadata}
+    yield from _checks(field.annotation, place, not field.is_required(), with_items)
     value = f"CAST(json_extract(document, {quoted(place.path)}) AS DOUBLE)"
-    if "Ge" in limits and not place.is_several:
-        yield f"coalesce({value} >= {limits['Ge'].ge}, true)"
-    if "Le" in limits and not place.is_several:
-        yield f"coalesce({value} <= {limits['Le'].le}, true)"
+    for limit in field.metadata:
+        if isinstance(limit, Ge):
+            yield f"coalesce({value} >= {limit.ge}, true)"
+        elif isinstance(limit, Le):
+            yield f"coalesce({value} <= {limit.le}, true)"
 
 
-def _checks(annotation: Any, place: _Place, may_be_absent: bool, within: tuple[type, ...]) -> Iterator[str]:
+def _checks(annotation: Any, place: _Place, may_be_absent: bool, with_items: bool) -> Iterator[str]:
     """Conditions that values of an annotation meet."""
-    types = _form(annotation, within).types
+    types = _form(annotation, ()).types
     if types is not None:
         allowed = ", ".join(map(quoted, sorted(types)))
         if place.is_several:
             yield f"list_has_all([{allowed}], {place.types})"
         else:
             yield f"{place.types} IN ({allowed})" + f" OR {place.types} IS NULL" * may_be_absent
-    elif not may_be_absent and not place.is_several:
+    elif not may_be_absent:
         yield f"{place.types} IS NOT NULL"
     arms = [each for each in _arms(annotation) if each is not NoneType]
     if len(arms) != 1:
         return
     (arm,) = arms
-    origin, args = get_origin(arm), get_args(arm)
-    if origin is Literal:
-        yield _is_one_of(args, place)
-    elif (item := _item(arm)) is not None:
-        yield from _checks(item, place.inside(f"{place.path}[*]"), True, within)
-    elif _is_mapping(origin):
-        yield from _checks(args[1], place.inside(f"{place.path}.*"), True, within)
-    elif isinstance(arm, type) and issubclass(arm, EventData) and arm not in within:
-        for name, field in arm.model_fields.items():
-            inside = place.inside(_at(place.path, _key(name, field)))
-            if place.is_several and field.is_required():
-                yield f"len({inside.types}) = len(list_filter({place.types}, lambda each: each = 'OBJECT'))"
-            for check in _checks(field.annotation, inside, not field.is_required(), (*within, arm)):
-                yield check if place.is_several else f"{place.types} IS DISTINCT FROM 'OBJECT' OR {check}"
+    if get_origin(arm) is Literal:
+        yield _is_one_of(get_args(arm), place)
+    elif with_items and (item := _item(arm)) is not None:
+        yield from _checks(item, place.inside(f"{place.path}[*]"), True, True)
+    elif with_items and _is_mapping(get_origin(arm)):
+        yield from _checks(get_args(arm)[1], place.inside(f"{place.path}.*"), True, True)
 
 
 def _arms(annotation: Any) -> tuple[Any, ...]:
@@ -201,7 +196,7 @@ def _column(name: str, field: FieldInfo, form: _Form, place: _Place) -> str:
     """SQL of a field's value, or of its default."""
     value = f"fields.{_name(_key(name, field))}"
     if reads_none(field):
-        checks = " AND ".join(f"({check})" for check in _checks(field.annotation, place, True, ()))
+        checks = " AND ".join(f"({check})" for check in _checks(field.annotation, place, True, True))
         value = f"if({checks}, {value}, NULL)" if checks else value
     default = None if field.is_required() else field.get_default(call_default_factory=True)
     if default is None:

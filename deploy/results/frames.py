@@ -393,7 +393,7 @@ class Frames:
         return "(recorded.case_id, recorded.attempt) IN (FROM gates) AS has_gate", ""
 
     def _correct(self, name: str) -> tuple[str, str]:
-        """Older records have null for a verdict without an answer: it is wrong, but for a case that is a reply to judge."""
+        """Older records have null for a verdict without an answer. It is wrong, unless the case is a reply to judge."""
         if not self._first(f"SELECT coalesce(bool_or({_IS_UNSCORED}), false) FROM recorded_verdicts")[0]:
             return "correct AS scored_correct", ""
         self._tables.ensure("cases")
