@@ -14,6 +14,7 @@ from pydantic import (
     ValidationError,
     WrapSerializer,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 from moot.protocols.messages import Event
@@ -38,6 +39,12 @@ class _NoneOnError:
 
 OrNone = Annotated[T | None, _NoneOnError()]
 """None for a value of another form: one odd value of a user's protocol must not hide the others."""
+
+
+def reads_none(field: FieldInfo) -> bool:
+    """Whether a field is None for a value of another form; see `OrNone`."""
+    return any(isinstance(each, _NoneOnError) for each in field.metadata)
+
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 

@@ -82,6 +82,17 @@ class Usage(msgspec.Struct, frozen=True):
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
 
+    def __add__(self, other: Usage) -> Usage:
+        counts = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+        return Usage(*(None if a is None or b is None else a + b for a, b in counts))
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens of prompt and reply together; None if either is unknown."""
+        if self.prompt_tokens is None or self.completion_tokens is None:
+            return None
+        return self.prompt_tokens + self.completion_tokens
+
 
 class Intrinsic(msgspec.Struct, frozen=True, kw_only=True):
     """Probability of the chosen answer from token probabilities.

@@ -28,12 +28,13 @@ from moot.actors.agent.request_fingerprint import constrained_schema, max_reply_
 from moot.actors.agent.roles import Roles
 from moot.actors.limits.deadline import Deadline
 from moot.actors.limits.limiter_client import BudgetSpent, Draining, EndpointDown, LimiterClient, LimiterGone
-from moot.actors.limits.rate_limited_model import RateLimitedModel, UnconfirmedUsage
+from moot.actors.limits.rate_limited_model import RateLimitedModel
 from moot.actors.models.early_stop import CUT, EarlyStop
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy, call_with_retries
-from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, SaveTokens, add_usage, round_of
+from moot.actors.models.usage_totals import UsageTotals
+from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, SaveTokens, round_of
 from moot.actors.record.schema import ABANDONED
 from moot.actors.telemetry.failpoints import failpoint
 from moot.actors.telemetry.meter import SURPRISAL, round_label
@@ -228,7 +229,7 @@ class Agent:
                     step_key=step_key,
                     schema=attempt.schema,
                     deadline=deadline,
-                    unconfirmed=attempt.unconfirmed,
+                    used=attempt.used,
                     stop=stop,
                     stage=self._stage(attempt),
                     span=attempt.span,
@@ -275,12 +276,12 @@ class Agent:
     def _abandon(self, attempt: Attempt, why: str) -> None:
         """Record that an ask ends without a reply, so that it is asked again when the run resumes, and what it may have
         cost."""
-        unconfirmed, attempt.unconfirmed = attempt.unconfirmed, UnconfirmedUsage()
+        used, attempt.used = attempt.used, UsageTotals()
         cost = {
             "why": why,
             "model": self._model.name,
-            "attempts": unconfirmed.attempts,
-            "tokens_at_most": unconfirmed.tokens_at_most,
+            "attempts": used.unconfirmed_attempts,
+            "tokens_at_most": used.unconfirmed_tokens_max,
         }
         self._sink.put_event(attempt.ask.case_id, attempt.ask.attempt, Event(ABANDONED, attempt.ask.path, cost))
 
@@ -288,8 +289,8 @@ class Agent:
         reply = attempt.reply
         usage = reply.usage if reply else Usage()
         if attempt.usage_before is not None:
-            used_again = reply is not None or attempt.unconfirmed.attempts > 0
-            usage = add_usage(usage, attempt.usage_before) if used_again else attempt.usage_before
+            used_again = reply is not None or attempt.used.unconfirmed_attempts > 0
+            usage = usage + attempt.usage_before if used_again else attempt.usage_before
         return AskResult(
             path=attempt.ask.path,
             reply_id=attempt.reply_id,
@@ -324,7 +325,7 @@ class Agent:
                 if (surprisal := mean_surprisal(reply.tokens, stage, constrained=constrained)) is not None:
                     role, number = family_of(ask.role), round_label(round_of(ask.path))
                     self._telemetry.meter.observe(SURPRISAL, surprisal, self._model.name, role, number)
-        attempt.unconfirmed = UnconfirmedUsage()
+        attempt.used = UsageTotals()
         self._sink.put_reply(ask.case_id, {**known, **own, **columns})
 
 

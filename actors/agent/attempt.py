@@ -11,9 +11,9 @@ import msgspec
 from moot.actors.agent.request_fingerprint import sent_decoding
 from moot.actors.agent.roles import RoleBinding
 from moot.actors.limits.deadline import Deadline
-from moot.actors.limits.rate_limited_model import UnconfirmedUsage
 from moot.actors.models.early_stop import CUT, REPETITION
 from moot.actors.models.interface import ModelReply, ReplySchema
+from moot.actors.models.usage_totals import UsageTotals
 from moot.actors.record.rows import LENGTH, SaveTokens, image_hashes, messages_json, reading_marks, token_columns
 from moot.actors.telemetry.telemetry import NO_SPAN, Span
 from moot.protocols.errors import IGNORES_LIMIT, RAISE_MAX_TOKENS, TRUNCATED, UNCONSTRAINED
@@ -31,6 +31,9 @@ class Attempt:
         binding: of its role.
         reply_id: id of the expected reply.
         span: trace span of the ask.
+
+    Attributes:
+        used: by attempts that no recorded row counts yet.
     """
 
     ask: Ask
@@ -49,7 +52,7 @@ class Attempt:
     reasked: tuple[str, str] | None = None
     schema: ReplySchema | None = None
     deadline: Deadline | None = None
-    unconfirmed: UnconfirmedUsage = field(default_factory=UnconfirmedUsage)
+    used: UsageTotals = field(default_factory=UsageTotals)
 
     def __post_init__(self) -> None:
         self.decoding = sent_decoding(self.binding, self.ask.decoding)
@@ -60,7 +63,7 @@ class Attempt:
     def is_free(self) -> bool:
         """Whether nothing can be billed: no reply arrived, and no attempt was worked on."""
         came = self.reply is not None or self.usage_before is not None or self.stopped
-        return not came and not self.unconfirmed.attempts
+        return not came and not self.used.unconfirmed_attempts
 
 
 def reply_row(
@@ -74,7 +77,7 @@ def reply_row(
         save_tokens: how much of the token log-probabilities is recorded.
         save_reasoning: whether hidden reasoning is recorded.
     """
-    ask, decoding, unconfirmed = attempt.ask, attempt.decoding, attempt.unconfirmed
+    ask, decoding, used = attempt.ask, attempt.decoding, attempt.used
     row: dict[str, Any] = {
         "case_id": ask.case_id,
         "attempt": ask.attempt,
@@ -120,10 +123,10 @@ def reply_row(
             }
         if reply.finish_reason in (CUT, REPETITION) and reply.tokens is not None:
             row["completion_tokens_estimate"] = len(reply.tokens.tokens)
-    if unconfirmed.attempts:
+    if used.unconfirmed_attempts:
         row |= {
-            "unconfirmed_attempts": unconfirmed.attempts,
-            "unconfirmed_tokens_max": unconfirmed.tokens_at_most,
+            "unconfirmed_attempts": used.unconfirmed_attempts,
+            "unconfirmed_tokens_max": used.unconfirmed_tokens_max,
         }
     return row
 

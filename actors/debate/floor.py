@@ -16,7 +16,7 @@ from moot.actors.debate.first_asks import NothingUsable
 from moot.actors.debate.outcomes import decision_columns, decision_id, judgment_of, turn_of
 from moot.actors.debate.shared_replies import SharedReplies
 from moot.actors.limits.limiter_client import Draining
-from moot.actors.record.debate_result import ModelUsage
+from moot.actors.models.usage_totals import UsageTotals
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import ASKED
 from moot.protocols.case import Case, Image
@@ -36,6 +36,7 @@ from moot.protocols.messages import (
     Missing,
     Slots,
     Turn,
+    Usage,
 )
 from moot.protocols.replies import DecisionReply, Score
 from moot.protocols.reply_ids import reply_id
@@ -88,7 +89,7 @@ class CaseFloor(Lookups):
         context: DebateContext,
         history: History | None = None,
         decided: Mapping[str, Decision] | None = None,
-        paid: dict[str, ModelUsage] | None = None,
+        paid: dict[str, UsageTotals] | None = None,
     ) -> None:
         history = history or History()
         super().__init__(case, attempt, context, history.vectors)
@@ -103,12 +104,8 @@ class CaseFloor(Lookups):
         self._asks: dict[str, Ask] = {}
         self._reasked: dict[str, tuple[str, str]] = {}
         self.replies: dict[str, str] = {}
-        self.calls = 0
-        self.prompt_tokens = 0
-        self.completion_tokens = 0
-        self.calls_without_usage = 0
         self.prompt_cut = False
-        self.usage: dict[str, ModelUsage] = {}
+        self.usage: dict[str, UsageTotals] = {}
         self._paid = {} if paid is None else paid
 
     async def ask(
@@ -282,7 +279,7 @@ class CaseFloor(Lookups):
             raise RunStopping(f"{answered.failure}: {answered.error}")
         if not answered.free:
             usage = answered.usage
-            self._paid.setdefault(answered.model, ModelUsage()).add(usage.prompt_tokens, usage.completion_tokens)
+            self._paid.setdefault(answered.model, UsageTotals()).add(usage.prompt_tokens, usage.completion_tokens)
         return answered
 
     def _count(self, answered: AskResult) -> None:
@@ -292,15 +289,10 @@ class CaseFloor(Lookups):
             self._reasked[answered.path] = answered.reasked
         if answered.failure == UNSENT:
             return
-        self.calls += 1
-        prompt, completion = answered.usage.prompt_tokens, answered.usage.completion_tokens
-        stopped = answered.stopped or self._history.has_cuts(answered.path)
-        if answered.free:
-            prompt = completion = 0
-        self.calls_without_usage += stopped or prompt is None or completion is None
-        self.prompt_tokens += prompt or 0
-        self.completion_tokens += completion or 0
-        self.usage.setdefault(answered.model, ModelUsage()).add(prompt, completion, complete=not stopped)
+        usage = Usage(0, 0) if answered.free else answered.usage
+        complete = not answered.stopped and not self._history.has_cuts(answered.path)
+        totals = self.usage.setdefault(answered.model, UsageTotals())
+        totals.add(usage.prompt_tokens, usage.completion_tokens, complete=complete)
 
 
 def _answered(outcome: Turn[R] | Failure) -> Turn[R]:

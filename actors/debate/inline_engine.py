@@ -119,7 +119,7 @@ class InlineWriterPool:
 
     async def counts(self) -> Counts:
         """See `WriterPool.counts`."""
-        return self._writer.progress.counts
+        return Counts().merge(self._writer.progress.counts)  # a copy: the writer still counts
 
     async def events(self) -> list[StreamedEvent]:
         """See `WriterPool.events`."""

@@ -15,7 +15,8 @@ import structlog
 
 from moot.actors.debate.context import DebateContext
 from moot.actors.debate.floor import CaseFloor, Parked, RunStopping
-from moot.actors.record.debate_result import PROMPT_CUT_FLAG, DebateResult, ModelUsage
+from moot.actors.models.usage_totals import UsageTotals, total_of
+from moot.actors.record.debate_result import PROMPT_CUT_FLAG, DebateResult
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import CaseKey
 from moot.actors.telemetry.failpoints import failpoint
@@ -70,7 +71,7 @@ class AssignmentOutcome(msgspec.Struct, frozen=True):
     path: str = ""
     form: Form | None = None
     result: DebateResult | None = None
-    paid: dict[str, ModelUsage] = {}
+    paid: dict[str, UsageTotals] = {}
     used_recorded: bool = False
 
     @property
@@ -181,7 +182,7 @@ class Moderator:
             async with self._places:
                 history = await self._context.record.history(*key) if assignment.replay else None
             tracer, span = self._context.telemetry.tracer, None
-            paid: dict[str, ModelUsage] = {}
+            paid: dict[str, UsageTotals] = {}
             for _ in range(_MAX_REPLAYS):
                 try:
                     async with self._places:
@@ -243,7 +244,7 @@ class Moderator:
         self._report.done.append(outcome)
 
     async def _debate(
-        self, assignment: Assignment, history: History | None, paid: dict[str, ModelUsage]
+        self, assignment: Assignment, history: History | None, paid: dict[str, UsageTotals]
     ) -> DebateResult | _AwaitingPerson:
         """Run the protocol once."""
         started = time.perf_counter()
@@ -316,11 +317,8 @@ def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, 
         "usage": floor.usage,
         "failure": failure,
         "error": error[:2000],
-        "calls": floor.calls,
-        "prompt_tokens": floor.prompt_tokens,
-        "completion_tokens": floor.completion_tokens,
-        "calls_without_usage": floor.calls_without_usage,
         "wall_s": wall_s,
+        **msgspec.structs.asdict(total_of(floor.usage)),
     }
     return msgspec.convert({**known, **({"how": "failed"} if verdict is None else fields)}, DebateResult)
 

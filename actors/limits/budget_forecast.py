@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moot.actors.models.prices import Price
-from moot.actors.record.debate_result import ModelUsage
-from moot.protocols.messages import Usage
+from moot.actors.models.usage_totals import UsageTotals, budget_use, total_of
 
 UNBOUNDED = 2**31
 """Bound on open debates where no budget applies."""
@@ -53,7 +52,7 @@ class BudgetForecast:
         """How many debates may be open now, at least one."""
         return max(1, min((account.covers for account in self._accounts.values()), default=UNBOUNDED))
 
-    def settle(self, paid: Mapping[str, ModelUsage], *, whole: bool) -> None:
+    def settle(self, paid: Mapping[str, UsageTotals], *, whole: bool) -> None:
         """Settle a debate that has ended, or was cancelled.
 
         Args:
@@ -63,19 +62,9 @@ class BudgetForecast:
         """
         if not paid:
             return
-        unknown = any(usage.unknown for usage in paid.values())
+        used, unknown = budget_use(paid, self._prices), total_of(paid).calls_without_usage > 0
         for name, account in self._accounts.items():
-            account.take(self._amount(name, paid), whole=whole, unknown=unknown)
-
-    def _amount(self, budget: str, paid: Mapping[str, ModelUsage]) -> float:
-        if budget == "tokens":
-            return float(sum(usage.tokens for usage in paid.values()))
-        costs = (
-            price.cost_usd(Usage(usage.prompt_tokens, usage.completion_tokens))
-            for model, usage in paid.items()
-            if (price := self._prices.get(model)) is not None
-        )
-        return math.fsum(cost or 0.0 for cost in costs)
+            account.take(used[name], whole=whole, unknown=unknown)
 
 
 class _Account:

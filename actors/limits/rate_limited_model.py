@@ -18,6 +18,7 @@ from moot.actors.models.prompt_cuts import with_prompt_mark
 from moot.actors.models.retry import RETRIED_KINDS
 from moot.actors.models.token_bounds import prompt_bound, prompt_estimate, schema_bound, with_plausible_usage
 from moot.actors.models.token_logprobs import logprobs_given
+from moot.actors.models.usage_totals import UsageTotals
 from moot.actors.telemetry.meter import (
     CALL_SECONDS,
     CALLS,
@@ -31,25 +32,6 @@ from moot.actors.telemetry.meter import (
 )
 from moot.actors.telemetry.telemetry import NO_SPAN, Span
 from moot.protocols.messages import Decoding, LogprobStage, Message, Usage, debate_of
-
-
-class UnconfirmedUsage:
-    """Unconfirmed usage: attempts of one ask that a server may have billed without reporting usage.
-
-    Attributes:
-        attempts: number of them.
-        tokens_at_most: upper bound of their total tokens; the lower bound is 0.
-    """
-
-    __slots__ = ("attempts", "tokens_at_most")
-
-    def __init__(self) -> None:
-        self.attempts = self.tokens_at_most = 0
-
-    def add(self, tokens_at_most: int) -> None:
-        """Add one attempt."""
-        self.attempts += 1
-        self.tokens_at_most += tokens_at_most
 
 
 class RateLimitedModel:
@@ -87,7 +69,7 @@ class RateLimitedModel:
         step_key: str,
         schema: ReplySchema | None,
         deadline: Deadline,
-        unconfirmed: UnconfirmedUsage,
+        used: UsageTotals,
         stop: EarlyStop | None = None,
         stage: LogprobStage = "unknown",
         span: Span = NO_SPAN,
@@ -97,7 +79,7 @@ class RateLimitedModel:
         Args:
             messages, decoding, step_key, schema: see `Model.complete`.
             deadline: of the ask.
-            unconfirmed: receives the attempt if it may be billed without reported usage.
+            used: receives the attempt if it may be billed without reported usage.
             stop: stops the reply early, which needs streaming.
             stage: sampling stage of the reply's log-probabilities, which `stop` depends on.
             span: of the ask.
@@ -120,14 +102,14 @@ class RateLimitedModel:
             except ModelError as error:
                 billed = self._bills and error.may_be_billed
                 if billed:
-                    unconfirmed.add(_at_most(messages, decoding, schema))
+                    used.add_unconfirmed(_at_most(messages, decoding, schema))
                 if not error.replayed:
                     call.failed(_outcome(error), error.kind, billed=billed)
                 _end(admission, _outcome(error), billed=billed, error=error)
                 raise
             except BaseException:
                 if self._bills:
-                    unconfirmed.add(_at_most(messages, decoding, schema))
+                    used.add_unconfirmed(_at_most(messages, decoding, schema))
                 how: CallOutcome = "broken" if deadline.passed else "cancelled"
                 call.failed(how, "timeout" if deadline.passed else "", billed=self._bills)
                 _end(admission, how, billed=self._bills)
@@ -135,8 +117,8 @@ class RateLimitedModel:
             if self._bills and not reply.replayed:
                 reply = with_plausible_usage(with_prompt_mark(reply, messages), messages)
                 reply = _with_logprob_mark(reply, decoding)
-            if self._bills and _tokens(reply.usage) is None and not reply.replayed:
-                unconfirmed.add(_at_most(messages, decoding, schema))
+            if self._bills and reply.usage.tokens is None and not reply.replayed:
+                used.add_unconfirmed(_at_most(messages, decoding, schema))
             call.answered(reply)
             if admission is not None:
                 self._settle(admission, reply)
@@ -165,7 +147,7 @@ class RateLimitedModel:
         return CallDemand(tokens, budgets, debate)
 
     def _settle(self, admission: Admission, reply: ModelReply) -> None:
-        tokens = _tokens(reply.usage)
+        tokens = reply.usage.tokens
         spent: dict[str, float] | None = None
         if reply.replayed:
             spent = {}
@@ -190,12 +172,6 @@ def _outcome(error: ModelError) -> CallOutcome:
     if error.kind == "rate_limited":
         return "limited"
     return "broken" if error.kind in ("server", "connection", "timeout") else "refused"
-
-
-def _tokens(usage: Usage) -> int | None:
-    if usage.prompt_tokens is None or usage.completion_tokens is None:
-        return None
-    return usage.prompt_tokens + usage.completion_tokens
 
 
 def _at_most(messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None) -> int:
@@ -261,12 +237,12 @@ class CallAttempt:
         span: of the attempt.
     """
 
-    __slots__ = ("_began", "_failed", "_outcome", "_span", "_telemetry", "_tokens", "_wait_s")
+    __slots__ = ("_began", "_failed", "_outcome", "_span", "_telemetry", "_usage", "_wait_s")
 
     def __init__(self, telemetry: CallTelemetry, span: Span) -> None:
         self._telemetry, self._span = telemetry, span
         self._outcome, self._failed = "unused", ""
-        self._tokens: tuple[int | None, int | None] = (None, None)
+        self._usage = Usage()
         self._began = time.perf_counter()
         self._wait_s: float | None = None
 
@@ -280,10 +256,9 @@ class CallAttempt:
         """Record a reply; a replayed one is no call."""
         if reply.replayed:
             return
-        telemetry, usage = self._telemetry, reply.usage
+        telemetry, self._usage = self._telemetry, (usage := reply.usage)
         telemetry.meter.observe(CALL_SECONDS, time.perf_counter() - self._began, telemetry.model)
-        self._tokens = (usage.prompt_tokens, usage.completion_tokens)
-        for part, tokens in zip(("prompt", "completion"), self._tokens, strict=True):
+        for part, tokens in (("prompt", usage.prompt_tokens), ("completion", usage.completion_tokens)):
             if tokens:
                 telemetry.meter.add(TOKENS, tokens, telemetry.model, part)
         self._charge(None if telemetry.price is None else telemetry.price.cost_usd(usage), billed=telemetry.bills)
@@ -314,12 +289,11 @@ class CallAttempt:
 
     def close(self) -> None:
         """End its span."""
-        prompt, completion = self._tokens
         self._span.end(
             self._failed,
             gen_ai__request__model=self._telemetry.model,
-            gen_ai__usage__input_tokens=prompt,
-            gen_ai__usage__output_tokens=completion,
+            gen_ai__usage__input_tokens=self._usage.prompt_tokens,
+            gen_ai__usage__output_tokens=self._usage.completion_tokens,
             moot__outcome=self._outcome,
             moot__limiter_wait_s=self._wait_s,
         )

@@ -50,30 +50,16 @@ class Price(BaseModel):
         """Cost of a call in USD; None when the server did not state its usage."""
         if usage.prompt_tokens is None or usage.completion_tokens is None:
             return None
-        return (usage.prompt_tokens * self.input + usage.completion_tokens * self.output) / PER_TOKENS
+        return self.bound_usd(usage.prompt_tokens, usage.completion_tokens)
 
     def bound_usd(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Upper bound of the cost in USD of a call before it is made."""
+        """Cost in USD of so many tokens; their upper bounds give that of a call before it is made."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / PER_TOKENS
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
     """Price of a model of a record: as recorded, else nothing for a model in a process of moot; None when unknown."""
     return prices.get(model) or PriceTable().price(model)
-
-
-def cost_usd(usage: Mapping[str, Usage], prices: Mapping[str, Price]) -> float | None:
-    """Cost in USD of replies of several models; None when a price or a usage is unknown.
-
-    Args:
-        usage: total usage of the replies of each model.
-        prices: by model.
-    """
-    costs = [
-        None if (price := prices.get(model)) is None else price.cost_usd(of_model) for model, of_model in usage.items()
-    ]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
 
 
 FREE = Price(input=0.0, output=0.0)

@@ -8,30 +8,7 @@ from zlib import crc32
 
 import msgspec
 
-
-class ModelUsage(msgspec.Struct):
-    """Token usage of the replies of one model.
-
-    Attributes:
-        prompt_tokens, completion_tokens: known tokens.
-        unknown: replies with incomplete usage.
-    """
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    unknown: int = 0
-
-    def add(self, prompt: int | None, completion: int | None, *, complete: bool = True) -> None:
-        """Count one reply; `complete` is False when it may have used more than it reports."""
-        self.prompt_tokens += prompt or 0
-        self.completion_tokens += completion or 0
-        self.unknown += not complete or prompt is None or completion is None
-
-    @property
-    def tokens(self) -> int:
-        """Known tokens of prompts and replies together."""
-        return self.prompt_tokens + self.completion_tokens
-
+from moot.actors.models.usage_totals import UsageTotals
 
 PROMPT_CUT_FLAG = "prompt-cut"
 """Flag of a verdict that rests on a reply to a prompt that its server seems to have cut."""
@@ -84,13 +61,13 @@ class DebateResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     completion_tokens: int = 0
     calls_without_usage: int = 0
     wall_s: float = 0.0
-    usage: dict[str, ModelUsage] = {}
+    usage: dict[str, UsageTotals] = {}
     cost_usd: float | None = None
     reused: bool = False
     replies: dict[str, str] = {}
     noted_in: str = ""
 
-    def used_more_than(self, paid: Mapping[str, ModelUsage]) -> bool:
+    def used_more_than(self, paid: Mapping[str, UsageTotals]) -> bool:
         """Whether the debate depends on replies beyond those in `paid`: recorded before, or of another run."""
         return any(each.tokens > (paid[model].tokens if model in paid else 0) for model, each in self.usage.items())
 

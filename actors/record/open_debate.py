@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.models.sampling import UNKNOWN, Sampling
+from moot.actors.models.usage_totals import UsageTotals
 from moot.actors.record.assessment_figures import AssessmentFigures
-from moot.actors.record.debate_result import ModelUsage
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.protocols.messages import Event
 from moot.protocols.round_values import RoundValues, read_round_values
@@ -89,9 +89,9 @@ class OpenDebate(msgspec.Struct):
             self.rounds[key] = new
         return old, new
 
-    def usage(self) -> dict[str, ModelUsage]:
+    def usage(self) -> dict[str, UsageTotals]:
         """Usage of the replies that count, by model, as recorded."""
-        found: dict[str, ModelUsage] = {}
+        found: dict[str, UsageTotals] = {}
         for model, prompt, completion in self.used.values():
-            found.setdefault(model, ModelUsage()).add(prompt, completion)
+            found.setdefault(model, UsageTotals()).add(prompt, completion)
         return found

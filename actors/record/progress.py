@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.models.usage_totals import UsageTotals
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.tables import read_table
 from moot.protocols.events import lacks_values
@@ -28,10 +29,8 @@ class Counts(msgspec.Struct):
         skipped: debates that the gate skipped.
         untested: debates whose gate could not make a test, because a value was unknown.
         rounds: debate rounds over all verdicts.
-        replies: paid replies.
-        reused: replies reused from another run.
-        tokens_paid: tokens of paid replies; unknown usage is excluded and counted in `calls_without_usage`.
-        tokens_reused: tokens of reused replies.
+        paid: usage of paid replies.
+        reused: usage of replies reused from another run.
     """
 
     finished: int = 0
@@ -40,11 +39,8 @@ class Counts(msgspec.Struct):
     correct: int = 0
     skipped: int = 0
     rounds: int = 0
-    replies: int = 0
-    reused: int = 0
-    tokens_paid: int = 0
-    tokens_reused: int = 0
-    calls_without_usage: int = 0
+    paid: UsageTotals = msgspec.field(default_factory=UsageTotals)
+    reused: UsageTotals = msgspec.field(default_factory=UsageTotals)
     untested: int = 0
 
     def merge(self, other: Counts) -> Counts:
@@ -82,14 +78,7 @@ class Progress:
 
     def count_reply(self, prompt: int | None, completion: int | None, *, reused: bool) -> None:
         """Count an appended reply."""
-        tokens = (prompt or 0) + (completion or 0)
-        if reused:
-            self.counts.reused += 1
-            self.counts.tokens_reused += tokens
-            return
-        self.counts.replies += 1
-        self.counts.tokens_paid += tokens
-        self.counts.calls_without_usage += prompt is None or completion is None
+        (self.counts.reused if reused else self.counts.paid).add(prompt, completion)
 
     def count_verdict(self, how: str, failed: bool, correct: bool | None, rounds: int) -> None:
         """Count an appended verdict."""

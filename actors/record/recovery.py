@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.record.debate_result import VERDICT_COLUMNS, DebateResult, ModelUsage
+from moot.actors.models.usage_totals import UsageTotals
+from moot.actors.record.debate_result import VERDICT_COLUMNS, DebateResult
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.open_debate import SAMPLING_COLUMNS, OpenDebate, SampledLogprobs
 from moot.actors.record.parts import Groups
@@ -198,13 +199,13 @@ def recorded_results(folder: RunFolder, case_ids: Sequence[str], memory: WriterC
         known = results.get(row["case_id"])
         if known is None or row["attempt"] > known.attempt:
             results[row["case_id"]] = _result(row)
-    columns = ["model", "prompt_tokens", "completion_tokens"]
+    columns = ["model", *USAGE]
     for row in read_table(folder, "turns", columns, only=only, groups=groups).to_pylist() if results else ():
         result = results.get(row["case_id"])
         if result is None or row["attempt"] != result.attempt or row["superseded"] or not row["model"]:
             continue
-        of_model = result.usage.setdefault(row["model"], ModelUsage())
-        of_model.add(row["prompt_tokens"], row["completion_tokens"])
+        of_model = result.usage.setdefault(row["model"], UsageTotals())
+        of_model.add(*tokens_of(*(row[name] for name in USAGE)))
     return results
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.models.interface import TokenLogprobs
+from moot.actors.models.usage_totals import UsageTotals, add_usage
 from moot.actors.record.debate_result import VERDICT_COLUMNS, DebateResult
 from moot.actors.record.schema import JOURNAL, TURNS
 from moot.protocols.case import Image, LabelledCase
@@ -155,6 +156,21 @@ def tokens_of(
     return prompt, completion
 
 
+def usage_by_model(calls: pa.Table) -> dict[str, UsageTotals]:
+    """Usage by model; each column that is named as a field of `UsageTotals` is added up.
+
+    Args:
+        calls: with the column `model`; one row per call.
+    """
+    counted = [name for name in UsageTotals.__struct_fields__ if name in calls.column_names]
+    sums = calls.group_by("model").aggregate([([], "count_all"), *((name, "sum") for name in counted)])
+    usage: dict[str, UsageTotals] = {}
+    for row in sums.to_pylist():
+        totals = {name: row[f"{name}_sum"] or 0 for name in counted}
+        add_usage(usage, {row["model"] or "": UsageTotals(calls=row["count_all"], **totals)})
+    return usage
+
+
 def recorded_reply(row: dict[str, Any]) -> RecordedReply:
     """Recorded reply from a row of the stream `replies`, without token columns."""
     intrinsic = None
@@ -184,19 +200,6 @@ def recorded_reply(row: dict[str, Any]) -> RecordedReply:
         prompt_cut=has_reading_mark(row["reading"], PROMPT_CUT),
     )
     return RecordedReply(row["path"], row["fingerprint"] or "", answered, row["reused_from"] or "")
-
-
-def add_usage(one: Usage, other: Usage) -> Usage:
-    """Sum of the tokens of two calls; unknown if either is unknown."""
-
-    def total(a: int | None, b: int | None) -> int | None:
-        return None if a is None or b is None else a + b
-
-    return Usage(
-        total(one.prompt_tokens, other.prompt_tokens),
-        total(one.completion_tokens, other.completion_tokens),
-        total(one.reasoning_tokens, other.reasoning_tokens),
-    )
 
 
 INVALID_SUFFIX = "~1"
@@ -263,7 +266,7 @@ def merge_reasks(replies: Sequence[RecordedReply]) -> dict[str, RecordedReply]:
         final = by_path.get(path.removesuffix(INVALID_SUFFIX))
         if final is not None and first.answered.reply_id == final.answered.reply_id + INVALID_SUFFIX:
             of_first, of_final = first.answered.usage, final.answered.usage
-            usage = of_first if final.answered.free else add_usage(of_final, of_first)
+            usage = of_first if final.answered.free else of_final + of_first
             reasked = (first.answered.text, first.answered.error)
             cut = first.answered.prompt_cut or final.answered.prompt_cut
             answered = msgspec.structs.replace(final.answered, usage=usage, reasked=reasked, free=False, prompt_cut=cut)

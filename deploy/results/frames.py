@@ -25,10 +25,11 @@ from moot.actors.models.prices import PER_TOKENS, price_of
 from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, LENGTH, OVERLONG
 from moot.actors.record.schema import COLUMNS, ROWS
 from moot.actors.record.store.mirror import record_path
+from moot.deploy.results.events import typed_events
 from moot.deploy.results.recorded_tables import ORDER, RecordedTables, quoted
 from moot.deploy.results.run_info import RunInfo, read_run_info
 from moot.protocols.errors import UNSENT, ConfigError, RecordError
-from moot.protocols.events import GATE
+from moot.protocols.events import GATE, DebateEvent
 
 T = TypeVar("T")
 
@@ -279,6 +280,28 @@ class Frames:
         found = self.sql(f"SELECT {names} FROM {view} WHERE {where} {order}", **parameters)
         return found.cast(pa.schema([(each.name, each.kind) for each in chosen]))
 
+    def events_of(
+        self,
+        event_type: type[DebateEvent],
+        columns: Sequence[str] | None = None,
+        where: str = "true",
+        **parameters: Any,
+    ) -> pa.Table:
+        """Events of a type as typed columns, of all attempts, in the order of `read_table`; see `typed_events`.
+
+        Events of its kind with another form are left out.
+
+        Args:
+            event_type: the type.
+            columns: names of its fields; all when None. `case_id`, `attempt`, `path` and `counted` come first.
+            where: condition in SQL on these four.
+            parameters: values of `$name` in it.
+
+        Raises:
+            ConfigError, RecordError: see `sql`.
+        """
+        return self.sql(typed_events(event_type, columns, where), **parameters)
+
     def _selected(self, query: str, parameters: Mapping[str, Any]) -> pa.Table:
         statements = self._database.extract_statements(query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
@@ -370,7 +393,7 @@ class Frames:
         return "(recorded.case_id, recorded.attempt) IN (FROM gates) AS has_gate", ""
 
     def _correct(self, name: str) -> tuple[str, str]:
-        """Older records have null for a verdict without an answer: it is wrong, except for a reply to judge."""
+        """Older records have null for a verdict without an answer. It is wrong, unless the case is a reply to judge."""
         if not self._first(f"SELECT coalesce(bool_or({_IS_UNSCORED}), false) FROM recorded_verdicts")[0]:
             return "correct AS scored_correct", ""
         self._tables.ensure("cases")

@@ -44,7 +44,7 @@ def _bounds(prepared: Prepared, cases: Iterable[Case]) -> dict[str, DebateCostBo
     longest = max(sent_decoding(member).max_tokens for member in prepared.members)
     debate = call = (0, 0)
     for few, most in estimate_calls(prepared, cases):
-        debate = _elementwise_max(debate, (most.prompt_tokens, most.reply_tokens))
+        debate = _elementwise_max(debate, (most.prompt_tokens, most.completion_tokens))
         # A call reserves one token for every byte of its prompt.
         call = _elementwise_max(call, (CHARACTERS_PER_TOKEN * max(few.longest_prompt, most.longest_prompt), longest))
     if not sum(debate):

@@ -20,6 +20,7 @@ from moot.actors.debate.context_factory import build_debate_context
 from moot.actors.debate.floor import CaseFloor
 from moot.actors.encoders.hashed_ngrams import HASHED_NGRAMS
 from moot.actors.encoders.resolve import is_served
+from moot.actors.models.usage_totals import UsageTotals
 from moot.actors.retrieval.documents.docs import DocumentSet
 from moot.actors.retrieval.library_folder import LibraryFolder
 from moot.deploy.runs.dry_run_stubs import CallEstimate, NullRecordClient, StubAgentPool, StubLibrary
@@ -102,9 +103,9 @@ def plan(prepared: Prepared) -> DryRunPlan:
     )
     if not estimates:
         return DryRunPlan(name, total, None, None, None, None, reusable, documents)
-    few, many = (sum((each[way] for each in estimates), CallEstimate()) for way in (0, 1))
+    few, many = (sum((each[way] for each in estimates), UsageTotals()) for way in (0, 1))
     least, most, least_tokens, most_tokens = (
-        round(part * total / len(estimates)) for part in (few.count, many.count, few.tokens, many.tokens)
+        round(part * total / len(estimates)) for part in (few.calls, many.calls, few.tokens, many.tokens)
     )
     return DryRunPlan(name, total, least, most, least_tokens, most_tokens, reusable, documents, len(estimates))
 

@@ -18,6 +18,7 @@ from moot.actors.agent.request_fingerprint import sent_decoding
 from moot.actors.agent.roles import Roles
 from moot.actors.models.reply_schema import reply_schema, slot_sizes
 from moot.actors.models.token_bounds import estimated_length
+from moot.actors.models.usage_totals import UsageTotals
 from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.recovery import History
 from moot.actors.retrieval.library import LibraryChunk
@@ -37,33 +38,14 @@ _MAX_CALLS = 10_000
 """Maximum calls, and maximum decisions, of a debate: with stub replies it may never end."""
 
 
-@dataclass(frozen=True)
-class CallEstimate:
-    """Estimated calls of one or several debates, without retries and re-asks.
+class CallEstimate(UsageTotals):
+    """Estimated calls of a debate, without retries and re-asks; four characters a token, or one in non-Latin scripts.
 
     Attributes:
-        count: number of calls.
-        prompt_tokens, reply_tokens: estimated tokens, at four characters a token, or one in non-Latin scripts.
         longest_prompt: tokens of the longest prompt.
     """
 
-    count: int = 0
-    prompt_tokens: int = 0
-    reply_tokens: int = 0
     longest_prompt: int = 0
-
-    def __add__(self, other: CallEstimate) -> CallEstimate:
-        return CallEstimate(
-            self.count + other.count,
-            self.prompt_tokens + other.prompt_tokens,
-            self.reply_tokens + other.reply_tokens,
-            max(self.longest_prompt, other.longest_prompt),
-        )
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of prompts and replies."""
-        return self.prompt_tokens + self.reply_tokens
 
 
 @dataclass
@@ -90,7 +72,7 @@ class StubAgentPool:
         """See `AgentPool.answer`."""
         binding = self.roles.binding(ask.role)
         max_tokens = sent_decoding(binding, ask.decoding).max_tokens
-        if self.calls.count >= _MAX_CALLS:
+        if self.calls.calls >= _MAX_CALLS:
             raise RuntimeError(f"no end after {_MAX_CALLS:,} calls")
         try:
             messages = self.templates.render(ask.template, ask.slots)
@@ -100,7 +82,8 @@ class StubAgentPool:
         prompt = _tokens(sum(estimated_length(message.content) for message in messages))
         text, parsed = self._reply(ask, max_tokens)
         usage = Usage(prompt, max_tokens if self.differ else _tokens(len(text)))
-        self.calls += CallEstimate(1, prompt, usage.completion_tokens or 0, prompt)
+        self.calls.add(usage.prompt_tokens, usage.completion_tokens)
+        self.calls.longest_prompt = max(self.calls.longest_prompt, prompt)
         answered = AskResult(path=ask.path, reply_id=ask.path, model=binding.model, text=text, usage=usage)
         if parsed is None:
             self.unfit += 1

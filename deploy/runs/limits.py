@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from moot.actors.limits.settings import Budget, EndpointLimits
 from moot.actors.models.prices import FREE, Price, price_table
 from moot.actors.models.resolve import canonical_model
 from moot.actors.models.small.spec import SmallModelSpec, is_small
+from moot.actors.models.usage_totals import UsageTotals, add_usage, budget_use
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.rows import usage_by_model
 from moot.actors.record.schema import ABANDONED
 from moot.actors.record.tables import read_table
 from moot.deploy.results.record import decode_json
@@ -90,31 +92,23 @@ def spent_by_earlier_sessions(
         prices: by model name.
         sessions: the sessions in run.yaml; a killed one has the possible use of its lost calls in `unsettled_usage`.
     """
-    tokens = usd = 0.0
-    for model, prompt, completion, unconfirmed in _recorded(folder) if folder.exists() else ():
-        tokens += prompt + completion + unconfirmed
-        if (price := prices.get(model)) is not None:
-            usd += price.bound_usd(prompt, completion) + unconfirmed * max(price.input, price.output) / 1e6
+    spent = budget_use(_recorded(folder) if folder.exists() else {}, prices)
     for session in sessions:
         unsettled = session.get("unsettled") or {}
-        tokens += float(unsettled.get("tokens", 0.0))
-        usd += float(unsettled.get("usd", 0.0))
-    return {"tokens": tokens, "usd": usd}
+        spent = {name: amount + float(unsettled.get(name, 0.0)) for name, amount in spent.items()}
+    return spent
 
 
-def _recorded(folder: RunFolder) -> Iterator[tuple[str, int, int, int]]:
-    """Recorded use per model: (model, prompt tokens, completion tokens, upper bound of unconfirmed tokens)."""
-    counted = ["prompt_tokens", "completion_tokens", "unconfirmed_tokens_max"]
-    turns = read_table(folder, "turns", ["model", "reused_from", *counted])
-    paid = turns.filter(turns["reused_from"].is_null())
-    sums = paid.group_by("model").aggregate([(name, "sum") for name in counted])
-    for row in sums.to_pylist():
-        prompt, completion, unconfirmed = (row[f"{name}_sum"] or 0 for name in counted)
-        yield row["model"] or "", prompt, completion, unconfirmed
-    events = read_table(folder, "events", ["data"])
-    for row in events.filter(pc.equal(events["kind"], ABANDONED)).to_pylist():
-        data = decode_json(row["data"])
-        yield data.get("model", ""), 0, 0, data.get("tokens_at_most", 0)
+def _recorded(folder: RunFolder) -> dict[str, UsageTotals]:
+    """Recorded use by model."""
+    columns = ["model", "prompt_tokens", "completion_tokens", "unconfirmed_tokens_max"]
+    turns = read_table(folder, "turns", [*columns, "reused_from"])
+    usage = usage_by_model(turns.filter(turns["reused_from"].is_null()).select(columns))
+    events = read_table(folder, "events", ["data"], pc.field("kind") == ABANDONED)
+    for data in map(decode_json, events["data"].to_pylist()):
+        used = UsageTotals(unconfirmed_tokens_max=data.get("tokens_at_most", 0))
+        add_usage(usage, {data.get("model", ""): used})
+    return usage
 
 
 def lost(folder: Path, epoch: int) -> dict[str, float]:

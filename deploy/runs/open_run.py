@@ -17,7 +17,7 @@ from moot.actors.debate.engine import Runtime
 from moot.actors.dispatch.event_streams import EventStream
 from moot.actors.dispatch.queue_dispatcher import QueueDispatcher
 from moot.actors.limits.limiter_client import EndpointDown, LimiterGone
-from moot.actors.models.prices import cost_usd
+from moot.actors.models.usage_totals import cost_usd, total_of
 from moot.actors.record.debate_result import DebateResult
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent, recorded_events
@@ -30,7 +30,6 @@ from moot.deploy.runs.stop_reason import describe_stop
 from moot.deploy.runs.task import check_case, content_case_id, task_from_cases
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, RunFolderBusy
-from moot.protocols.messages import Usage
 from moot.protocols.tasks import Task
 
 NAME = "cases"
@@ -169,11 +168,9 @@ class OpenRun:
         return None if result is None else self._with_cost(result)
 
     def _with_cost(self, result: DebateResult) -> DebateResult:
-        usage = {
-            model: Usage() if used.unknown else Usage(used.prompt_tokens, used.completion_tokens)
-            for model, used in result.usage.items()
-        }
-        return msgspec.structs.replace(result, cost_usd=cost_usd(usage, self._prepared.prices))
+        is_known = not total_of(result.usage).calls_without_usage
+        cost = cost_usd(result.usage, self._prepared.prices) if is_known else None
+        return msgspec.structs.replace(result, cost_usd=cost)
 
     def prepare_case(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
         """Prepare a case: read its pictures and fill in its id.

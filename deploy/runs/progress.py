@@ -78,7 +78,7 @@ def figures(counts: Counts, *, gated: bool = True, waiting: int = 0) -> str:
 
     >>> figures(Counts(), gated=False, waiting=2)
     '2 wait for you | accuracy - | 0 tokens'
-    >>> figures(Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, tokens_paid=12345))
+    >>> figures(Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, paid=UsageTotals(12300, 45)))
     'accuracy 75.0 % | skipped 33.3 % | 12,345 tokens | 1 failed'
     """
     parts = [f"{waiting:,} wait{'s' * (waiting == 1)} for you"] if waiting else []
@@ -87,9 +87,9 @@ def figures(counts: Counts, *, gated: bool = True, waiting: int = 0) -> str:
         parts.append(f"skipped {_share(counts.skipped, counts.finished)}")
     if counts.untested:
         parts.append(f"gate not tested {counts.untested:,}")
-    parts.append(f"{counts.tokens_paid:,} tokens")
-    if counts.reused:
-        parts.append(f"{counts.tokens_reused:,} reused")
+    parts.append(f"{counts.paid.tokens:,} tokens")
+    if counts.reused.calls:
+        parts.append(f"{counts.reused.tokens:,} reused")
     if counts.failed:
         parts.append(f"{counts.failed:,} failed")
     return " | ".join(parts)

@@ -11,6 +11,7 @@ from moot.actors.agent.roles import Roles
 from moot.actors.debate.first_asks import NothingUsable
 from moot.actors.limits.limiter_client import GIVE_UP_S, EndpointDown, LimiterGone
 from moot.actors.models.prices import Price
+from moot.actors.models.usage_totals import UsageTotals, budget_use, total_of
 from moot.deploy.results.run_info import doctor_command
 from moot.deploy.runs.prepare import Bindings
 from moot.deploy.runs.record_state import RecordState
@@ -52,18 +53,14 @@ def remaining_work(state: RecordState, left: int, prices: Mapping[str, Price]) -
     finished = {case_id for (case_id, _), failed in state.verdicts.items() if not failed}
     if not finished:
         return RemainingWork(left, 0, {})
-    used: dict[str, dict[str, float]] = {"tokens": dict.fromkeys(finished, 0.0), "usd": dict.fromkeys(finished, 0.0)}
+    usage: dict[str, dict[str, UsageTotals]] = {case_id: {} for case_id in finished}
     for row in state.turns.filter(state.turns["reused_from"].is_null()).to_pylist():
-        if row["case_id"] not in finished:
-            continue
-        prompt, completion = row["prompt_tokens"], row["completion_tokens"]
-        if prompt is None or completion is None:
-            return RemainingWork(left, len(finished), {})
-        used["tokens"][row["case_id"]] += prompt + completion
-        if (price := prices.get(row["model"])) is not None:
-            used["usd"][row["case_id"]] += price.bound_usd(prompt, completion)
-    uses = {name: _enough(list(by_case.values()), left) for name, by_case in used.items()}
-    return RemainingWork(left, len(finished), uses)
+        if (of_case := usage.get(row["case_id"])) is not None:
+            of_case.setdefault(row["model"], UsageTotals()).add(row["prompt_tokens"], row["completion_tokens"])
+    if any(total_of(of_case).calls_without_usage for of_case in usage.values()):
+        return RemainingWork(left, len(finished), {})
+    used = [budget_use(of_case, prices) for of_case in usage.values()]
+    return RemainingWork(left, len(finished), {name: _enough([each[name] for each in used], left) for name in used[0]})
 
 
 def _enough(used: Sequence[float], left: int) -> float:

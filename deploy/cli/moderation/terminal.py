@@ -153,7 +153,7 @@ class _ProgressNote(Listener):
 
     def counts(self, counts: Counts) -> None:
         """See `Listener.counts`."""
-        self._status.update(f"debating: {counts.replies:,} replies, {counts.tokens_paid:,} tokens")
+        self._status.update(f"debating: {counts.paid.calls:,} replies, {counts.paid.tokens:,} tokens")
 
 
 def run_moderated(prepared: Prepared, *, quiet: bool) -> Run:

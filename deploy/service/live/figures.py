@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.models.prices import cost_usd, price_of
+from moot.actors.models.prices import price_of
+from moot.actors.models.usage_totals import UsageTotals, add_usage, cost_usd, total_of
 from moot.actors.record.follow import Added
 from moot.actors.record.progress import REPLY_COLUMNS, Counts
+from moot.actors.record.rows import usage_by_model
 from moot.deploy.results.figures.costs import CALL_COLUMNS, USED, has_known_tokens, lacks_usage, paid_calls
 from moot.deploy.results.record import decode_json
 from moot.deploy.results.references import GROUP_COLUMNS
@@ -22,7 +24,6 @@ from moot.deploy.service.live.open_debates import OpenDebates
 from moot.deploy.service.live.scored import ScoredVerdicts
 from moot.deploy.service.live.series import RecentRate, TimeBins
 from moot.protocols.events import GATE, lacks_values
-from moot.protocols.messages import Usage
 
 READ: dict[str, list[str]] = {
     "cases": ["case_id", *GROUP_COLUMNS, "gold"],
@@ -94,7 +95,7 @@ class RunningFigures:
     def __init__(self, info: RunInfo) -> None:
         self._info = info
         self._counts = Counts()
-        self._usage: dict[str, list[int]] = {}
+        self._usage: dict[str, UsageTotals] = {}
         self._knows_tokens = self._asked_a_model = self._has_gold = False
         self._failed: set[str] = set()
         self._debate_pace, self._token_pace = RecentRate(), RecentRate()
@@ -124,14 +125,9 @@ class RunningFigures:
         self.debates.add_decisions(turns)
         self._asked_a_model |= asks_a_model(turns["role"])
         calls = paid_calls(turns)
-        used = calls.group_by("model").aggregate([(name, "sum") for name in USED])
-        for row in used.to_pylist():
-            sums = self._usage.setdefault(row["model"] or "", [0, 0])
-            for i, name in enumerate(USED):
-                sums[i] += row[f"{name}_sum"] or 0
+        columns = calls.select(["model", *USED]).append_column("calls_without_usage", lacks_usage(calls))
+        add_usage(self._usage, usage_by_model(columns))
         self._knows_tokens |= bool(pc.any(has_known_tokens(calls)).as_py())
-        self._counts.replies += calls.num_rows
-        self._counts.calls_without_usage += pc.sum(lacks_usage(calls)).as_py() or 0
 
     def _add_events(self, events: pa.Table) -> None:
         for data in events.filter(pc.equal(events["kind"], GATE))["data"].to_pylist():
@@ -164,14 +160,14 @@ class RunningFigures:
     @property
     def tokens(self) -> int | None:
         """Tokens paid for so far; None while no call says what it used."""
-        return sum(map(sum, self._usage.values())) if self._knows_tokens or not self._usage else None
+        return total_of(self._usage).tokens if self._knows_tokens or not self._usage else None
 
     def figures(self) -> LiveFigures:
         """Current figures."""
         now = time.monotonic()
         self._debate_pace.update(now, self.done)
         self._token_pace.update(now, self.tokens or 0)
-        counts, accuracy = self._counts, self.accuracy
+        counts, accuracy, paid = self._counts, self.accuracy, total_of(self._usage)
         rate = self._debate_pace.per_s()
         total = self._info.cases
         left = None if total is None else max(0, total - self.done)
@@ -186,9 +182,9 @@ class RunningFigures:
             skipped=counts.skipped,
             untested=counts.untested,
             rounds=counts.rounds,
-            replies=counts.replies,
+            replies=paid.calls,
             tokens=self.tokens,
-            calls_without_usage=counts.calls_without_usage,
+            calls_without_usage=paid.calls_without_usage,
             cost_usd=self._cost(),
             debates_per_s=rate,
             tokens_per_s=None if self.tokens is None else self._token_pace.per_s(),
@@ -201,4 +197,4 @@ class RunningFigures:
     def _cost(self) -> float | None:
         known = {model: price_of(model, self._info.prices) for model in self._usage}
         prices = {model: price for model, price in known.items() if price is not None}
-        return cost_usd({model: Usage(*used) for model, used in self._usage.items()}, prices)
+        return cost_usd(self._usage, prices)

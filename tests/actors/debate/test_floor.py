@@ -23,7 +23,7 @@ from moot.actors.debate.context_factory import LocalAgentPool, build_debate_cont
 from moot.actors.debate.floor import CaseFloor
 from moot.actors.debate.inline_engine import LocalRecordClient
 from moot.actors.dispatch.dispatcher import Dispatcher
-from moot.actors.record.debate_result import ModelUsage
+from moot.actors.models.usage_totals import UsageTotals
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.floor import Request
 from moot.protocols.messages import Ask, AskResult
@@ -508,7 +508,7 @@ class _RefusingAgentPool(LocalAgentPool):
 
 async def test_a_call_that_nobody_worked_on_is_not_paid_for(tmp_path: Path) -> None:
     spec = make_spec(tmp_path / "run", _with_vision("simulated"), templates=short_protocols.TEMPLATES)
-    paid: dict[str, ModelUsage] = {}
+    paid: dict[str, UsageTotals] = {}
     async with open_writer(new_run(tmp_path / "run")) as writer:
         record_client = LocalRecordClient(writer)
         agent_pool = _RefusingAgentPool(spec, record_client, None)
@@ -519,7 +519,7 @@ async def test_a_call_that_nobody_worked_on_is_not_paid_for(tmp_path: Path) -> N
         assert paid == {}
         await floor.ask_all([Request("vision/0", "short/describe", {}, FreeText, "b")])
         await agent_pool.close()
-    assert paid == {"m": ModelUsage(0, 0, 1)}
+    assert paid == {"m": UsageTotals(0, 0, 1, 1)}
 
 
 async def test_shared_replies_are_waited_for_together_and_failures_are_values(

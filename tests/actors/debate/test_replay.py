@@ -74,8 +74,8 @@ def test_a_replay_is_equal(kind: str, recorded: FinishedRun, tmp_path: Path, req
     turns = again.rows("turns")
     assert {row["model"] for row in turns} == {"replay/first"}
     assert turns[0]["reused_from"] == f"first:{turns[0]['case_id']}/0/{turns[0]['path']}"
-    assert (again.counts.replies, again.counts.tokens_paid) == (0, 0)
-    assert again.counts.tokens_reused == recorded.counts.tokens_paid
+    assert (again.counts.paid.calls, again.counts.paid.tokens) == (0, 0)
+    assert again.counts.reused.tokens == recorded.counts.paid.tokens
     assert len(again.rows("tokens")) > len(again.rows("verdicts"))
 
 
@@ -88,7 +88,7 @@ def test_failures_and_repairs_come_again_without_a_server(tmp_path: Path) -> Non
     assert_equal_records(first.folder, again.folder, without=WITHOUT)
     outcomes = Counter(row["outcome"] for row in again.rows("turns"))
     assert min(outcomes[name] for name in ("ok", "repaired", "reasked", "invalid", "failed")) > 0, outcomes
-    assert again.counts.replies == 0, "a failure that is replayed was not paid for either"
+    assert again.counts.paid.calls == 0, "a failure that is replayed was not paid for either"
 
 
 def _shared_picture(folder: Path, model: str) -> FinishedRun:
@@ -137,7 +137,7 @@ def test_whatever_differs_ends_the_case(change: str, said: str, recorded: Finish
         assert said in row["error"]
         assert row["error"].startswith(f"{row['case_id']}/0/")
         assert "\n" not in row["error"]
-    assert again.counts.replies == 0
+    assert again.counts.paid.calls == 0
 
 
 def test_log_probabilities_that_were_not_kept(tmp_path: Path) -> None:
@@ -212,9 +212,9 @@ def test_the_same_run_again_costs_nothing(recorded: FinishedRun, tmp_path: Path)
     assert {row["reused_from"] for row in turns} == {
         f"first:{row['case_id']}/{row['attempt']}/{row['path']}" for row in recorded.rows("turns")
     }
-    assert (again.counts.replies, again.counts.tokens_paid) == (0, 0)
-    assert again.counts.reused == len(turns)
-    assert again.counts.tokens_reused == recorded.counts.tokens_paid > 0
+    assert (again.counts.paid.calls, again.counts.paid.tokens) == (0, 0)
+    assert again.counts.reused.calls == len(turns)
+    assert again.counts.reused.tokens == recorded.counts.paid.tokens > 0
     assert not [event for event in again.rows("events") if event["kind"] == "asked"]
 
 
@@ -288,4 +288,4 @@ def test_other_protocols_and_other_case_ids(recorded: FinishedRun, tmp_path: Pat
         assert turn["reused_from"] == f"first:{first.case.id}/0/opening/agent/0"
         assert turn["text"] == recorded.turns(first.case.id)["opening/agent/0"]["text"]
         assert turn["p_normalised"] is not None
-    assert held.counts.replies == 0
+    assert held.counts.paid.calls == 0

@@ -16,11 +16,12 @@ from moot.actors.dispatch.dispatcher import Dispatcher
 from moot.actors.limits.budget_forecast import UNBOUNDED, BudgetForecast, DebateCostBound
 from moot.actors.limits.limiter_client import ArrivalOrder
 from moot.actors.models.prices import Price
-from moot.actors.record.debate_result import DebateResult, ModelUsage
+from moot.actors.models.usage_totals import UsageTotals
+from moot.actors.record.debate_result import DebateResult
 
 
-def use(tokens: int, unknown: int = 0) -> dict[str, ModelUsage]:
-    return {"m": ModelUsage(tokens // 2, tokens - tokens // 2, unknown)}
+def use(tokens: int, unknown: int = 0) -> dict[str, UsageTotals]:
+    return {"m": UsageTotals(tokens // 2, tokens - tokens // 2, 1, unknown)}
 
 
 def of_tokens(left: float, bound: DebateCostBound | None = None) -> BudgetForecast:
@@ -54,7 +55,7 @@ def test_the_tightest_budget_counts_and_money_is_counted_with_prices() -> None:
     bounds = {"tokens": DebateCostBound(100, 0), "usd": DebateCostBound(1.0, 0.0)}
     found = BudgetForecast({"tokens": 1e9, "usd": 4.0}, bounds, {"m": Price(input=1e6, output=0.0)})
     assert found.most_open == 4
-    found.settle({"m": ModelUsage(2, 5)}, whole=True)
+    found.settle({"m": UsageTotals(2, 5)}, whole=True)
     assert found.most_open == (4 - 2) // ((1 + 2) / 2)
 
 

@@ -224,11 +224,11 @@ async def test_an_ask_that_used_nothing_has_known_usage(folder: RunFolder) -> No
     async with open_writer(folder, compact=False) as writer:
         await writer.register([labelled(0)])
         writer.add_replies(batch(rows[:1]))
-        assert writer.progress.counts.calls_without_usage == 0
+        assert writer.progress.counts.paid.calls_without_usage == 0
         writer.add_replies(batch(rows[1:]))
-        assert writer.progress.counts.calls_without_usage == 1
+        assert writer.progress.counts.paid.calls_without_usage == 1
     async with open_writer(folder) as again:
-        assert again.progress.counts.calls_without_usage == 1
+        assert again.progress.counts.paid.calls_without_usage == 1
 
 
 async def test_the_first_row_of_a_key_wins_and_later_ones_are_dropped(folder: RunFolder) -> None:
@@ -237,11 +237,11 @@ async def test_the_first_row_of_a_key_wins_and_later_ones_are_dropped(folder: Ru
         writer.add_replies(batch([reply("c000", "a", "first", text="1"), reply("c000", "a", "second", text="2")]))
         writer.add_replies(batch([reply("c000", "a", "third", text="3"), reply("c000", "b", "other")]))
         writer.add_replies(batch([reply("c000", "a", "first", text="1")]))
-        assert writer.progress.counts.replies == 2
-        assert writer.progress.counts.tokens_paid == 30
+        assert writer.progress.counts.paid.calls == 2
+        assert writer.progress.counts.paid.tokens == 30
         assert await writer.commit([debate_result("c000", {"a": "first", "b": "other"})]) == [True]
         writer.add_replies(batch([reply("c000", "c", "after the verdict")]))
-        assert writer.progress.counts.replies == 2
+        assert writer.progress.counts.paid.calls == 2
         assert await writer.commit([debate_result("c000", {"a": "first"}, answer="No")]) == [True]
     assert [(row["path"], row["reply_id"]) for row in sorted_rows(folder.path, "turns")] == [
         ("a", "first"),

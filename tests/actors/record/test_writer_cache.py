@@ -27,8 +27,9 @@ from journal_writer import (
     reply,
 )
 
+from moot.actors.models.usage_totals import UsageTotals
 from moot.actors.record import compaction, journal, record_writer, recovery, tables, writer_cache
-from moot.actors.record.debate_result import WITHDRAWN, DebateEnd, DebateResult, ModelUsage
+from moot.actors.record.debate_result import WITHDRAWN, DebateEnd, DebateResult
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.parts import read_groups
 from moot.actors.record.record_writer import RecordWriter
@@ -104,7 +105,7 @@ async def test_an_evicted_debate_resumes_where_it_was(folder: RunFolder, incarna
         told = {each.path: each.answered.reply_id for each in history.replies}
         assert told == begun[0] | {"late": "l", rows[1]["path"]: rows[1]["reply_id"]}
         assert await made.commit([debate_result("c000", told)]) == [True]
-        assert (await made.results(["c000"]))["c000"].usage == {"simulated": ModelUsage(30, 15)}
+        assert (await made.results(["c000"]))["c000"].usage == {"simulated": UsageTotals(30, 15, 3)}
         live = await made.signals.signals()
         assert live.replies == 1
     recorded = recover_signals(folder, lambda _: True)
@@ -200,7 +201,12 @@ async def test_a_writer_that_is_watched_no_longer_ends_the_run() -> None:
 @settings(max_examples=12)
 @given(
     incarnations=st.lists(
-        st.tuples(st.sampled_from("ab"), st.sampled_from(["m", "n", ""]), st.none() | st.integers(0, 9), st.booleans()),
+        st.tuples(
+            st.sampled_from("ab"),
+            st.sampled_from(["m", "n", ""]),
+            st.none() | st.integers(0, 9),
+            st.sampled_from(["ok", "reasked", "refused"]),
+        ),
         min_size=1,
         max_size=6,
     ),
@@ -208,14 +214,18 @@ async def test_a_writer_that_is_watched_no_longer_ends_the_run() -> None:
     repeated=st.booleans(),
 )
 def test_what_is_known_is_what_is_recorded(
-    incarnations: list[tuple[str, str, int | None, bool]], swapped: bool, repeated: bool
+    incarnations: list[tuple[str, str, int | None, str]], swapped: bool, repeated: bool
 ) -> None:
-    """Replies that supersede others, with or without an unreadable first one, in whatever order they come."""
+    """Replies that supersede others, with or without an unreadable first one, in whatever order they come; an ask that
+    was refused has used nothing, which is known."""
     rows, current = list[dict[str, Any]](), dict[str, str]()
-    for number, (path, model, tokens, reasked) in enumerate(incarnations):
+    for number, (path, model, tokens, outcome) in enumerate(incarnations):
         before, now = current.get(path), f"{path}{number}"
-        made = [reply("c000", path, now, supersedes=before, model=model or None, prompt_tokens=tokens)]
-        if reasked:
+        used: dict[str, Any] = {"prompt_tokens": tokens}
+        if outcome == "refused":
+            used = {"outcome": "failed", "unconfirmed_attempts": 0, "prompt_tokens": None, "completion_tokens": None}
+        made = [reply("c000", path, now, supersedes=before, model=model or None, **used)]
+        if outcome == "reasked":
             gone = before + INVALID_SUFFIX if before else None
             suffixed = path + INVALID_SUFFIX, now + INVALID_SUFFIX
             made.insert(0, reply("c000", *suffixed, supersedes=gone, model="m", outcome="invalid"))
@@ -289,7 +299,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 async def test_of_an_old_case_its_own_rows_are_read(made: RecordWriter, read: list[int]) -> None:
     found = await made.results(["c003", "nobody"])
     assert found.keys() == {"c003"}
-    assert found["c003"].usage == {"simulated": ModelUsage(20, 10)}
+    assert found["c003"].usage == {"simulated": UsageTotals(20, 10, 2)}
     assert read == [1, 1]  # of verdicts, of turns
     one, other = await made.history([("c003", 0), ("nobody", 0)])
     assert [reply.path for reply in one.replies] == ["a", "j/judge/0"]

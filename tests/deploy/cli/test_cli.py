@@ -309,9 +309,10 @@ def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 
     from moot.actors.limits.envelopes import EndpointState, LimiterState
+    from moot.actors.models.usage_totals import UsageTotals
     from moot.actors.record.progress import Counts
 
-    counts = Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, tokens_paid=12345)
+    counts = Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, paid=UsageTotals(12300, 45))
     lines = LineListener(every_s=0.0)
     lines.began(20, 5)
     lines.counts(Counts())

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import pytest
 
 from moot.deploy.runs.dry_run import estimate_calls, plan
-from moot.deploy.runs.dry_run_stubs import CallEstimate
 from moot.deploy.runs.prepare import prepare
 from moot.deploy.runs.run import run
 from moot.deploy.runs.run_config import RunConfig
@@ -28,7 +27,7 @@ def _counted(protocol: str, task: str = "sample", judges: int = 1, **settings: A
     prepared = prepare(RunConfig.build(None, config))
     ((few, many),) = estimate_calls(prepared, [each.case for each in islice(prepared.cases(), 1)])
     assert few.tokens < many.tokens
-    return few.count, many.count
+    return few.calls, many.calls
 
 
 @pytest.mark.parametrize(
@@ -141,7 +140,3 @@ def test_what_could_not_be_sent_is_no_call(tmp_path: Path) -> None:
     assert (done.summary.calls, done.summary.calls_without_usage, done.summary.tokens_paid) == (0, 0, 0)
     (verdict,) = done.table("verdicts").to_pylist()
     assert (verdict["calls"], verdict["calls_without_usage"]) == (0, 0)
-
-
-def test_sums_keep_the_longest_prompt() -> None:
-    assert CallEstimate(1, 10, 5, 10) + CallEstimate(2, 8, 1, 4) == CallEstimate(3, 18, 6, 10)

@@ -57,7 +57,7 @@ def rows(folder: Path, table: str, *columns: str) -> list[dict[str, Any]]:
 
 async def three_replies(run: OpenRun) -> None:
     async with asyncio.timeout(30):
-        while (await run.counts()).replies < 3:  # noqa: ASYNC110 - a condition of a test
+        while (await run.counts()).paid.calls < 3:  # noqa: ASYNC110 - a condition of a test
             await asyncio.sleep(0.01)
 
 
@@ -107,7 +107,7 @@ async def test_a_later_run_returns_recorded_results_and_pays_for_the_rest_only(t
             first = [await run.run_case(case) for case in CASES[:4]]
         async with opened(tmp_path / "run", **options) as run:
             second = await asyncio.gather(*(run.run_case(case) for case in CASES[:6]))
-            paid = (await run.counts()).tokens_paid
+            paid = (await run.counts()).paid.tokens
     assert [end.reused for end in second] == [True] * 4 + [False] * 2
     for before, after in zip(first, second[:4], strict=True):
         assert before.cost_usd is not None
@@ -150,7 +150,7 @@ async def test_a_withdrawn_case_resumes_from_the_record_when_it_is_submitted_aga
             await run.cancel("q0")
             with pytest.raises(DebateCancelled):
                 await holding
-            end, replies = await run.run_case(CASES[0]), (await run.counts()).replies
+            end, replies = await run.run_case(CASES[0]), (await run.counts()).paid.calls
     assert (end.answer in ("Yes", "No"), replies) == (True, end.calls)
     turns = rows(tmp_path / "run", "turns", "path")
     assert len({row["path"] for row in turns}) == len(turns)
