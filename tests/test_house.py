@@ -172,6 +172,33 @@ def test_nothing_outside_a_protocols_folder_names_its_class() -> None:
     assert not found
 
 
+NAMED_IN = {
+    "deploy/results/figures": "a figure is of what is recorded in a form, whatever protocol recorded it",
+    "deploy/results/record.py": "the same: it is of any gate",
+    "deploy/studies/calibration": "calibrates the thresholds of SELENE's gate and its epsilon",
+    "deploy/studies/ablation/means.py": "a figure, too: the agreeing words of closing statements",
+    "deploy/studies/training/examples.py": "trains CEDA's classifier of claims",
+    "deploy/runs/checking": "`moot check` is CEDA on one claim",
+    "deploy/runs/ray_data/row_kinds.py": "rows of judged replies are the judge panel's",
+}
+"""Where `deploy` names a protocol outside `results/protocols`, and why."""
+
+
+def test_what_is_particular_to_a_protocol_is_found_by_name() -> None:
+    """A new protocol's results are one file in `results/protocols`: nothing else has to know of it."""
+    own = "|".join(path.parent.name for path in (ROOT / "protocols").glob("*/protocol.py"))
+    imports = re.compile(
+        rf"^\s*(?:from|import) moot\.(?:deploy\.results\.protocols|protocols\.(?:{own}))\b", re.MULTILINE
+    )
+    naming = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "deploy").rglob("*.py")
+        if imports.search(path.read_text("utf-8"))
+    }
+    naming = {name for name in naming if not name.startswith(("deploy/results/protocols/", *NAMED_IN))}
+    assert not naming
+
+
 @pytest.mark.parametrize(
     ("modules", "heavy"),
     [
