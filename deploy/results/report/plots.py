@@ -1,35 +1,28 @@
-"""Plot style of all figures: fonts, lines, a colour-blind-safe palette, and rendering to bytes."""
+"""Figures as files: charts drawn by matplotlib, in one style with a colour-blind-safe palette."""
 
 from __future__ import annotations
 
-import re
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from moot.deploy.results.report.charts import MOST_POINTS
-from moot.protocols.errors import ConfigError, RecordError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 import math
+import re
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from io import BytesIO
-from textwrap import fill
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from moot.actors.record.files import write_whole
 from moot.deploy.results.report.blocks import Block, Chart, Guide, Series
+from moot.deploy.results.report.charts import MOST_POINTS
 from moot.deploy.results.text import visible_line
+from moot.protocols.errors import ConfigError, RecordError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
 
 _DOTS_PER_INCH = 200
 _NO_XML = re.compile("[\ufffe\uffff]")
@@ -210,14 +203,14 @@ def draw_chart(chart: Chart, form: str, *, simulated: bool = False) -> bytes:
         title = plot_label(chart.title, _TITLE)
         axes.set_title(f"{title}\nSIMULATED models" if simulated else title, loc="left", fontsize=10.5)
         if chart.note:
-            drawn.supxlabel(fill(plot_text(chart.note), _NOTE), x=0.01, ha="left", fontsize=8, color="#444444")
+            drawn.supxlabel(textwrap.fill(plot_text(chart.note), _NOTE), x=0.01, ha="left", fontsize=8, color="#444444")
         return render_figure(drawn, form)
 
 
 def draw_charts(charts: Sequence[Chart]) -> Figure | None:
     """Figure with a panel for each chart, one below the other; None without a chart.
 
-    Call it inside `moot.deploy.results.plotting.plot_style`.
+    Call it inside `plot_style`.
     """
     if not charts:
         return None
@@ -232,10 +225,10 @@ def draw_charts(charts: Sequence[Chart]) -> Figure | None:
 
 def _draw_on(axes: Axes, chart: Chart) -> None:
     axes.set_axisbelow(True)
-    categories = _categories(chart.series)
+    categories = list(dict.fromkeys(x for series in chart.series for x in series.x if isinstance(x, str)))
     for place, series in enumerate(chart.series):
         style = (place if series.style is None else series.style) % len(_STYLES)
-        _draw(axes, series, style, _dodge(series, chart.series, categories), categories)
+        _draw(axes, chart, series, style, categories)
     _axes(axes, chart, categories)
     for guide in chart.guides:
         _guide(axes, guide)
@@ -243,28 +236,18 @@ def _draw_on(axes: Axes, chart: Chart) -> None:
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
 
-def _categories(several: Sequence[Series]) -> list[str]:
-    """Categories of the x axis, in order of first occurrence; empty where x is a number."""
-    return list(dict.fromkeys(x for series in several for x in series.x if isinstance(x, str)))
-
-
-class _Dodge(NamedTuple):
+def _dodge(series: Series, several: Sequence[Series], categories: Sequence[str]) -> tuple[float, float]:
     """Layout of a series within a category: its width, and its distance from the middle, in categories."""
-
-    width: float
-    shift: float
-
-
-def _dodge(series: Series, several: Sequence[Series], categories: Sequence[str]) -> _Dodge:
     alike = [each for each in several if each.mark == series.mark]
     width = _WIDTHS.get(series.mark, 0.0) / len(alike)
     place = next(i for i, each in enumerate(alike) if each is series)
-    return _Dodge(width, (place - (len(alike) - 1) / 2) * width if categories else 0.0)
+    return width, (place - (len(alike) - 1) / 2) * width if categories else 0.0
 
 
-def _draw(axes: Axes, series: Series, style: int, dodge: _Dodge, categories: Sequence[str]) -> None:
+def _draw(axes: Axes, chart: Chart, series: Series, style: int, categories: Sequence[str]) -> None:
     step = math.ceil(len(series.x) / MOST_POINTS) or 1
-    x = _positions(series.x[::step], categories) + dodge.shift
+    width, shift = _dodge(series, chart.series, categories)
+    x = _positions(series.x[::step], categories) + shift
     y, low, high = (_numbers(values[::step]) for values in (series.y, series.low, series.high))
     line_style, label = _STYLES[style], plot_label(series.name, 28, 3)
     marked: dict[str, Any] = {
@@ -274,7 +257,7 @@ def _draw(axes: Axes, series: Series, style: int, dodge: _Dodge, categories: Seq
         "color": line_style.color,
     }
     if series.mark == "bars":
-        axes.bar(x, y, dodge.width, color=line_style.color, edgecolor="white", hatch=_HATCHES[style], label=label)
+        axes.bar(x, y, width, color=line_style.color, edgecolor="white", hatch=_HATCHES[style], label=label)
     elif series.mark == "points":
         axes.plot(x, y, linestyle="", label=label, zorder=3, clip_on=False, rasterized=len(x) > _MANY, **marked)
     elif len(y):
@@ -298,7 +281,7 @@ def _numbers(values: Sequence[float | None]) -> np.ndarray:
 
 def _axes(axes: Axes, chart: Chart, categories: Sequence[str]) -> None:
     if categories:
-        words = list(_tick_labels(categories))
+        words = [plot_label(word, 2 * _CATEGORY) for word in categories]
         is_long = max(map(len, categories)) > _CATEGORY or len(categories) > 10
         axes.set_xticks(
             range(len(categories)), words, rotation=30 if is_long else 0, ha="right" if is_long else "center"
@@ -312,10 +295,6 @@ def _axes(axes: Axes, chart: Chart, categories: Sequence[str]) -> None:
         axes.set_ylim(*chart.y_range)
     axes.set_xlabel(plot_label(chart.x_label, _LABEL))
     axes.set_ylabel(plot_label(chart.y_label, _LABEL // 2))
-
-
-def _tick_labels(categories: Iterable[str]) -> Iterator[str]:
-    return (plot_label(word, 2 * _CATEGORY) for word in categories)
 
 
 def _guide(axes: Axes, guide: Guide) -> None:
