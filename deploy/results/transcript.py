@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from functools import cached_property
 from itertools import compress, islice
 from math import inf
 from pathlib import Path
@@ -17,13 +16,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.record.debate_result import WITHDRAWN
 from moot.actors.record.parts import groups_with
 from moot.actors.record.rows import USAGE, call_of, is_truncated, step_of, tokens_of
 from moot.actors.record.schema import ASKED, CANCELLED, RESUMED
 from moot.actors.record.tables import of_cases, read_table
 from moot.deploy.results.figures.round_trace import build_round_trace
 from moot.deploy.results.protocol_parts import stages
-from moot.deploy.results.record import decode_json, withdrawn_cases
+from moot.deploy.results.record import decode_json
 from moot.deploy.results.recorded_data import (
     AttemptCost,
     EventView,
@@ -41,6 +41,9 @@ from moot.deploy.results.text import cases as number_of_cases
 from moot.deploy.results.text import finite_or_none, natural_sort_key, visible_line
 from moot.protocols.errors import UNSENT, ConfigError
 from moot.protocols.events import RoundFigures
+
+Row = dict[str, Any]
+"""Row of a table of the record, by column."""
 
 TURN_TEXTS = ("role", "model", "text", "p_reason", "outcome", "failure", "error", "reading")
 """Text columns of `turns` in a transcript; null becomes an empty text."""
@@ -62,43 +65,24 @@ class DebateTables:
 
     def __init__(self, folder: str | Path, case_ids: Collection[str], *, with_requests: bool = False) -> None:
         self.folder = folder
-        self.case_ids = case_ids
-        self._turn_columns = _TURNS + (_REQUESTS if with_requests else [])
-        self._groups = groups_with(case_ids)
+        self._only, self._groups = of_cases(case_ids), groups_with(case_ids)
+        self._columns = {"turns": _TURNS + (_REQUESTS if with_requests else []), "events": ["data", "at"]}
+        self._tables: dict[str, pa.Table] = {}
 
-    @cached_property
-    def cases(self) -> pa.Table:
-        """The registered cases."""
-        return self._read("cases", None)
+    def rows(self, table: str, case_ids: Collection[str]) -> dict[str, list[Row]]:
+        """Rows of some of the cases by case id, in the order of the record; verdicts are scored by today's rule.
 
-    @cached_property
-    def turns(self) -> pa.Table:
-        """The replies."""
-        return self._read("turns", self._turn_columns)
-
-    @cached_property
-    def tokens(self) -> pa.Table:
-        """Tokens of the replies."""
-        return self._read("tokens", None)
-
-    @cached_property
-    def events(self) -> pa.Table:
-        """The events."""
-        return self._read("events", ["data", "at"])
-
-    @cached_property
-    def verdicts(self) -> pa.Table:
-        """The verdicts, scored by the current rule; see `scored_verdicts`."""
-        return scored_verdicts(self._read("verdicts", None), self.folder)
-
-    def _read(self, table: str, columns: Sequence[str] | None) -> pa.Table:
-        return read_table(self.folder, table, columns, of_cases(self.case_ids), self._groups)
-
-
-def rows_of_cases(table: pa.Table, case_ids: Collection[str]) -> list[dict[str, Any]]:
-    """Rows of some cases."""
-    rows: list[dict[str, Any]] = table.filter(pc.is_in(table["case_id"], pa.array(case_ids, pa.string()))).to_pylist()
-    return rows
+        Raises:
+            RecordError: the folder has no run or cannot be read.
+        """
+        if table not in self._tables:
+            found = read_table(self.folder, table, self._columns.get(table), self._only, self._groups)
+            self._tables[table] = scored_verdicts(found, self.folder) if table == "verdicts" else found
+        rows = self._tables[table]
+        by_case: dict[str, list[Row]] = {}
+        for row in rows.filter(pc.is_in(rows["case_id"], pa.array(case_ids, pa.string()))).to_pylist():
+            by_case.setdefault(row["case_id"], []).append(row)
+        return by_case
 
 
 _AGENT, _AFTER_ALL = re.compile(r"\bagent/(\d+)"), 1000
@@ -106,10 +90,10 @@ _CRIT = re.compile(r"crit/(round/\d+/.*)")
 _ASSESSMENT = re.compile(r"assessment/(\w+)")
 
 _Stage = tuple[tuple[int, int, str], str]
-_Found = tuple[list[TurnView], list[EventView]]
+"""Sort key of a stage, and its title."""
 
 
-def group_by_stage(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapping[str, float]) -> list[Section]:
+def _sections(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapping[str, float]) -> list[Section]:
     """Sections of replies and events by stage, in the stages' order.
 
     If a reply's path belongs to no stage (of a user's protocol), sections are in order of time, and paths without a
@@ -121,8 +105,8 @@ def group_by_stage(turns: Iterable[TurnView], events: Iterable[EventView], began
         began: Unix time of the earliest row by path.
     """
     events = list(events)
-    rounds = (event.read_as(RoundFigures) for event in events)
-    last_opens = any(_is_reversed(figures.order or ()) for figures in rounds if figures is not None)
+    rounds = filter(None, (event.read_as(RoundFigures) for event in events))
+    last_opens = any(_is_reversed(figures.order or ()) for figures in rounds)
     turns = sorted(
         turns, key=lambda each: (natural_sort_key(_by_speaker(step_of(each.path), last_opens)), not each.superseded)
     )
@@ -132,12 +116,10 @@ def group_by_stage(turns: Iterable[TurnView], events: Iterable[EventView], began
     )
     if not all(_is_known(_stage(turn.path)) for turn in turns):
         return _by_time(turns, events, began)
-    sections: dict[_Stage, _Found] = {}
-    for turn in turns:
-        sections.setdefault(_stage(turn.path), ([], []))[0].append(turn)
-    for event in events:
-        sections.setdefault(_stage(event.path), ([], []))[1].append(event)
-    return [_section(stage, found) for stage, found in sorted(sections.items(), key=lambda item: item[0])]
+    sections: dict[_Stage, Section] = {}
+    for each in (*turns, *events):
+        _add(each, sections.setdefault(stage := _stage(each.path), _section(stage)))
+    return [_ordered(section) for _, section in sorted(sections.items(), key=lambda item: item[0])]
 
 
 def _is_reversed(order: Sequence[str]) -> bool:
@@ -155,20 +137,9 @@ def _by_speaker(path: str, last_opens: bool) -> str:
 
 
 def _by_time(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapping[str, float]) -> list[Section]:
-    sections: list[tuple[_Stage, _Found]] = []
-    of_stage: dict[_Stage, _Found] = {}
-    of_path: dict[str, _Found] = {}
-
-    def place(path: str) -> _Found:
-        stage = _stage(path)
-        known = of_path.get(path) or (of_stage.get(stage) if _is_known(stage) else None)
-        if known is None and sections and sections[-1][0] == stage:
-            known = sections[-1][1]
-        if known is None:
-            known = ([], [])
-            sections.append((stage, known))
-        of_stage[stage] = of_path[path] = known
-        return known
+    sections: list[tuple[_Stage, Section]] = []
+    of_stage: dict[_Stage, Section] = {}
+    of_path: dict[str, Section] = {}
 
     def at(each: TurnView | EventView) -> float:
         path = step_of(each.path)
@@ -176,22 +147,34 @@ def _by_time(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapp
 
     everything: list[TurnView | EventView] = [*turns, *events]
     for each in sorted(everything, key=at):
-        found = place(step_of(each.path))
-        if isinstance(each, TurnView):
-            found[0].append(each)
-        else:
-            found[1].append(each)
-    return [_section(stage, found) for stage, found in sections]
+        path = step_of(each.path)
+        stage = _stage(path)
+        section = of_path.get(path) or (of_stage.get(stage) if _is_known(stage) else None)
+        if section is None:
+            if not sections or sections[-1][0] != stage:
+                sections.append((stage, _section(stage)))
+            section = sections[-1][1]
+        of_stage[stage] = of_path[path] = section
+        _add(each, section)
+    return [_ordered(section) for _, section in sections]
 
 
-def _section(stage: _Stage, found: _Found) -> Section:
-    return Section(title=stage[1], turns=_final_last(found[0]), events=found[1])
+def _section(stage: _Stage) -> Section:
+    return Section(title=stage[1], turns=[], events=[])
 
 
-def _final_last(turns: list[TurnView]) -> list[TurnView]:
-    """Replies in order, each after the unreadable and stopped replies of the same ask."""
-    places = {turn.path: i for i, turn in reversed(list(enumerate(turns)))}
-    return sorted(turns, key=lambda t: (places.get(step_of(t.path), places[t.path]), _stage_of_reply(t.path)))
+def _add(each: TurnView | EventView, section: Section) -> None:
+    if isinstance(each, TurnView):
+        section.turns.append(each)
+    else:
+        section.events.append(each)
+
+
+def _ordered(section: Section) -> Section:
+    """The section with each reply after the unreadable and stopped replies of the same ask."""
+    places = {turn.path: i for i, turn in reversed(list(enumerate(section.turns)))}
+    section.turns.sort(key=lambda t: (places.get(step_of(t.path), places[t.path]), _stage_of_reply(t.path)))
+    return section
 
 
 def _stage_of_reply(path: str) -> tuple[int, int, str]:
@@ -277,11 +260,10 @@ class _Debates:
 
     def __init__(self, tables: DebateTables, case_ids: Sequence[str]) -> None:
         self._info = read_run_info(tables.folder)
-        self.cases = {row["case_id"]: row for row in rows_of_cases(tables.cases, case_ids)}
-        self._turns = _by_case(rows_of_cases(tables.turns, case_ids))
-        self._events = _by_case(rows_of_cases(tables.events, case_ids))
-        self._verdicts = _by_case(rows_of_cases(tables.verdicts, case_ids))
-        self._withdrawn = withdrawn_cases(tables.events)
+        self.cases = {case_id: rows[-1] for case_id, rows in tables.rows("cases", case_ids).items()}
+        self._turns, self._events, self._verdicts = (
+            tables.rows(table, case_ids) for table in ("turns", "events", "verdicts")
+        )
 
     def transcript(self, case_id: str, attempt: int | None = None, *, under_way: bool = False) -> Transcript:
         """Transcript of an attempt at a registered case; see `build_transcript`.
@@ -290,7 +272,8 @@ class _Debates:
             ConfigError: the attempt is unknown.
         """
         case, turns, events = self.cases[case_id], self._turns.get(case_id, []), self._events.get(case_id, [])
-        verdicts = {row["attempt"]: row for row in self._verdicts.get(case_id, [])}
+        verdicts = {row["attempt"]: _verdict(row) for row in self._verdicts.get(case_id, [])}
+        is_withdrawn = _is_withdrawn(events)
         attempts = sorted({row["attempt"] for row in (*turns, *events)} | set(verdicts)) or [0]
         if attempt is None:
             attempt = max(verdicts) if verdicts and not under_way else attempts[-1]
@@ -300,9 +283,9 @@ class _Debates:
         turns = [row for row in turns if row["attempt"] == attempt]
         events = [row for row in events if row["attempt"] == attempt]
         recorded = [EventView(kind=e["kind"], path=e["path"], data=decode_json(e["data"])) for e in events]
-        asked = Counter(event.path for event in recorded if event.kind == "asked")
+        asked = Counter(event.path for event in recorded if event.kind == ASKED)
         views = [_turn(row, asked) for row in turns]
-        verdict = _verdict(verdicts[attempt]) if attempt in verdicts else None
+        verdict = verdicts.get(attempt)
         return Transcript(
             schema_version=self._info.schema_version,
             run=self._info.name,
@@ -310,23 +293,22 @@ class _Debates:
             case_id=case_id,
             attempt=attempt,
             attempts=attempts,
-            state=_state(verdict, recorded, views, is_withdrawn=case_id in self._withdrawn),
+            state=_state(verdict, recorded, views, is_withdrawn=is_withdrawn),
             **_filled(case, ("question", "title", "passage", "invalid"), ""),
             **_filled(case, ("labels", "choices", "aliases", "accepted", "ratings"), []),
             judged=JudgedReplyView.model_validate_json(case["judged"]) if case["judged"] else None,
             gold=case["gold"],
-            sections=group_by_stage(views, [e for e in recorded if e.kind not in _UNSHOWN], _began(turns, events)),
+            sections=_sections(views, [e for e in recorded if e.kind not in _UNSHOWN], _began(turns, events)),
             trace=build_round_trace(filter(None, (event.read_as(RoundFigures) for event in recorded))),
             verdict=verdict,
             cost=_cost(views, turns),
         )
 
 
-def _by_case(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    by_case: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_case.setdefault(row["case_id"], []).append(row)
-    return by_case
+def _is_withdrawn(events: Iterable[Row]) -> bool:
+    """Whether a case's latest debate was withdrawn and not submitted again."""
+    ended = [row for row in events if row["kind"] in (CANCELLED, RESUMED)]
+    return any(row["kind"] == CANCELLED and decode_json(row["data"]).get("why") == WITHDRAWN for row in ended[-1:])
 
 
 def unknown_case(case_id: str, known: Sequence[str], where: str = "the run") -> ConfigError:
@@ -337,7 +319,7 @@ def unknown_case(case_id: str, known: Sequence[str], where: str = "the run") -> 
     return ConfigError(f"unknown case {wanted!r}: {where} has {number_of_cases(len(known))}{near}")
 
 
-def _began(turns: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]]) -> dict[str, float]:
+def _began(turns: Iterable[Row], events: Iterable[Row]) -> dict[str, float]:
     """Unix time of the earliest row by path: for a reply, that of its ask if known."""
     first: dict[str, float] = {}
     for row in (*turns, *events):
@@ -351,7 +333,7 @@ def _filled(row: Mapping[str, Any], names: Iterable[str], empty: Any) -> dict[st
     return {name: row[name] or empty for name in names}
 
 
-def _turn(row: dict[str, Any], asked: Counter[str]) -> TurnView:
+def _turn(row: Row, asked: Counter[str]) -> TurnView:
     data = decode_json(row["data"]) if row["data"] is not None else None
     return TurnView(
         **{name: row[name] for name in ("path", "answer", "prompt_tokens", "completion_tokens", "superseded")},
@@ -365,7 +347,7 @@ def _turn(row: dict[str, Any], asked: Counter[str]) -> TurnView:
     )
 
 
-def _verdict(row: dict[str, Any]) -> VerdictView:
+def _verdict(row: Row) -> VerdictView:
     return VerdictView(
         **{name: row[name] for name in ("answer", "confidence", "correct")},
         **_filled(row, ("how", "failure", "error"), ""),
@@ -389,7 +371,7 @@ def _state(
     return "parked" if waits else "open"
 
 
-def _cost(turns: Sequence[TurnView], rows: Sequence[dict[str, Any]]) -> AttemptCost:
+def _cost(turns: Sequence[TurnView], rows: Sequence[Row]) -> AttemptCost:
     is_paid = [turn.role != "person" and not turn.reused and turn.failure != UNSENT for turn in turns]
     paid = list(compress(turns, is_paid))
     return AttemptCost(

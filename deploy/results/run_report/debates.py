@@ -1,4 +1,5 @@
-"""Requests and token probabilities of the replies of some debates."""
+"""Debates on a page: each with its replies, what changed, what judges gave, what was sent and its tokens; and the
+debates that a report's page has."""
 
 from __future__ import annotations
 
@@ -14,7 +15,6 @@ import msgspec
 import numpy as np
 
 from moot.actors.record.rows import sorted_json
-from moot.actors.record.schema import CaseKey
 from moot.deploy.results.case_table import CaseColumn
 from moot.deploy.results.figures.round_trace import trace_blocks
 from moot.deploy.results.protocol_parts import Position, document_of, read_event
@@ -23,7 +23,7 @@ from moot.deploy.results.recorded_data import EventView, Section, Transcript, Tu
 from moot.deploy.results.report.blocks import MOST_SHOWN, Items, Note, beginning
 from moot.deploy.results.report.render import banner, blocks_data
 from moot.deploy.results.text import natural_sort_key, number, shell_path
-from moot.deploy.results.transcript import DebateTables, build_transcripts, rows_of_cases
+from moot.deploy.results.transcript import DebateTables, Row, build_transcripts
 from moot.deploy.results.transcript_blocks import (
     case_pairs,
     event_blocks,
@@ -47,21 +47,18 @@ class SentReplies:
     """
 
     def __init__(self, tables: DebateTables, case_ids: Sequence[str]) -> None:
-        self._requests = _by_debate(rows_of_cases(tables.turns, case_ids))
-        self._tokens = _by_debate(rows_of_cases(tables.tokens, case_ids))
+        self._requests, self._tokens = (tables.rows(table, case_ids) for table in ("turns", "tokens"))
 
     def of_debate(self, case_id: str, attempt: int) -> DebateReplies:
         """Replies of one attempt at a case."""
-        key = (case_id, attempt)
-        return DebateReplies(self._requests.get(key, {}), self._tokens.get(key, {}))
+        return DebateReplies(*(_by_path(rows.get(case_id, ()), attempt) for rows in (self._requests, self._tokens)))
 
 
 class DebateReplies:
     """Requests and tokens of one debate, by path."""
 
-    def __init__(self, requests: Mapping[str, dict[str, Any]], tokens: Mapping[str, dict[str, Any]]) -> None:
-        self._requests = requests
-        self._tokens = tokens
+    def __init__(self, requests: Mapping[str, Row], tokens: Mapping[str, Row]) -> None:
+        self._requests, self._tokens = requests, tokens
 
     def request(self, turn: TurnView, place: Callable[[str], int]) -> dict[str, Any]:
         """Request of a reply: its messages exactly as sent, or why they are unknown.
@@ -105,12 +102,9 @@ class DebateReplies:
         return data
 
 
-def _by_debate(rows: Iterable[dict[str, Any]]) -> dict[CaseKey, dict[str, dict[str, Any]]]:
-    """Rows by debate and path; the first row of a path is kept."""
-    debates: dict[CaseKey, dict[str, dict[str, Any]]] = {}
-    for row in rows:
-        debates.setdefault((row["case_id"], row["attempt"]), {}).setdefault(row["path"], row)
-    return debates
+def _by_path(rows: Sequence[Row], attempt: int) -> dict[str, Row]:
+    """Rows of an attempt by path; the first row of a path is kept."""
+    return {row["path"]: row for row in reversed(rows) if row["attempt"] == attempt}
 
 
 def _others(
