@@ -10,7 +10,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple, TypeVar
@@ -26,7 +26,7 @@ from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, LENGTH, OVERLONG
 from moot.actors.record.schema import COLUMNS, ROWS
 from moot.actors.record.store.mirror import record_path
 from moot.deploy.results.events import typed_events
-from moot.deploy.results.recorded_tables import ORDER, RecordedTables, quoted
+from moot.deploy.results.recorded_tables import ORDER, RecordedRows, RecordedTables, quoted
 from moot.deploy.results.run_info import RunInfo, read_run_info
 from moot.protocols.errors import UNSENT, ConfigError, RecordError
 from moot.protocols.events import GATE, DebateEvent
@@ -310,11 +310,7 @@ class Frames:
 
     @cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
-        database = duckdb.connect(":memory:")
-        spill = Path(tempfile.gettempdir(), f"moot-query-{uuid4().hex}")
-        for name, value in {**_SETTINGS, "temp_directory": quoted(str(spill))}.items():
-            database.execute(f"SET {name} = {value}")
-        return database
+        return _in_memory().cursor()
 
     @cached_property
     def _tables(self) -> RecordedTables:
@@ -322,7 +318,7 @@ class Frames:
 
     def _make(self, name: str) -> None:
         """Make a view. What other tables have of a column is joined only if this record has any of it."""
-        is_plain = self._tables.ensure(name)
+        recorded = self._tables.rows(name)
         sources = {
             "cases": (self._group_name,),
             "verdicts": (self._group_name, self._last_attempt, self._has_gate, self._correct),
@@ -332,19 +328,14 @@ class Frames:
         }
         joins, values = "", ""
         for source in sources.get(name, ()):
-            value, join = source(name)
-            values, joins = f"{values}, {value}", f"{joins} {join}"
+            value, join = source(recorded)
+            values, joins = f"{values}, {value}", f"{joins} {join}".strip()
         columns = ", ".join(f'{each.sql} AS "{each.name}"' for each in VIEWS[name].columns)
-        rows = f"SELECT recorded.*{values} FROM recorded_{name} AS recorded{joins}"
-        self._database.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT {columns} FROM ({rows})")
-        self._views[name] = is_plain and not joins.strip()
+        rows = f"SELECT recorded.*{values} FROM ({recorded.sql}) AS recorded {joins}"
+        self._database.execute(f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM ({rows})")
+        self._views[name] = recorded.is_in_order and not joins
 
-    def _first(self, query: str) -> tuple[Any, ...]:
-        found = self._database.execute(query).fetchone()
-        assert found is not None
-        return found
-
-    def _group_name(self, name: str) -> tuple[str, str]:
+    def _group_name(self, recorded: RecordedRows) -> tuple[str, str]:
         if not self._has_groups:
             return "NULL::VARCHAR AS group_name", ""
         return "group_name", "LEFT JOIN case_groups ON case_groups.case_id = recorded.case_id"
@@ -352,60 +343,67 @@ class Frames:
     @cached_property
     def _has_groups(self) -> bool:
         """Whether cases are dependent; then the table `case_groups` names the group of each of them."""
-        self._tables.ensure("cases")
         cases = self._database.sql(
             """SELECT case_id, coalesce(content_hash, '') AS content, coalesce("group", '') AS given """
-            "FROM recorded_cases ORDER BY written"
+            f"FROM ({self._tables.rows('cases').sql}) ORDER BY written"
         ).to_arrow_table()
         groups = _groups(cases)
-        self._database.register("dependent", groups)
-        self._database.execute(
-            "CREATE OR REPLACE TEMP TABLE case_groups AS SELECT case_id, min(if(given <> '', 'group ' || given, "
-            "'text ' || content)) OVER (PARTITION BY number) AS group_name FROM dependent"
-        )
-        self._database.unregister("dependent")
+        if groups.num_rows:
+            self._database.register("dependent_cases", groups)
+            self._database.execute(
+                "CREATE TEMP TABLE case_groups AS SELECT case_id, min(if(given <> '', 'group ' || given, "
+                "'text ' || content)) OVER (PARTITION BY number) AS group_name FROM dependent_cases"
+            )
         return bool(groups.num_rows)
 
-    def _last_attempt(self, name: str) -> tuple[str, str]:
-        self._tables.ensure("verdicts")
-        most = (
-            self._first(f"SELECT max(attempt) FROM recorded_{table}")[0] for table in dict.fromkeys(["verdicts", name])
-        )
-        if not any(most):
+    def _last_attempt(self, recorded: RecordedRows) -> tuple[str, str]:
+        verdicts = self._tables.rows("verdicts")
+        if not recorded.last_attempt and not verdicts.last_attempt:
             return "attempt AS last_attempt", ""
         self._database.execute(
             "CREATE TEMP TABLE IF NOT EXISTS last_attempts AS "
-            "SELECT case_id, max(attempt) AS last_attempt FROM recorded_verdicts GROUP BY case_id"
+            f"SELECT case_id, max(attempt) AS last_attempt FROM ({verdicts.sql}) GROUP BY case_id"
         )
         return "last_attempt", "LEFT JOIN last_attempts ON last_attempts.case_id = recorded.case_id"
 
-    def _has_gate(self, name: str) -> tuple[str, str]:
+    def _has_any_verdict(self, condition: str) -> bool:
+        verdicts = self._tables.rows("verdicts").sql
+        return bool(self._database.execute(f"SELECT 1 FROM ({verdicts}) WHERE {condition} LIMIT 1").fetchall())
+
+    def _has_gate(self, recorded: RecordedRows) -> tuple[str, str]:
         """Whether a gate decided on a debate; asked of the events only if a debate without rounds has ended."""
-        if not self._first(
-            f"SELECT coalesce(bool_or({_HAS_ENDED} AND NOT {_HAS_ROUNDS}), false) FROM recorded_verdicts"
-        )[0]:
+        if not self._has_any_verdict(f"{_HAS_ENDED} AND NOT {_HAS_ROUNDS}"):
             return "false AS has_gate", ""
-        self._tables.ensure("events")
+        events = self._tables.rows("events").sql
         self._database.execute(
-            "CREATE TEMP TABLE IF NOT EXISTS gates AS "
-            f"SELECT DISTINCT case_id, attempt FROM recorded_events WHERE kind = '{GATE}'"
+            f"CREATE TEMP TABLE gates AS SELECT DISTINCT case_id, attempt FROM ({events}) WHERE kind = '{GATE}'"
         )
         return "(recorded.case_id, recorded.attempt) IN (FROM gates) AS has_gate", ""
 
-    def _correct(self, name: str) -> tuple[str, str]:
+    def _correct(self, recorded: RecordedRows) -> tuple[str, str]:
         """Older records have null for a verdict without an answer. It is wrong, unless the case is a reply to judge."""
-        if not self._first(f"SELECT coalesce(bool_or({_IS_UNSCORED}), false) FROM recorded_verdicts")[0]:
+        if not self._has_any_verdict(_IS_UNSCORED):
             return "correct AS scored_correct", ""
-        self._tables.ensure("cases")
-        is_debated = "recorded.case_id NOT IN (SELECT case_id FROM recorded_cases WHERE judged IS NOT NULL)"
+        cases = self._tables.rows("cases").sql
+        is_debated = f"recorded.case_id NOT IN (SELECT case_id FROM ({cases}) WHERE judged IS NOT NULL)"
         return f"if({_IS_UNSCORED} AND {is_debated}, false, correct) AS scored_correct", ""
 
-    def _usd_per_token(self, name: str) -> tuple[str, str]:
-        models = self._database.execute("SELECT DISTINCT coalesce(model, '') FROM recorded_turns").fetchall()
+    def _usd_per_token(self, recorded: RecordedRows) -> tuple[str, str]:
+        models = self._database.execute(f"SELECT DISTINCT coalesce(model, '') FROM ({recorded.sql})").fetchall()
         priced = {model: price for (model,) in models if (price := price_of(model, self.info.prices)) is not None}
         prompt = {model: price.input / PER_TOKENS for model, price in priced.items()}
         completion = {model: price.output / PER_TOKENS for model, price in priced.items()}
         return f"{_by_model(prompt)} AS usd_per_prompt_token, {_by_model(completion)} AS usd_per_completion_token", ""
+
+
+@cache
+def _in_memory() -> duckdb.DuckDBPyConnection:
+    """Database of this process. Each cursor has its own views and tables, which are temporary."""
+    database = duckdb.connect(":memory:")
+    spill = Path(tempfile.gettempdir(), f"moot-query-{uuid4().hex}")
+    for name, value in {**_SETTINGS, "temp_directory": quoted(str(spill))}.items():
+        database.execute(f"SET {name} = {value}")
+    return database
 
 
 def _by_model(usd: Mapping[str, float]) -> str:

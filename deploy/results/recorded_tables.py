@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from moot.actors.record.compaction import chunked, rows_of, stream_of
@@ -50,16 +51,29 @@ class _File(NamedTuple):
     names: tuple[str, ...]
 
 
-class RecordedTables:
-    """Tables of a run's record in a database, each made when it is first asked for.
+class RecordedRows(NamedTuple):
+    """Rows of a table, each that counts once.
 
-    `recorded_TABLE` has the columns of the record and `written`, the number of a row in the order of writing.
-    `recorded_turns` also has `superseded`. Each journal stream is as of the first time that one of its tables is asked
-    for.
+    Attributes:
+        sql: query of them, with the columns of the record and `written`, the number of a row in the order of writing;
+            of `turns`, with `superseded`, too.
+        is_in_order: whether they come in the order of `read_table` without being sorted.
+        last_attempt: the largest number of an attempt; 0 without rows.
+    """
+
+    sql: str
+    is_in_order: bool
+    last_attempt: int
+
+
+class RecordedTables:
+    """Tables of a run's record, each read when it is first asked for.
+
+    Each journal stream is as of the first time that one of its tables is asked for.
 
     Args:
         folder: the run's folder.
-        database: receives the tables, for this connection alone.
+        database: keeps what the queries need, for this connection alone.
 
     Raises:
         RecordError: the folder has no run.
@@ -70,70 +84,67 @@ class RecordedTables:
         if not self._folder.exists():
             raise RecordError(self._folder.missing())
         self._pieces: dict[str, list[Part | _Batches]] = {}
-        self._is_plain: dict[str, bool] = {}
+        self._rows: dict[str, RecordedRows] = {}
 
-    def ensure(self, table: str) -> bool:
-        """Make `recorded_TABLE`; whether its rows come in the order of writing without being sorted.
+    def rows(self, table: str) -> RecordedRows:
+        """Rows of a table.
 
         Raises:
             RecordError: the record is damaged or cannot be read.
         """
-        if table not in self._is_plain:
-            self._is_plain[table] = self._make(table)
-        return self._is_plain[table]
+        if table not in self._rows:
+            self._rows[table] = self._found(table)
+        return self._rows[table]
 
-    def _make(self, table: str) -> bool:
-        self._database.execute(f"CREATE OR REPLACE TEMP VIEW raw_{table} AS {self._raw(table)}")
-        rows = f"SELECT * FROM raw_{table}"
-        replaced = False
+    def _found(self, table: str) -> RecordedRows:
+        rows, is_replaced = self._raw(table), False
         if table == "turns":
-            replaced = self._superseded("superseded_turns", "raw_turns")
-            is_in = "coalesce(reply_id IN (FROM superseded_turns), false)" if replaced else "false"
-            rows = f"SELECT *, {is_in} AS superseded FROM raw_turns"
-        elif table in ("tokens", "judgments"):
-            self.ensure("turns")
-            replaced = self._superseded(f"superseded_{table}", "recorded_turns")
-            if replaced:
-                rows += f" WHERE NOT coalesce(reply_id IN (FROM superseded_{table}), false)"
-        repeated = self._repeated(table, rows)
-        if repeated:
-            rows = f"SELECT * FROM ({rows}) ANTI JOIN repeated_{table} USING (written)"
-        self._database.execute(f"CREATE OR REPLACE TEMP VIEW recorded_{table} AS {rows}")
-        return not replaced and not repeated and table != "events"
+            is_replaced = self._superseded(table, rows)
+            is_in = "coalesce(reply_id IN (FROM superseded_turns), false)" if is_replaced else "false"
+            rows = f"SELECT *, {is_in} AS superseded FROM ({rows})"
+        elif table in ("tokens", "judgments") and not (turns := self.rows("turns")).is_in_order:
+            is_replaced = self._superseded(table, turns.sql)
+            if is_replaced:
+                rows = f"FROM ({rows}) WHERE NOT coalesce(reply_id IN (FROM superseded_{table}), false)"
+        is_repeated, last_attempt = self._repeated(table, rows)
+        if is_repeated:
+            rows = f"FROM ({rows}) ANTI JOIN repeated_{table} USING (written)"
+        return RecordedRows(rows, not is_replaced and not is_repeated and table != "events", last_attempt)
 
-    def _superseded(self, name: str, turns: str) -> bool:
+    def _superseded(self, table: str, turns: str) -> bool:
         """Make a table of the ids of superseded replies and of their unparsable first replies; whether it has any."""
-        self._database.execute(
-            f"CREATE OR REPLACE TEMP TABLE {name} AS "
-            f"WITH main AS (SELECT DISTINCT supersedes AS id FROM {turns} WHERE supersedes IS NOT NULL) "
-            f"SELECT id FROM main UNION SELECT id || '{INVALID_SUFFIX}' FROM main"
-        )
-        return bool(self._number(f"SELECT count(*) FROM {name}"))
+        found = self._read(f"SELECT DISTINCT supersedes AS id FROM ({turns}) WHERE supersedes IS NOT NULL")
+        ids = found["id"].combine_chunks()
+        if len(ids):
+            self._keep(f"superseded_{table}", pa.table({"id": pa.concat_arrays([ids, _of_first_replies(ids)])}))
+        return bool(len(ids))
 
-    def _repeated(self, table: str, rows: str) -> bool:
-        """Make a table of the rows that another one of their key replaces; whether it has any.
+    def _repeated(self, table: str, rows: str) -> tuple[bool, int]:
+        """Make a table of the rows that another one of their key replaces; whether it has any, and the last attempt.
 
         Keys are unique in most records, which a sort of their hashes shows faster than any grouping.
         """
         key, order = _identity(table), _preference(table)
-        hashes = self._database.execute(f"SELECT hash({key}) AS h FROM ({rows})").fetchnumpy()["h"]
+        attempt = "attempt" if "attempt" in KEYS[table] else "0::SMALLINT"
+        found = self._database.execute(f"SELECT hash({key}) AS h, {attempt} AS attempt FROM ({rows})").fetchnumpy()
+        hashes, last_attempt = found["h"], int(found["attempt"].max(initial=0))
         hashes.sort()
         several = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
         if not len(several):
-            return False
-        self._database.register("several", pa.table({"h": several}))
-        self._database.execute(
-            f"CREATE OR REPLACE TEMP TABLE repeated_{table} AS SELECT written FROM "
-            f"(FROM ({rows}) WHERE hash({key}) IN (SELECT h FROM several)) "
+            return False, last_attempt
+        self._keep("several", pa.table({"h": several}))
+        repeated = self._read(
+            f"SELECT written FROM (FROM ({rows}) WHERE hash({key}) IN (FROM several)) "
             f"QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY {order}) > 1"
         )
-        self._database.unregister("several")
-        return bool(self._number(f"SELECT count(*) FROM repeated_{table}"))
+        self._keep(f"repeated_{table}", repeated)
+        return bool(repeated.num_rows), last_attempt
 
-    def _number(self, query: str) -> int:
-        found = self._database.execute(query).fetchone()
-        assert found is not None
-        return int(found[0])
+    def _read(self, query: str) -> pa.Table:
+        return self._database.sql(query).to_arrow_table()
+
+    def _keep(self, name: str, rows: pa.Table) -> None:
+        self._database.register(name, rows)
 
     def _raw(self, table: str) -> str:
         """Query of all rows of a table as they were written, of parts and of the journal."""
@@ -151,7 +162,7 @@ class RecordedTables:
         queries = [_scan(run, table) for run in _runs(files)]
         if arrow or not queries:
             empty = _numbered(TABLES[table].empty_table(), 0)
-            self._database.register(f"journal_{table}", pa.concat_tables([empty, *arrow]))
+            self._keep(f"journal_{table}", pa.concat_tables([empty, *arrow]))
             queries.append(f"SELECT * FROM journal_{table}" + " WHERE token IS NOT NULL" * (table == "tokens"))
         return " UNION ALL ".join(queries)
 
@@ -167,6 +178,10 @@ class RecordedTables:
                     pieces += [part for part in self._folder.committed_parts() if part not in pieces]
             self._pieces[stream] = pieces
         return self._pieces[stream]
+
+
+def _of_first_replies(ids: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(ids, INVALID_SUFFIX, "")
 
 
 def _identity(table: str) -> str:
