@@ -117,7 +117,8 @@ def _sections(turns: Iterable[TurnView], events: Iterable[EventView], began: Map
     if not all(_is_known(_stage(turn.path)) for turn in turns):
         return _by_time(turns, events, began)
     sections: dict[_Stage, Section] = {}
-    for each in (*turns, *events):
+    everything: list[TurnView | EventView] = [*turns, *events]
+    for each in everything:
         _add(each, sections.setdefault(stage := _stage(each.path), _section(stage)))
     return [_ordered(section) for _, section in sorted(sections.items(), key=lambda item: item[0])]
 

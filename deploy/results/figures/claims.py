@@ -189,13 +189,6 @@ def trained_on(record: RunRecord) -> frozenset[str]:
     return frozenset(ids_trained_on(read_claims(record)))
 
 
-@once_per_record
-def counted_verdicts(record: RunRecord) -> list[VerdictRow]:
-    """Verdicts that accuracies are over: not failed, and of no case of `trained_on`."""
-    left_out = trained_on(record)
-    return [each for each in record.verdicts if not each.failed and each.case_id not in left_out]
-
-
 VERDICT, BARE = "verdict", "judges' bare verdict"
 ALWAYS = {SUPPORTED: f"always {SUPPORTED}", HALLUCINATED: f"always {HALLUCINATED}"}
 """Names of the baselines with one constant answer."""

@@ -12,7 +12,8 @@ import numpy as np
 
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.distributions import Distribution
-from moot.deploy.results.figures.claims import counted_verdicts, trained_on
+from moot.deploy.results.figures.claims import trained_on
+from moot.deploy.results.figures.verdicts import counted_verdicts
 from moot.deploy.results.record import RunRecord, VerdictRow, decode_json, once_per_record
 from moot.deploy.results.report.blocks import Block, Chart, Heading, Note, Series, Table
 from moot.deploy.results.report.display import FrozenModel

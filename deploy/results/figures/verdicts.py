@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from moot.deploy.results.figures.claims import trained_on
 from moot.deploy.results.frames import Frames
-from moot.deploy.results.record import once_per_record
+from moot.deploy.results.record import RunRecord, VerdictRow, once_per_record
 from moot.metrics.distribution import Floats
 
 _COLUMNS = ["case_id", "attempt", "answer", "how", "rounds", "gold", "correct", "debated", "group_name"]
@@ -85,3 +85,10 @@ def counted(run: Frames) -> Verdicts:
         return found
     ids = pa.array(sorted(left_out), pa.string())
     return found.where(Verdicts.flags(pc.invert(pc.is_in(found.table["case_id"], value_set=ids))))
+
+
+@once_per_record
+def counted_verdicts(record: RunRecord) -> list[VerdictRow]:
+    """Verdicts that accuracies are over: not failed, and of no case of `trained_on`."""
+    left_out = trained_on(record)
+    return [each for each in record.verdicts if not each.failed and each.case_id not in left_out]

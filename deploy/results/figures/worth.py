@@ -14,9 +14,9 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import CaseKey
 from moot.deploy.results.figures.accuracy import accuracy_of, share
-from moot.deploy.results.figures.claims import counted_verdicts
 from moot.deploy.results.figures.costs import CaseCost, CasePrice, costs_of_finished, prices_of_finished
 from moot.deploy.results.figures.summary import record_summary
+from moot.deploy.results.figures.verdicts import counted_verdicts
 from moot.deploy.results.glossary import ending_words
 from moot.deploy.results.record import CodedTexts, Flags, Ints, RunRecord, VerdictRow, once_per_record
 from moot.deploy.results.report.blocks import Block, Chart, Heading, Note, Series, Table
