@@ -100,7 +100,7 @@ class Summary(DisplayMixin, FrozenModel):
         answered: number of scored verdicts with an answer; `accuracy_answered` is the accuracy of these.
         accuracy: share of right answers over all parts of the task; `accuracy_by_part` is None for one part.
         scored: number of verdicts that `accuracy` covers; likewise `scored_skipped` and `scored_debated`.
-        scored_groups: number of groups of their cases, see `moot.deploy.results.record.references.case_groups`; None if
+        scored_groups: number of groups of their cases, see `moot.deploy.results.references.case_groups`; None if
             all are independent.
         skip_rate: share of the finished cases with a gate whose debate was skipped; None without a gate.
         gate_untested: gates that could not make a test because a value was unknown; None without any.
@@ -124,7 +124,7 @@ class Summary(DisplayMixin, FrozenModel):
         judging: scores by judge and pass and the judges' agreement, for a run that only judges replies; None for any
             other.
         labels_questioned: number of cases whose label a converged, confident consensus contradicts, see
-            `moot.deploy.results.summaries.label_audit`; None if no verdict allows this comparison.
+            `moot.deploy.results.figures.label_audit`; None if no verdict allows this comparison.
         evaluation: quality of the distributions; None if none is a consensus that can be compared with a label.
         scores: agreement of scores of texts with the human raters, by trait; None for a run that scores no texts.
         detection: figures of claim checking; None for other tasks. An open claim counts as wrong, as in `accuracy`.

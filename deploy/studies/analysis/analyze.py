@@ -168,7 +168,7 @@ def analyze(
     Args:
         runs: folders of runs with judged replies.
         table: a Parquet file instead of runs, one row for each reply, with the columns of
-            `moot.deploy.results.analysis.imported.COLUMNS`.
+            `moot.deploy.studies.analysis.imported.COLUMNS`.
         vocabulary: size of the models' vocabulary, for the upper bound of the entropies; None when unknown.
         settings: settings of the analysis.
         keep_truncated: whether to include replies of runs that were truncated at their token limit.
