@@ -78,6 +78,7 @@ def figures(counts: Counts, *, gated: bool = True, waiting: int = 0) -> str:
 
     >>> figures(Counts(), gated=False, waiting=2)
     '2 wait for you | accuracy - | 0 tokens'
+    >>> from moot.actors.models.usage_totals import UsageTotals
     >>> figures(Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, paid=UsageTotals(12300, 45)))
     'accuracy 75.0 % | skipped 33.3 % | 12,345 tokens | 1 failed'
     """
