@@ -17,9 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 import duckdb
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from moot.actors.models.prices import PER_TOKENS, price_of
 from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, LENGTH, OVERLONG
@@ -27,6 +25,7 @@ from moot.actors.record.schema import COLUMNS, ROWS
 from moot.actors.record.store.mirror import record_path
 from moot.deploy.results.events import typed_events
 from moot.deploy.results.recorded_tables import ORDER, RecordedRows, RecordedTables, quoted
+from moot.deploy.results.references import dependent_cases
 from moot.deploy.results.run_info import RunInfo, read_run_info
 from moot.protocols.errors import UNSENT, ConfigError, RecordError
 from moot.protocols.events import GATE, DebateEvent
@@ -347,7 +346,7 @@ class Frames:
             """SELECT case_id, coalesce(content_hash, '') AS content, coalesce("group", '') AS given """
             f"FROM ({self._tables.rows('cases').sql}) ORDER BY written"
         ).to_arrow_table()
-        groups = _groups(cases)
+        groups = dependent_cases(cases)
         if groups.num_rows:
             self._database.register("dependent_cases", groups)
             self._database.execute(
@@ -409,31 +408,6 @@ def _in_memory() -> duckdb.DuckDBPyConnection:
 def _by_model(usd: Mapping[str, float]) -> str:
     cases = " ".join(f"WHEN {quoted(model)} THEN '{value!r}'::DOUBLE" for model, value in usd.items())
     return f"CASE coalesce(model, '') {cases} END" if usd else "NULL::DOUBLE"
-
-
-def _groups(cases: pa.Table) -> pa.Table:
-    """Cases that depend on others, or are in a group, with the number of their group.
-
-    Cases are dependent if their task puts them into one group, or if their content is equal. Groups that have an equal
-    case in common are one.
-
-    Args:
-        cases: with `case_id`, `content` and `given`, the group; empty where unknown or without one.
-    """
-    n, columns = cases.num_rows, [cases[name].combine_chunks() for name in ("content", "given")]
-    contents, given = (column.dictionary_encode() for column in columns)
-    known, in_groups = (pc.not_equal(column, "").to_numpy(zero_copy_only=False) for column in columns)
-    if len(contents.dictionary) == n and not in_groups.any():
-        return cases.slice(0, 0).append_column("number", pa.array([], pa.int32()))
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    rows = np.concatenate([np.flatnonzero(known), np.flatnonzero(in_groups)])
-    keys = np.concatenate([n + contents.indices.to_numpy()[known], 2 * n + given.indices.to_numpy()[in_groups]])
-    edges = coo_array((np.ones(len(rows), np.bool_), (rows, keys)), shape=(3 * n, 3 * n))
-    number = connected_components(edges, directed=False)[1][:n]
-    dependent = np.flatnonzero((np.bincount(number)[number] > 1) | in_groups)
-    return cases.take(dependent).append_column("number", pa.array(number[dependent]))
 
 
 _NO_TABLE = re.compile(r"Table with name \"?(\w+)\"? does not exist")

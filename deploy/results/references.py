@@ -89,25 +89,42 @@ def case_groups(cases: pa.Table) -> dict[str, str]:
     Args:
         cases: table with `case_id` and `GROUP_COLUMNS`.
     """
-    n, columns = cases.num_rows, [pc.fill_null(cases[name], "").combine_chunks() for name in GROUP_COLUMNS]
+    contents, given = (pc.fill_null(cases[name], "") for name in GROUP_COLUMNS)
+    dependent = dependent_cases(pa.table({"case_id": cases["case_id"], "content": contents, "given": given}))
+    ids, *rows = (dependent[name].to_pylist() for name in ("case_id", "number", "content", "given"))
+    names = dict[int, str]()
+    for number, content, group in zip(*rows, strict=True):
+        name = f"group {group}" if group else f"text {content}"
+        names[number] = min(name, names.get(number, name))
+    return {case_id: names[number] for case_id, number in zip(ids, rows[0], strict=True)}
+
+
+def dependent_cases(cases: pa.Table) -> pa.Table:
+    """Cases that depend on others, or are in a group, with the number of their group.
+
+    Cases are dependent if their task puts them into one group, or if their content is equal. Groups that have an equal
+    case in common are one.
+
+    Args:
+        cases: with `case_id`, `content` and `given`, the group; empty where unknown or without one.
+
+    Returns:
+        their rows, with the column `number`.
+    """
+    n, columns = cases.num_rows, [cases[name].combine_chunks() for name in ("content", "given")]
     contents, given = (column.dictionary_encode() for column in columns)
     known, in_groups = (pc.not_equal(column, "").to_numpy(zero_copy_only=False) for column in columns)
     if len(contents.dictionary) == n and not in_groups.any():
-        return {}
+        return cases.slice(0, 0).append_column("number", pa.array([], pa.int32()))
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     rows = np.concatenate([np.flatnonzero(known), np.flatnonzero(in_groups)])
     keys = np.concatenate([n + contents.indices.to_numpy()[known], 2 * n + given.indices.to_numpy()[in_groups]])
     edges = coo_array((np.ones(len(rows), np.bool_), (rows, keys)), shape=(3 * n, 3 * n))
-    component = connected_components(edges, directed=False)[1][:n]
-    dependent = np.flatnonzero((np.bincount(component)[component] > 1) | in_groups)
-    ids, *named = (cases[name].take(dependent).to_pylist() for name in ("case_id", *GROUP_COLUMNS))
-    numbers, names = component[dependent].tolist(), dict[int, str]()
-    for number, content, group in zip(numbers, *named, strict=True):
-        name = f"group {group}" if group else f"text {content}"
-        names[number] = min(name, names.get(number, name))
-    return {case_id: names[number] for case_id, number in zip(ids, numbers, strict=True)}
+    number = connected_components(edges, directed=False)[1][:n]
+    dependent = np.flatnonzero((np.bincount(number)[number] > 1) | in_groups)
+    return cases.take(dependent).append_column("number", pa.array(number[dependent]))
 
 
 def scored_verdicts(verdicts: pa.Table, folder: str | Path) -> pa.Table:
