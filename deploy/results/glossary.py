@@ -1,4 +1,4 @@
-"""Texts for the codes of the columns `how` and `failure`, which state how a debate ended."""
+"""Meanings of terms, of figures and of codes of how a debate ended: `moot explain TERM`, the end of every page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a record for figures: replies, events and verdicts."""
+"""Record of a run for the figures that have not moved to `Frames`: whole tables, and lists of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `moot doctor` command for a model of a run, as a warning or a refusal advises it."""
+"""What run.yaml and epochs.json say of a run, and the `moot doctor` command for its models."""
 
 from __future__ import annotations
 

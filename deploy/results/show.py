@@ -1,4 +1,4 @@
-"""Figure of a debate's trace: one small plot per scale, all over the same rounds; as SVG or PNG."""
+"""What `moot show` prints: a run's summary, or one of its debates, with a figure of its rounds as SVG or PNG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Report of a run over claims: rows of the summary, and tables."""
+"""Claims in words: rows of the summary, and tables."""
 
 from __future__ import annotations
 

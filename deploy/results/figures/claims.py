@@ -1,4 +1,4 @@
-"""Claims of a run, from its record: gold label, answer, judges' bare verdict, probabilities and stances."""
+"""Claims: how well a run tells hallucinated from supported ones (F1, calibration, HallusionBench), by category."""
 
 from __future__ import annotations
 

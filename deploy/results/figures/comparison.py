@@ -1,4 +1,4 @@
-"""Differing cases of runs over the same cases: gold label, each run's answer, and whether it is right."""
+"""Comparison of runs over the same cases: a row for each, paired differences, and the cases that differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consensus verdicts: the verdicts of a run that are a consensus of distributions, and the score of a distribution."""
+"""Confidence: distributions and confidences of verdicts against the right answers (Brier, calibration, ranks)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Model calls among rows of `turns`, computed on columns: the paid ones, and those with unknown usage.
-
-`ReplyColumns` computes the same for the replies of a whole record.
-"""
+"""Costs: calls, tokens and money of a run and of each debate, also relative to one agent's single answer."""
 
 from __future__ import annotations
 
@@ -277,7 +274,7 @@ def run_totals(replies: ReplyColumns, bookkeeping: pa.Table, prices: Mapping[str
         "usage_estimated": int((paid & replies.flag("estimated")).sum()),
         "attempts_unconfirmed": unconfirmed["unconfirmed"] + _abandoned(bookkeeping, "attempts"),
         "tokens_unconfirmed": (0, unconfirmed["unconfirmed_tokens"] + _abandoned(bookkeeping, "tokens_at_most")),
-        "cost_usd": _usd_costs(replies, paid, prices),
+        "cost_usd": _total_usd(replies, paid, prices),
     }
 
 
@@ -287,7 +284,7 @@ def _abandoned(bookkeeping: pa.Table, field: str) -> int:
     return sum(decode_json(each).get(field) or 0 for each in data.to_pylist())
 
 
-def _usd_costs(replies: ReplyColumns, paid: Flags, prices: Mapping[str, Price]) -> float | None:
+def _total_usd(replies: ReplyColumns, paid: Flags, prices: Mapping[str, Price]) -> float | None:
     """Cost of the reported usage, in USD; None when a model's price is unknown."""
     total = 0.0
     for code, model in enumerate(replies.model.texts):

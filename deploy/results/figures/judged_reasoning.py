@@ -40,7 +40,7 @@ MOST_LISTED = 100
 _CASE = [column.key for column in CASES].index("case")
 
 
-def constructor_auditor(run: RunRecord) -> Iterator[Block]:
+def judged_reasoning(run: RunRecord) -> Iterator[Block]:
     """Replies that judges read under a rubric; nothing for a run without any."""
     if not run.counted_events(ReplyAssessed):
         return

@@ -1,4 +1,4 @@
-"""Token arrays of many replies, from Arrow columns: log-probabilities, alternatives, and starts of the content."""
+"""Judged replies of runs or of a table, with tokens, scores, correctness and features of the log-probabilities."""
 
 from __future__ import annotations
 

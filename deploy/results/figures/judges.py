@@ -1,4 +1,4 @@
-"""Judge stability over evidence variants, flip rate of winners, and contradictory judgments."""
+"""Judges: stability over evidence, agreement with each other and with themselves, scores and position bias."""
 
 from __future__ import annotations
 
@@ -556,14 +556,14 @@ def judges(run: RunRecord) -> Iterator[Block]:
     found = summarise_judging(run)
     blocks: list[Block] = []
     if found is not None:
-        blocks += [*_agreement_judges(found), *_against_panel(read_assessments(run)), *judging_tables(found)]
+        blocks += [*_agreement_blocks(found), *_against_panel(read_assessments(run)), *judging_tables(found)]
     blocks += _position_bias(run)
     if blocks:
         yield Heading("Judges")
         yield from blocks
 
 
-def _agreement_judges(found: JudgingSummary) -> Iterator[Block]:
+def _agreement_blocks(found: JudgingSummary) -> Iterator[Block]:
     """Krippendorff's alpha by dimension, between the judges and of each with itself."""
     groups = {"between judges": found.consistency.between}
     groups |= {f"{each.judge} with itself": each.rows for each in found.consistency.within}
@@ -627,7 +627,7 @@ def _differences(values: Values, name: str, title: str, unit: str, note: str) ->
     names = sorted(values, key=natural_sort_key)
     if not names:
         return
-    means = [_mean_judges(values[judge]) for judge in names]
+    means = [_mean_over_replies(values[judge]) for judge in names]
     yield Chart(
         name,
         title,
@@ -640,7 +640,7 @@ def _differences(values: Values, name: str, title: str, unit: str, note: str) ->
     yield Table("", ("judge", f"{unit} [95 % interval]", "n"), rows)
 
 
-def _mean_judges(found: Sequence[tuple[str, float]]) -> IntervalEstimate:
+def _mean_over_replies(found: Sequence[tuple[str, float]]) -> IntervalEstimate:
     """Mean difference with its interval over groups of cases."""
     mean = mean_over_cases(found, lambda group: group)
     ends = None if mean.low is None or mean.high is None else (mean.low, mean.high)

@@ -1,4 +1,4 @@
-"""Replies to prompts of which the server seems to have read only a part: those marked, and those with equal counts."""
+"""Replies: what models did with their asks (usable, repaired, truncated, refused, cut prompts), with warnings."""
 
 from __future__ import annotations
 

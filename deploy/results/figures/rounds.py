@@ -1,4 +1,4 @@
-"""Evaluation of a run's rounds against the gold labels."""
+"""Rounds: measures of debates by round, as means over cases, first against last, and against the right answers."""
 
 from __future__ import annotations
 
@@ -549,10 +549,10 @@ def round_charts(run: RunRecord, names: Sequence[str] = tuple(FIGURES)) -> Itera
             yield from _case_lines(name, values)
     else:
         for name in names:
-            yield from _means_round_charts(name, found)
+            yield from _mean_charts(name, found)
 
 
-def _means_round_charts(name: str, found: Dynamics) -> Iterator[Chart]:
+def _mean_charts(name: str, found: Dynamics) -> Iterator[Chart]:
     figure = FIGURES[name]
     several = [_line(BY_KEY[key], found) for key in figure.keys if key in found.rounds[0].measured]
     if several:

@@ -1,4 +1,4 @@
-"""Summary of a run, computed from its record; the rendering is in `moot.deploy.results.show`."""
+"""Summary of a run: its figures, their rows, and what `moot show RUN` shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of an analysis."""
+"""Token confidence against judged reasoning: correlations, and replies where they disagree ("The Confident Liar")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of each agent in each round of a debate, and whether they were right."""
+"""Worth of the debates: accuracy against baselines in the record, at what cost, and how agents change answers."""
 
 from __future__ import annotations
 
@@ -266,7 +266,10 @@ def worth(run: RunRecord) -> Iterator[Block]:
 
 
 def _prices(run: RunRecord, finished: Sequence[VerdictRow]) -> Iterator[Block]:
-    ways = (*(_baseline_worth(run, finished, each) for each in run.once(baselines)), _price(run, "all cases", finished))
+    ways = (
+        *(_baseline_price(run, finished, each) for each in run.once(baselines)),
+        _price(run, "all cases", finished),
+    )
     found = [price for price in ways if price is not None]
     rounds = sorted({verdict.rounds for verdict in finished})
     by_rounds = [
@@ -285,7 +288,7 @@ def baseline_blocks(run: RunRecord) -> Iterator[Block]:
     """Accuracy and cost of the baselines beside those of the debates; empty where no baseline costs less."""
     if record_summary(run).judging is not None or (whole := _price(run, "all cases", counted_verdicts(run))) is None:
         return
-    priced = [(each, _baseline_worth(run, counted_verdicts(run), each)) for each in run.once(baselines)]
+    priced = [(each, _baseline_price(run, counted_verdicts(run), each)) for each in run.once(baselines)]
     cheaper = [(each, price) for each, price in priced if price is not None and price.tokens.value < whole.tokens.value]
     if cheaper:
         table = _price_table([*(price for _, price in cheaper), whole])
@@ -344,7 +347,7 @@ def _price(run: RunRecord, name: str, verdicts: Sequence[VerdictRow]) -> _Price 
     return None if accuracy is None or tokens is None else _Price(name, tokens, usd, accuracy, interval, n, groups)
 
 
-def _baseline_worth(run: RunRecord, finished: Sequence[VerdictRow], baseline: Baseline) -> _Price | None:
+def _baseline_price(run: RunRecord, finished: Sequence[VerdictRow], baseline: Baseline) -> _Price | None:
     """Accuracy and cost of a baseline; None where its tokens are unknown."""
     accuracy, interval, n = share(baseline.right.items(), run.references.group)
     tokens, usd = (

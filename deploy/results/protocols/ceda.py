@@ -142,7 +142,7 @@ def ceda(run: RunRecord) -> Iterator[Block]:
         yield _stances_by_turn(stances)
         yield from _right_by_turn(run, stances)
     if gathered:
-        yield from _evidence_ceda(run, gathered)
+        yield from _evidence_charts(run, gathered)
     if claims and detection is not None:
         yield Heading("How well claims are classified", 3)
         yield from detection_blocks(detection)
@@ -232,7 +232,7 @@ def _right_by_turn(run: RunRecord, stances: Sequence[tuple[str, StanceTaken]]) -
         )
 
 
-def _evidence_ceda(run: RunRecord, gathered: Sequence[tuple[str, EvidenceGathered]]) -> Iterator[Block]:
+def _evidence_charts(run: RunRecord, gathered: Sequence[tuple[str, EvidenceGathered]]) -> Iterator[Block]:
     at_odds = sum(bool(each.conflicts) for _, each in gathered)
     without = sum(not each.items for _, each in gathered)
     items = [(case_id, item) for case_id, each in gathered for item in each.items]

@@ -251,7 +251,7 @@ def selene(run: RunRecord) -> Iterator[Block]:
         return
     yield Heading("Gate and judges")
     if gated:
-        yield from _gate_selene(run, gated)
+        yield from _gate_part(run, gated)
         yield from round_charts(run, ("distance", "changed"))
     if judged:
         yield _variants(run, judged)
@@ -265,7 +265,7 @@ def _gated(run: RunRecord, case_id: str, gate: GateDecided) -> _Gated:
     return _Gated(case_id, gate, verdict.correct, ended=True)
 
 
-def _gate_selene(run: RunRecord, gated: Sequence[_Gated]) -> Iterator[Block]:
+def _gate_part(run: RunRecord, gated: Sequence[_Gated]) -> Iterator[Block]:
     yield Note(_branches(record_summary(run), gated))
     not_requested = run.info.requests_logprobs is False
     yield from _plane(gated, f"{'this run requested ' if not_requested else ''}no token probabilities")

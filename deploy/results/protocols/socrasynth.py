@@ -1,5 +1,4 @@
-"""SocraSynth in a report: contentiousness by stage, quality by round, the panel in both orders, debates against single
-answers, and the topics."""
+"""SocraSynth in results: contentiousness by stage, quality by round, the panel in both orders, and its document."""
 
 from __future__ import annotations
 

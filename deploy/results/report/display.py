@@ -1,4 +1,4 @@
-"""Base model of results."""
+"""Base classes of results: immutable models, and models that `print`, a notebook and `repr` show as their report."""
 
 from __future__ import annotations
 

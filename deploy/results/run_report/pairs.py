@@ -1,4 +1,4 @@
-"""Cases of several runs in one table: what each run answered, and whether the runs differ."""
+"""Report of several runs over the same cases: figures side by side, paired differences, and each case."""
 
 from __future__ import annotations
 

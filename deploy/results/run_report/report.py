@@ -12,7 +12,7 @@ from typing import Any
 from moot.deploy.results.case_table import case_columns, cases_data
 from moot.deploy.results.figures.comparison import run_names
 from moot.deploy.results.figures.confidence import calibration
-from moot.deploy.results.figures.judged_reasoning import constructor_auditor
+from moot.deploy.results.figures.judged_reasoning import judged_reasoning
 from moot.deploy.results.figures.judges import judges
 from moot.deploy.results.figures.summary import Summary, record_summary
 from moot.deploy.results.figures.worth import worth
@@ -36,7 +36,7 @@ Part = Callable[[RunRecord], Iterable[Block]]
 def _parts() -> list[Part]:
     """The parts of a run's report; one that the run has nothing for gives no block."""
     of_protocols = (parts.report for parts in protocol_parts())
-    return [overview, worth, *of_protocols, constructor_auditor, calibration, judges]
+    return [overview, worth, *of_protocols, judged_reasoning, calibration, judges]
 
 
 class ReportPart(FrozenModel):

@@ -1,4 +1,4 @@
-"""Analysis of token confidence: tables and figures from judged replies."""
+"""Analysis of token confidence: its tables, figures and files, from the judged replies of runs or of a table."""
 
 from __future__ import annotations
 

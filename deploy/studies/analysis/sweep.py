@@ -1,4 +1,4 @@
-"""Feature sweep: the association of every feature with every target, by stratum, with n, interval, p and q."""
+"""Feature sweep: the association of every feature with every target, its top features, and the roles compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labelled replies of a record: replies with log-probabilities, and with answers that can be scored."""
+"""Calibration of early stop: a signal chosen on a validation split and evaluated on held-out cases, from a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grid search over the gate's thresholds, evaluated from the record without a call of a model."""
+"""Calibration of the gate's thresholds: chosen by grid search on a validation split, evaluated on held-out cases."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from gated_cases import gate
 from planted_records import InlineRun, PlantedSession
 
 from moot.deploy.results.figures.confidence_trajectories import trajectories
-from moot.deploy.results.figures.judged_reasoning import constructor_auditor
+from moot.deploy.results.figures.judged_reasoning import judged_reasoning
 from moot.deploy.results.figures.judged_replies import extract_features, replies_of_runs, strata
 from moot.deploy.results.figures.rounds import FIGURES, dynamics_of
 from moot.deploy.results.figures.token_confidence import AnalysisSettings, divergence_tables, signal_pairs_table
@@ -23,7 +23,7 @@ from moot.deploy.results.report.blocks import Block, Chart, Note, Series, Table
 from moot.deploy.results.report.html import blocks_html, report_html
 from moot.protocols.socrasynth.closing_events import JudgeScoreSheet, MissingMarks, PanelJudged, SideTotals
 
-PARTS = (selene, evince, socrasynth, constructor_auditor, ceda)
+PARTS = (selene, evince, socrasynth, judged_reasoning, ceda)
 
 
 def charts(blocks: Iterable[Block]) -> dict[str, Chart]:
@@ -261,7 +261,7 @@ def test_topics_name_their_case_which_a_page_links() -> None:
 
 def test_judged_replies_are_shown_as_the_analysis_counts_them(inline_run: InlineRun) -> None:
     run = RunRecord(inline_run("constructor-auditor"))
-    blocks = list(constructor_auditor(run))
+    blocks = list(judged_reasoning(run))
     found = charts(blocks)
     replies, settings = replies_of_runs([run.folder]), AnalysisSettings()
     roles = strata(replies)
