@@ -186,10 +186,10 @@ def _arms(annotation: Any) -> tuple[Any, ...]:
 
 def _is_one_of(values: Sequence[Any], place: _Place) -> str:
     texts = ", ".join(quoted(each if isinstance(each, str) else json.dumps(each)) for each in values)
-    found = f"json_extract_string(document, {quoted(place.path)})"
+    recorded = f"json_extract_string(document, {quoted(place.path)})"
     if place.is_several:
-        return f"list_has_all([{texts}], list_filter({found}, lambda each: each IS NOT NULL))"
-    return f"coalesce({found} IN ({texts}), true)"
+        return f"list_has_all([{texts}], list_filter({recorded}, lambda value: value IS NOT NULL))"
+    return f"coalesce({recorded} IN ({texts}), true)"
 
 
 def _column(name: str, field: FieldInfo, form: _Form, place: _Place) -> str:

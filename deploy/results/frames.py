@@ -186,8 +186,8 @@ _REPLACED = {
 
 
 def _columns(name: str) -> tuple[FrameColumn, ...]:
-    recorded = [FrameColumn(each.name, each.kind, each.meaning, f'"{each.name}"') for each in COLUMNS[name]]
-    return (*(_REPLACED.get((name, each.name), each) for each in recorded), *_DERIVED[name], _WRITTEN)
+    recorded = [FrameColumn(column.name, column.kind, column.meaning, f'"{column.name}"') for column in COLUMNS[name]]
+    return (*(_REPLACED.get((name, column.name), column) for column in recorded), *_DERIVED[name], _WRITTEN)
 
 
 VIEWS: dict[str, View] = {name: View(ROWS[name], _columns(name)) for name in _DERIVED}
@@ -221,8 +221,8 @@ class Frames:
         """Result of a function of the frames, computed once."""
         if compute not in self._computed:
             self._computed[compute] = compute(self)
-        found: T = self._computed[compute]
-        return found
+        result: T = self._computed[compute]
+        return result
 
     @cached_property
     def info(self) -> RunInfo:
@@ -272,12 +272,12 @@ class Frames:
         with self._lock:
             if view not in self._views:
                 self._make(view)
-        wanted = {each.name: each for each in VIEWS[view].columns}
-        chosen = [wanted[name] for name in (wanted if columns is None else columns)]
-        names = ", ".join(f'"{each.name}"' for each in chosen)
+        by_name = {column.name: column for column in VIEWS[view].columns}
+        chosen = [by_name[name] for name in (by_name if columns is None else columns)]
+        names = ", ".join(f'"{column.name}"' for column in chosen)
         order = "" if self._views[view] else f"ORDER BY {ORDER.get(view, 'written')}"
-        found = self.sql(f"SELECT {names} FROM {view} WHERE {where} {order}", **parameters)
-        return found.cast(pa.schema([(each.name, each.kind) for each in chosen]))
+        rows = self.sql(f"SELECT {names} FROM {view} WHERE {where} {order}", **parameters)
+        return rows.cast(pa.schema([(column.name, column.kind) for column in chosen]))
 
     def events_of(
         self,
@@ -329,7 +329,7 @@ class Frames:
         for source in sources.get(name, ()):
             value, join = source(recorded)
             values, joins = f"{values}, {value}", f"{joins} {join}".strip()
-        columns = ", ".join(f'{each.sql} AS "{each.name}"' for each in VIEWS[name].columns)
+        columns = ", ".join(f'{column.sql} AS "{column.name}"' for column in VIEWS[name].columns)
         rows = f"SELECT recorded.*{values} FROM ({recorded.sql}) AS recorded {joins}"
         self._database.execute(f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM ({rows})")
         self._views[name] = recorded.is_in_order and not joins

@@ -113,8 +113,8 @@ class RecordedTables:
 
     def _superseded(self, table: str, turns: str) -> bool:
         """Make a table of the ids of superseded replies and of their unparsable first replies; whether it has any."""
-        found = self._read(f"SELECT DISTINCT supersedes AS id FROM ({turns}) WHERE supersedes IS NOT NULL")
-        ids = found["id"].combine_chunks()
+        replaced = self._read(f"SELECT DISTINCT supersedes AS id FROM ({turns}) WHERE supersedes IS NOT NULL")
+        ids = replaced["id"].combine_chunks()
         if len(ids):
             self._keep(f"superseded_{table}", pa.table({"id": pa.concat_arrays([ids, _of_first_replies(ids)])}))
         return bool(len(ids))
@@ -126,8 +126,8 @@ class RecordedTables:
         """
         key, order = _identity(table), _preference(table)
         attempt = "attempt" if "attempt" in KEYS[table] else "0::SMALLINT"
-        found = self._database.execute(f"SELECT hash({key}) AS h, {attempt} AS attempt FROM ({rows})").fetchnumpy()
-        hashes, last_attempt = found["h"], int(found["attempt"].max(initial=0))
+        keys = self._database.execute(f"SELECT hash({key}) AS h, {attempt} AS attempt FROM ({rows})").fetchnumpy()
+        hashes, last_attempt = keys["h"], int(keys["attempt"].max(initial=0))
         hashes.sort()
         several = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
         if not len(several):
