@@ -85,6 +85,7 @@ def test_a_page_connects_to_a_server_that_starts_again(run: Path, open_page: Ope
     with viewed(run.parent, urlsplit(address).port or 0):
         opened.page.get_by_text(UNDER_WAY).wait_for()
         assert not silent.count()
+    opened.page.close()  # an open page asks the ended server again
     opened.said.clear()  # the browser's own errors of a broken connection
 
 
@@ -152,6 +153,7 @@ def test_a_debate_that_is_refused_says_why_and_is_followed_again(
         refused.wait_for(state="detached")
         assert page.locator("#transcript .turn").count() == 1
     opened.page.get_by_text("The server does not answer. The transcript is that of before.").wait_for()
+    opened.page.close()  # an open page asks the ended server again
     opened.said.clear()  # the browser's own errors of what was refused, and of a broken connection
 
 

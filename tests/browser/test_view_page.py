@@ -131,6 +131,7 @@ def test_a_server_that_has_died_is_said_in_the_first_line(tmp_path: Path, start:
     opened.page.get_by_text("The server does not answer. The figures are those of ").wait_for()
     assert opened.page.get_by_role("button", name="Stop").is_disabled()
     assert "time left" not in opened.texts(".live-facts dt")
+    opened.page.close()  # an open page asks the ended server again
     opened.said.clear()  # the browser's own errors of a broken connection
 
 
